@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from ...models.files import replacing
+from ..common.provenance import run_of
 from .printed_values import printed
 
 Record = dict[str, Any]  # name, settings and rows of a table
@@ -31,7 +33,7 @@ _LABELS = {
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
 _PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
 _BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
-_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<key>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
+_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
 
 
 def _percent(value: float) -> str:
@@ -215,7 +217,7 @@ def _sensors(record: Record) -> str:
 
 def _rows(record: Record) -> str:
     """The rows as they are: a column per key, printed numbers behind a slash."""
-    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith("paper_")]
+    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith(("paper_", "made"))]
 
     def cell(row: dict[str, Any], key: str) -> str:
         return _beside(row, key, "{:.3g}".format) if isinstance(row.get(key), float) else str(row.get(key, ""))
@@ -223,7 +225,12 @@ def _rows(record: Record) -> str:
     return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
 
 
-_ALL = (_rows, _full, _detection, _summary, _recovered, _errors, _homes, _sensors)
+def _cells(record: Record) -> str:
+    """Columns and cells as they are in the file."""
+    return _table(record["columns"], record["rows"])
+
+
+_ALL = (_cells, _rows, _full, _detection, _summary, _recovered, _errors, _homes, _sensors)
 VIEWS: dict[str, Callable[[Record], str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 
@@ -244,27 +251,37 @@ def render_page(page: Path, results: Path) -> str:
         return block[1] + VIEWS[block["view"]](record(block["name"])) + block[4]
 
     def number(mark: re.Match[str]) -> str:
-        facts = [fact.split("=") for fact in mark["facts"].split()]
-        rows = [row for row in record(mark["name"])["rows"] if all(str(row.get(key)) == value for key, value in facts)]
+        key, *facts = shlex.split(mark["facts"])
+        found = record(mark["name"])
+        rows = [dict(zip(found["columns"], row)) if "columns" in found else row for row in found["rows"]]
+        rows = [row for row in rows if all(str(row.get(fact.split("=")[0])) == fact.split("=")[1] for fact in facts)]
         if len(rows) != 1:
-            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {mark['facts']}; expected one")
-        return mark[1] + _percent(rows[0][mark["key"]]) + mark[5]
+            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {' '.join(facts)}; expected one")
+        value = rows[0][key]
+        first = re.search(r"-?\d[\d.,]*", value) if isinstance(value, str) else None
+        return mark[1] + (first[0] if first else _percent(value)) + mark[4]
 
     return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
 
+def pages_of(folder: Path) -> list[Path]:
+    """The pages that :func:`render` writes."""
+    beside = folder.absolute().parent
+    return sorted([*folder.rglob("*.md"), *beside.glob("README.md"), *beside.glob("models/weights/*.md")])
+
+
 def render(folder: Path) -> list[Path]:
-    """Write the tables and numbers of all pages in a folder, its sub-folders and the README beside
-    it from ``folder/results``; returns the pages that changed.
+    """Write the tables and numbers of all pages in a folder, its sub-folders, the README and the
+    cards of models beside it from ``folder/results``; returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row in whole percent.
+    one row: in whole percent, or the first number of a cell that is text.
     """
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
     changed = []
-    for page in sorted([*folder.rglob("*.md"), *folder.absolute().parent.glob("README.md")]):
+    for page in pages_of(folder):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
@@ -272,30 +289,34 @@ def render(folder: Path) -> list[Path]:
     return changed
 
 
-def update(file: Path, record: dict[str, Any]) -> None:
+def update(file: Path, record: dict[str, Any], command: str) -> None:
     """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of
     results, made when missing.
 
-    Rows of the same design and method are replaced, others stay.
+    Rows of the same design and method are replaced, others stay. The file says of each row by which
+    of its runs it was ``made``: command, date, commit, versions, processor and settings.
     """
-    rows = {}
+    rows, made = {}, []
     if file.is_file():
         try:
             old = json.loads(file.read_text(encoding="utf-8"))
             same = old["name"] == record["name"] and old["settings"].get("noisy") == record["settings"].get("noisy")
-            rows = {_facts(row): row for row in old["rows"]}
+            rows, made = {_facts(row): row for row in old["rows"]}, old["made"]
         except (ValueError, TypeError, KeyError):
             same = False
         if not same:
             raise ValueError(f"{file}: expected results of {record['name']} with the same labels")
-    rows.update({_facts(row): row for row in record["rows"]})
-    lines = ",\n  ".join(json.dumps(row) for row in rows.values())
-    head = f' "name": {json.dumps(record["name"])},\n "settings": {json.dumps(record["settings"])},\n "rows": [\n  '
+    rows |= {_facts(row): row | {"made": len(made)} for row in record["rows"]}
+    parts = {"made": [*made, run_of(command, record["settings"])], "rows": list(rows.values())}
+    text = "".join(f' "{key}": {json.dumps(record[key])},\n' for key in ("name", "settings"))
+    text += ",\n".join(f' "{key}": [\n  ' + ",\n  ".join(map(json.dumps, part)) + "\n ]" for key, part in parts.items())
     with replacing(file) as temporary:
-        temporary.write_text("{\n" + head + lines + "\n ]\n}\n", encoding="utf-8")
+        temporary.write_text("{\n" + text + "\n}\n", encoding="utf-8")
 
 
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
-    names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
+    names = (
+        "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value pool category motions"
+    )
     return tuple(row.get(name) for name in names.split())

@@ -153,18 +153,6 @@ def _summed(row: dict[str, Any] | None) -> str:
     return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
 
 
-def _recovered(record: Record) -> str:
-    """Setups of Tan et al. against methods: columns recovered, accuracy, seconds."""
-    methods = _methods(record, "truth")
-    found = _by_method(record, lambda row: (row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"))
-
-    def cell(row: dict[str, Any] | None) -> str:
-        return f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s" if row else ""
-
-    lines = ([*size, *(cell(rows.get(name)) for name in methods)] for size, rows in found.items())
-    return _table(["setup", "selected", "tau", *methods], lines)
-
-
 def _errors(record: Record) -> str:
     """Sets against methods: test error in percent and the number of features chosen."""
     methods = _methods(record)
@@ -207,14 +195,6 @@ def _homes(record: Record) -> str:
     return _table(head, lines)
 
 
-def _sensors(record: Record) -> str:
-    """Errors per minute / class-averaged in percent, by method and number of sensors."""
-    rows = {(row["method"], row["sensors"]): f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}" for row in record["rows"]}
-    sizes = sorted({size for _, size in rows})
-    methods = [name for name in ("FoBa", "annealed-objective") if name in _methods(record)]
-    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *(rows.get((name, k)) for k in sizes)] for name in methods))
-
-
 def _rows(record: Record) -> str:
     """The rows as they are: a column per key, printed numbers behind a slash."""
     keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith(("paper_", "made"))]
@@ -230,8 +210,20 @@ def _cells(record: Record) -> str:
     return _table(record["columns"], record["rows"])
 
 
-_ALL = (_cells, _rows, _full, _detection, _summary, _recovered, _errors, _homes, _sensors)
-VIEWS: dict[str, Callable[[Record], str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
+def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> str:
+    """Lines by some keys, columns by the values of another, cells of one or more numbers;
+    ``pivot:setup,tau:method:recovered,seconds:.3g``.
+    """
+    heads = list(dict.fromkeys(row[across] for row in record["rows"]))
+    lines: dict[tuple, dict[Any, str]] = {}
+    for row in record["rows"]:
+        cell = ", ".join(filter(None, (_beside(row, value, lambda number: format(number, form)) for value in values.split(","))))
+        lines.setdefault(tuple(row.get(key) for key in keys.split(",")), {})[row[across]] = cell
+    return _table([*keys.split(","), *heads], ([*line, *map(cells.get, heads)] for line, cells in lines.items()))
+
+
+_ALL = (_cells, _rows, _full, _detection, _summary, _errors, _homes, _pivot)
+VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 
 def render_page(page: Path, results: Path) -> str:
@@ -246,9 +238,10 @@ def render_page(page: Path, results: Path) -> str:
         return json.loads(file.read_text())
 
     def fill(block: re.Match[str]) -> str:
-        if block["view"] not in VIEWS:
-            raise ValueError(f"{page}: view {block['view']!r} is unknown; expected one of {', '.join(VIEWS)}")
-        return block[1] + VIEWS[block["view"]](record(block["name"])) + block[4]
+        view, *options = block["view"].split(":")
+        if view not in VIEWS:
+            raise ValueError(f"{page}: view {view!r} is unknown; expected one of {', '.join(VIEWS)}")
+        return block[1] + VIEWS[view](record(block["name"]), *options) + block[4]
 
     def number(mark: re.Match[str]) -> str:
         key, *facts = shlex.split(mark["facts"])
@@ -257,9 +250,10 @@ def render_page(page: Path, results: Path) -> str:
         rows = [row for row in rows if all(str(row.get(fact.split("=")[0])) == fact.split("=")[1] for fact in facts)]
         if len(rows) != 1:
             raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {' '.join(facts)}; expected one")
+        key, _, place = key.partition("#")
         value = rows[0][key]
-        first = re.search(r"-?\d[\d.,]*", value) if isinstance(value, str) else None
-        return mark[1] + (first[0] if first else _percent(value)) + mark[4]
+        text = re.findall(r"-?\d[\d.]*", value)[int(place or 1) - 1] if isinstance(value, str) else _percent(value)
+        return mark[1] + text + mark[4]
 
     return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
@@ -275,7 +269,7 @@ def render(folder: Path) -> list[Path]:
     cards of models beside it from ``folder/results``; returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row: in whole percent, or the first number of a cell that is text.
+    one row: in whole percent, or of a cell that is text the first number (``KEY#2``: the second).
     """
     results = folder / "results"
     if not results.is_dir():
@@ -316,7 +310,5 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
 
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
-    names = (
-        "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value pool category motions"
-    )
-    return tuple(row.get(name) for name in names.split())
+    names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
+    return tuple(row.get(name) for name in f"{names} pool category motions".split())

@@ -25,6 +25,7 @@ from .report import table_rows
 
 _COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
 _COLUMNS += ("prior train", "prior test", "all train", "all test")
+_PROGRAMS = ("RV", "SC", "SSC", "VC")  # of other authors; the rule of VC is a row of ours too
 _OURS = ("train_average", "train_median", "test_average", "test_median", "test_sd")
 # Category, motions, averages in percent in the order of _COLUMNS. Randomised voting (RV), of Table
 # VII of Barbu et al. (2017), has numbers over all categories alone.
@@ -74,12 +75,17 @@ def motion_table(runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper
         benchmark, results = paper_results(runs, data_dir, checkpoint, pool)
         features[pool] = len(benchmark.features.get_feature_names_out())
         rival = next(result for result in results if result.method == "RankBoost")
+        for (category, motions, name), value in beside.items():
+            if name in _PROGRAMS and name != "VC":
+                place = {"pool": pool, "method": name, "category": category, "motions": motions}
+                rows.append(place | {"test_average": None, "paper_test_average": value})
         for row in table_rows(benchmark, results):
             key = (str(row["category"]), str(row["motions"]))
             ours = {part: round(row[part], 3) for part in _OURS}
             theirs = {f"paper_{part}_average": beside.get((*key, f"{row['method']} {part}")) for part in ("train", "test")}
-            others = {f"printed {name}": beside.get((*key, name)) for name in ("RV", "SC", "SSC", "VC")}
-            rows.append({"pool": pool, "method": row["method"], "category": key[0], "motions": key[1], **ours, **theirs, **others})
+            if row["method"] in _PROGRAMS:
+                theirs = {"paper_test_average": beside[(*key, row["method"])]}
+            rows.append({"pool": pool, "method": row["method"], "category": key[0], "motions": key[1], **ours, **theirs})
             if key == ("all", "all"):
                 mean = next(result.test for result in results if result.method == row["method"]).mean(axis=0)
                 apart = mean - rival.test.mean(axis=0)

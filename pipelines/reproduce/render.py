@@ -66,9 +66,11 @@ def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:
-    """Our number, and the printed one behind a slash."""
-    numbers = [row.get(what), row.get(f"paper_{what}")]
-    return " / ".join(form(number) for number in numbers if number is not None) if numbers[0] is not None else ""
+    """Our number, a dash where there is none, and the printed one behind a slash."""
+    ours, theirs = row.get(what), row.get(f"paper_{what}")
+    if theirs is None:
+        return "" if ours is None else form(ours)
+    return f"{'-' if ours is None else form(ours)} / {form(theirs)}"
 
 
 def _by_method(record: Record, line: Callable[[dict[str, Any]], Any]) -> dict[Any, dict[str, dict[str, Any]]]:
@@ -250,10 +252,11 @@ def render_page(page: Path, results: Path) -> str:
         rows = [row for row in rows if all(str(row.get(fact.split("=")[0])) == fact.split("=")[1] for fact in facts)]
         if len(rows) != 1:
             raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {' '.join(facts)}; expected one")
-        key, _, place = key.partition("#")
+        key, _, how = key.partition("#")
         value = rows[0][key]
-        text = re.findall(r"-?\d[\d.]*", value)[int(place or 1) - 1] if isinstance(value, str) else _percent(value)
-        return mark[1] + text + mark[4]
+        if isinstance(value, str):
+            return mark[1] + re.findall(r"-?\d[\d.]*", value)[int(how or 1) - 1] + mark[4]
+        return mark[1] + (format(value, how) if how else _percent(value)) + mark[4]
 
     return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
@@ -269,7 +272,8 @@ def render(folder: Path) -> list[Path]:
     cards of models beside it from ``folder/results``; returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row: in whole percent, or of a cell that is text the first number (``KEY#2``: the second).
+    one row: in whole percent (``KEY#.2f``: in that format), or of a cell that is text the first
+    number (``KEY#2``: the second).
     """
     results = folder / "results"
     if not results.is_dir():

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
+from ..common.config import check_names
 from .competitors import LMNN, measured_fit
 from .datasets import load_set, random_split
 from .printed_values import printed
@@ -42,6 +45,14 @@ SIMULATED = {
 # p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [{"noise_scale": NOISE_SCALE}, {"noise_scale": 1.0}, {"noise_scale": 1.0, "tenth": True}]
+# What the text does not have, left out.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sDist": {},
+    "sDist, no screen": {"seed_interactions": 0},
+    "sDist, no trimming": {"n_features_to_select": None},
+    "sDist, neither": {"seed_interactions": 0, "n_features_to_select": None},
+}
+SIMULATED_METHODS = (*VARIANTS, "kNN", "NCA", "LMNN")
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
@@ -70,40 +81,54 @@ REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # at hand
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "usps_7v9": 5}
 
 
-def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
+def sdist_simulated(
+    runs: int = 20,
+    data_dir=None,
+    *,
+    sizes=None,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    checkpoint=None,
+) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
     Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
     noise of equal scale, and a tenth of the columns informative, all of equal scale, as the text
-    has it.
+    has it. The text has neither the screen of all pairs of columns nor the trimming of columns at
+    the end: ``VARIANTS`` are rows without them.
 
-    Cells are all nine (N, p), or ``sizes``; at N = 5,000 three runs at most. Competitors: kNN, NCA
-    (scikit-learn, at most 50 iterations, three runs) where a fit takes half a minute at most, and
-    LMNN (three runs, a minute a fit at most) where the environment variable
-    ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or its cells are in the checkpoint.
+    Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs
+    at most. ``methods`` are of ``SIMULATED_METHODS``. Competitors: kNN, NCA (scikit-learn, at most
+    50 iterations, three runs) where a fit takes half a minute at most, and LMNN (three runs, a
+    minute a fit at most) where the environment variable ``ANNEALED_LMNN_PYTHON`` names a Python
+    with metric-learn, or its cells are in the checkpoint.
     """
+    check_names("method", methods, SIMULATED_METHODS)
+    check_names("set", sets, ("100", "500", "5000"))
     cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []
     too_long: list[tuple[int, int]] = []  # sizes at which LMNN did not finish: neither would it at larger ones
-    for case in ("xor", "rings"):
-        for design in DESIGNS:
-            for n, p in sizes or _SIZES:
-                head = {"case": case, **design, "N": n, "p": p}
-                settings = TENTH if "tenth" in design else SIMULATED
-                methods = {"sDist": SDist(**settings)} | (_competitors(n, p, VOTES, standardize=False) if competitors else {})
-                for name, model in methods.items():
-                    if name == "LMNN" and any(n >= a and p >= b for a, b in too_long):
-                        continue
-                    seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
-                    key = head | {"method": name} | (settings if name == "sDist" else {"votes": VOTES})
-                    draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
-                    measured = _measured(cells, key, model, draws)
-                    if measured:
-                        row = _summary(head | {"method": name}, measured, printed("sdist-simulated", name, case, n, p))
-                        rows.append(row | {"bayes": bayes_error(case)})
-                    elif measured is None:
-                        too_long.append((n, p))
-    return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED}, "rows": rows}
+    for case, design in product(("xor", "rings"), DESIGNS):
+        for n, p in sizes or [(n, p) for n, p in _SIZES if sets is None or str(n) in sets]:
+            head = {"case": case, **design, "N": n, "p": p}
+            settings = TENTH if "tenth" in design else SIMULATED
+            variants: dict[str, dict[str, Any]] = {}
+            for name, without in VARIANTS.items():
+                variants |= {name: settings | without} if settings | without not in variants.values() else {}
+            models = {name: SDist(**chosen) for name, chosen in variants.items()}
+            for name, model in (models | _competitors(n, p, VOTES, standardize=False)).items():
+                if (methods and name not in methods) or (name == "LMNN" and any(n >= a and p >= b for a, b in too_long)):
+                    continue
+                seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
+                key = head | {"method": name} | variants.get(name, {"votes": VOTES})
+                draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
+                measured = _measured(cells, key, model, draws)
+                if measured:
+                    paper = printed("sdist-simulated", "sDist" if name in VARIANTS else name, case, n, p)
+                    rows.append(_summary(head | {"method": name}, measured, paper) | {"bayes": bayes_error(case)})
+                elif measured is None:
+                    too_long.append((n, p))
+    return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED, "tenth": TENTH}, "rows": rows}
 
 
 def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bool = True, checkpoint=None) -> dict[str, Any]:

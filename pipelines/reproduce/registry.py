@@ -32,6 +32,7 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4"),
     "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
     "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
+    "sensors-features": (".sensors.tables", "sensors_features", "single features in simulated homes: Liu et al. (2014), Figure 2"),
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
     "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII"),

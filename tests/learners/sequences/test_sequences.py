@@ -338,7 +338,7 @@ def test_paths_say_what_entered_and_left():
 
 def test_exchanges_lower_the_objective_and_are_on_the_path():
     X, y, lengths, _ = grouped()
-    model = UnitModel(_problem(X, y, lengths), np.repeat(np.arange(6), 2), [0, 5])
+    model = UnitModel(_problem(X, y, lengths), np.repeat(np.arange(6), 6).reshape(12, 3), [0, 5])
     before = model.value
     path = exchange(model)
     assert sorted(model.units) == [1, 4] and model.value < before

@@ -17,7 +17,6 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.window_models import Mode
-from annealed.pipelines.common.checkpoints import read_part
 from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.average_precision import pooled
@@ -25,7 +24,7 @@ from annealed.pipelines.faces.data import read_faces
 from annealed.pipelines.faces.evaluate import evaluate_detector
 from annealed.pipelines.faces.training.assembly.points import ANCHORS
 from annealed.pipelines.faces.training.calibration import calibrate
-from annealed.pipelines.faces.training.classifier import ROWS, TrainingJob
+from annealed.pipelines.faces.training.classifier import TrainingJob
 from annealed.pipelines.faces.training.fitting import fit_rows
 from annealed.pipelines.faces.training.guided_search import GuidedTraining
 from annealed.pipelines.faces.training.stages import FaceSettings, stages_of
@@ -58,16 +57,14 @@ def main(argv=None):
     train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
     whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())
     background = list_images(args.data / "background")[: args.n_background]
-    stages = [stage.name for stage in stages_of(Mode.PRUNE, ANCHORS)]
+    stages = list(stages_of(Mode.PRUNE, ANCHORS))
     folder = args.model.with_name(args.model.name + ".checkpoint")
     job = TrainingJob(train, background, settings, stages, list(ANCHORS), pool, folder)
     training = GuidedTraining(job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides)
-    positives, reference, ordinary = training._first_rows(args.keypoint)
-    rows = job.checkpoint("classifier.rows", args.keypoint)
-    kept = read_part(rows, ROWS, {"keypoint": args.keypoint, **job.describe("classifier")})
-    if kept is None:
-        parser.error(f"{rows}: no such file; expected the checkpoints of a training")
-    negatives, _, _ = training._read_rows(rows, *kept)
+    try:
+        positives, reference, ordinary, negatives = training.mined_rows(args.keypoint)
+    except ValueError as error:
+        parser.error(str(error))
     patches = np.concatenate([positives.patches, negatives.patches])
     y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
     print(f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs", flush=True)

@@ -85,7 +85,7 @@ def _with_extra(error: Exception) -> str:
     """The message of an error; that of a missing package names the extra that brings it."""
     extra = _EXTRAS.get(getattr(error, "name", None) or "")
     message = str(error)
-    return f"{message}: pip install 'annealed[{extra}]'" if extra and "pip install" not in message else message
+    return f"{message}: pip install '.[{extra}]' in the checkout of annealed" if extra and "pip install" not in message else message
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

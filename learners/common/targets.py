@@ -272,6 +272,6 @@ def group_codes(groups, n_features: int) -> np.ndarray | None:
         return None
     labels = np.asarray(groups)
     if labels.shape != (n_features,):
-        raise ValueError(f"feature_groups has shape {labels.shape}; expected one label for each of the {n_features} features")
+        raise ValueError(f"groups has shape {labels.shape}; expected one label for each of the {n_features} features")
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from ..compilation import all_threads
 
@@ -63,6 +64,20 @@ def check_container(name: str, values, *, numbers: bool = True) -> None:
         if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
+
+
+def validated(estimator, X, y="no_validation", **options):
+    """X, or X and y, as scikit-learn's ``validate_data`` checks them, their containers first.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As ``validate_data`` and :func:`check_container`.
+    """
+    check_container("X", X)
+    if not isinstance(y, str):
+        check_container("y", y, numbers=options.get("y_numeric", False))
+    return validate_data(estimator, X, y, **options)
 
 
 def n_threads(n_jobs: int | None) -> int:

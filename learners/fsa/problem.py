@@ -61,6 +61,8 @@ class FitProblem:
         How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training
         loss says little. Ten rows of the rarest class for each (P. Peduzzi et al., Journal of
         Clinical Epidemiology 49, 1996), or five where targets are numbers.
+    bounded : bool
+        Whether coefficients have bounds or responses a direction.
     """
 
     X: Any
@@ -85,8 +87,10 @@ class FitProblem:
     n_units: int = field(init=False)
     n_included: int = field(init=False)
     supported_coefficients: float = field(init=False)
+    bounded: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.bounded = self.bounds is not None or self.monotone is not None
         self.n_rows = float(self.weight.sum())
         if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
@@ -116,11 +120,6 @@ class FitProblem:
         that holds these alone."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
-
-    @property
-    def bounded(self) -> bool:
-        """Whether coefficients have bounds or responses a direction."""
-        return self.bounds is not None or self.monotone is not None
 
     def project(self, state: Annealed | Solution) -> None:
         """Move coefficients to the nearest that respect the bounds and directions."""

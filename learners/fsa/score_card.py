@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_container, feature_names, whole_or_as_before
+from ..common.validation import feature_names, validated, whole_or_as_before
 from ..compilation import problem_of
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
@@ -121,9 +121,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= most:
                 raise ValueError(f"{name}={value!r} is not valid; expected an integer from 1 to {most}")
         with whole_or_as_before(self):
-            check_container("X", X)
-            check_container("y", y, numbers=False)
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+            X, y = validated(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
                 raise ValueError(f"Only binary classification is supported; y holds {len(self.classes_)} classes")
@@ -191,7 +189,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return validated(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def _scores(self, X: Any) -> np.ndarray:
         X = self._checked(X)

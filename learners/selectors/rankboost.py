@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_integer, check_sample_weight
+from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
 from ..types import ArrayLike, Matrix
@@ -135,11 +135,11 @@ class RankBoost(BaseEstimator):
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_thresholds", self.n_thresholds, 1)
         if pairs is None:
-            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+            X, y = validated(self, X, y, y_numeric=True, dtype=np.float64)
             above, below = graded_pairs(y, qid).T
             strength = np.ones(len(above))
         else:
-            X = validate_data(self, X, dtype=np.float64)
+            X = validated(self, X, dtype=np.float64)
             ij, r = check_pairs(pairs, len(X))
             above, below = np.where(r > 0.5, ij.T, ij.T[::-1])
             strength = np.abs(2.0 * r - 1.0)
@@ -192,7 +192,7 @@ class RankBoost(BaseEstimator):
             The scores.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validated(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
     def predict(self, X: Matrix) -> np.ndarray:

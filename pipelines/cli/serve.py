@@ -23,7 +23,7 @@ def serve(
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise ValueError(f"annealed serve needs {name} (pip install 'annealed[serve]')")
+            raise ValueError(f"annealed serve needs {name} (pip install '.[serve]' in the checkout of annealed)")
 
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (Ctrl-C ends it)")

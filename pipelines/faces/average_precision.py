@@ -10,13 +10,18 @@ inside an ignore box still count as points to be found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+
+from ...models.faces.probabilities import probability_of
 
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # IED
 MAX_DETECTIONS = 200  # per image and keypoint
+_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,7 @@ class MatchedDetections:
 
 
 def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> MatchedDetections:
-    """Decide for each detection of one keypoint in one image whether it is a hit, false, or
-    neither.
+    """Decide of each detection of one keypoint in one image: a hit, false, or neither.
 
     Parameters
     ----------
@@ -79,10 +83,7 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
     slack = 1e-9
     ignored = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
     ignored |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
-    if tolerance < NEAR:
-        false = (distance >= NEAR - slack).all(axis=1)
-    else:
-        false = (distance > tolerance + slack).all(axis=1)
+    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
 
     outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
     face = np.full(len(xy), -1)
@@ -117,14 +118,14 @@ class Curve:
     @property
     def average_precision(self) -> float:
         """Average precision without interpolation: the sum of precision times the gain in recall;
-        NaN without points."""
+        NaN without points.
+        """
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Largest recall with at least that precision, and its threshold: (0, inf) where there is
-        none."""
+        """Largest recall with at least that precision, and its threshold; (0, inf) if none."""
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
@@ -132,7 +133,8 @@ class Curve:
 
     def at_balance(self) -> tuple[float, float]:
         """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf)
-        without any detection."""
+        without any detection.
+        """
         if not len(self.threshold):
             return 0.0, float("inf")
         best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
@@ -140,14 +142,14 @@ class Curve:
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
         """Precision (NaN without any detection) and recall of the detections that score at least
-        ``threshold``."""
+        ``threshold``.
+        """
         n = int((self.threshold >= threshold).sum())
         return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
 
 
 def curve(score, outcome, n_points: int) -> Curve:
-    """Precision-recall curve of judged detections of any number of images; equal scores come in
-    together.
+    """Precision-recall curve of judged detections of images; equal scores come in together.
 
     Examples
     --------
@@ -171,3 +173,21 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
         np.concatenate([j.outcome for j in judged]) if judged else [],
         sum(j.n_points for j in judged),
     )
+
+
+def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row
+    per band with any.
+
+    Detections that count neither way are left out; ``probability`` is the mean of a band.
+    """
+    kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
+    score, hit = (np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1))
+    p = np.asarray(probability_of(score))
+    rows = []
+    for low, high in pairwise(_BANDS):
+        mine = (p >= low) & ((p < high) if high < 1 else (p <= high))
+        if mine.any():
+            row = {"from": low, "to": high, "detections": int(mine.sum())}
+            rows.append(row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())})
+    return rows

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,8 @@ class FaceImage:
     @property
     def source(self) -> str:
         """The collection: ``origin``, else the part of the file's name before the first underscore,
-        empty if there is none."""
+        empty if there is none.
+        """
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
@@ -227,7 +229,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], size: tuple[int, int] | None) -> None:
     """Refuse a visible point outside its image, and a hidden one farther outside than the image is
-    large."""
+    large.
+    """
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -276,7 +279,8 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
 
 def _image_beside(path: Path) -> Path:
     """The image of a ``.pts`` file: of the same name, or of the name without the number of the
-    face."""
+    face.
+    """
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
         for suffix in suffixes:
@@ -287,22 +291,24 @@ def _image_beside(path: Path) -> Path:
 
 def _joined(images: list[Path]) -> list[list[Path]]:
     """Images with their copies: files of equal content whose names differ in a number at the end
-    only."""
-    groups: dict[tuple, list[Path]] = {}
+    only.
+    """
+    groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
-        groups.setdefault((path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size), []).append(path)
+        groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
     found: list[list[Path]] = []
     for group in groups.values():
-        by_content: dict[bytes, list[Path]] = {}
+        by_content: defaultdict[bytes, list[Path]] = defaultdict(list)
         for path in group:
-            by_content.setdefault(path.read_bytes() if len(group) > 1 else b"", []).append(path)
+            by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
         found += by_content.values()
     return found
 
 
 def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of
-    some width and height."""
+    some width and height.
+    """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)

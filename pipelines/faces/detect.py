@@ -1,5 +1,6 @@
 """What ``annealed faces detect`` does to each photograph, several at a time in processes that each
-hold the detector."""
+hold the detector.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from ...learners.compilation import seconds_compiling
+from ...learners.compilation import all_threads, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
@@ -64,13 +65,8 @@ class FileDetections:
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        return {
-            "image": self.image,
-            "width": width,
-            "height": height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces, landmarks),
-        }
+        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
+        return facts | records(self.detections, self.faces, landmarks)
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
@@ -95,7 +91,8 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
     """Compile or load what a detection needs, on the face of the sample photograph: before a clock
-    starts."""
+    starts.
+    """
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
@@ -117,7 +114,8 @@ def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: st
 
 def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted."""
+    counted.
+    """
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(pixels)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -127,17 +125,14 @@ def sample_photograph() -> np.ndarray:
     """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
     import skimage
 
-    path = Path(skimage.__file__).parent / "data" / "astronaut.png"
-    if path.is_file():  # scikit-image's own reader takes a tenth of a second to import
-        return read_image(path)
-    from skimage.data import astronaut
-
-    return astronaut()
+    # Its own reader takes a tenth of a second to import.
+    return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
 
 
 def video_source(images: Sequence[str]) -> str | int | None:
     """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
-    for photographs."""
+    for photographs.
+    """
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
@@ -156,8 +151,8 @@ def video_source(images: Sequence[str]) -> str | int | None:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the
-    order of the images.
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time but no
+    more than there are cores, in the order of the images.
 
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
@@ -177,6 +172,7 @@ def map_images(
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+    n_jobs = min(int(n_jobs), all_threads())
     if n_jobs == 1:
         yield from (work(detector, item) for item in items)
         return
@@ -185,7 +181,7 @@ def map_images(
     with tempfile.TemporaryDirectory() as folder:
         pickled = Path(folder) / "detector"
         pickled.write_bytes(pickle.dumps(detector))
-        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+        processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
         results = processes(delayed(_remote)(pickled, work, item) for item in items)
         try:
             for result, error, notes in results:
@@ -211,7 +207,8 @@ _loaded: dict[Path, KeypointDetector] = {}
 
 def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None, list[str]]:
     """Return the result of ``work``, or the exception, which has to wait for its turn, and what was
-    warned of."""
+    warned of.
+    """
     if pickled not in _loaded:
         cv2.setNumThreads(1)
         _loaded.clear()

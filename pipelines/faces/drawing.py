@@ -77,9 +77,8 @@ def draw_symbols(
 
 
 def _legend(width: int, names: list[str]) -> np.ndarray:
-    font, scale, row = cv2.FONT_HERSHEY_SIMPLEX, 0.45, 22
+    font, scale, row, cell = cv2.FONT_HERSHEY_SIMPLEX, 0.45, 22, 112
     ordered = [name for name in COLOURS if name in names] + [name for name in names if name not in COLOURS]
-    cell = 112
     columns = max(1, (width - 8) // cell)
     strip = np.full((max(1, -(-len(ordered) // columns)) * row + 6, width, 3), 32, np.uint8)
     if not ordered:

@@ -1,5 +1,6 @@
 """Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces
-evaluate``)."""
+evaluate``).
+"""
 
 from __future__ import annotations
 
@@ -13,19 +14,21 @@ import numpy as np
 
 from ...models.faces.assembly import Assembly
 from ...models.faces.face_finder import Face
-from ...models.faces.shape_models import RigidModel
+from ...models.faces.shape_models import RigidModel, pose_of
 from ...models.faces.suppression import SAME_FACE
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
-from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled
+from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
 from .data import KEYPOINTS, FaceImage
-from .subsets import reliability, subsets_of
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
 MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
+# Limits of the bands: inter-eye distances in pixels, angles in degrees.
+_IED = (0, 25, 32, 45, np.inf)
+_YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
 
 @dataclass
@@ -53,8 +56,9 @@ class Evaluation:
         Average precision by the size and the pose of the faces: one per subset, keypoint and
         tolerance.
     reliability : list of dict
-        Share of hits by probability (see :func:`~annealed.pipelines.faces.subsets.reliability`), at
-        the tolerance 10 %, of all keypoints together; empty without assembly.
+        Share of hits by probability, see
+        :func:`~annealed.pipelines.faces.average_precision.reliability`, at the tolerance 10 %, of
+        all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
     """
@@ -72,7 +76,8 @@ class Evaluation:
 
 def default_detections(found: DetectionResult, thresholds: dict[str, float] | None) -> list[Detection]:
     """Those among all candidates that are detected by default: in faces of probability 0.5, or
-    above thresholds of the score."""
+    above thresholds of the score.
+    """
     if thresholds is not None:
         return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
     shown = {(name, p.x, p.y) for face in found.faces if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()}
@@ -81,7 +86,8 @@ def default_detections(found: DetectionResult, thresholds: dict[str, float] | No
 
 def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None]:
     """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
-    None where none was found."""
+    None where none was found.
+    """
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -118,6 +124,7 @@ def evaluate_detector(
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     alone = resolved.assembly == Assembly.NONE
     thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
+    n_landmarks = 0 if alone or detector.faces is None else len(detector.faces.regressor.mean)
     result = Evaluation()
     errors: list[list[float | None]] = []
     for image in progress(images, len(images)):
@@ -129,7 +136,8 @@ def evaluate_detector(
         every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
         shown = default_detections(every, thresholds)
         result.images.append(image)
-        errors.append(landmark_error(every.faces, image) if _has_landmarks(detector, alone, image) else [])
+        comparable = image.landmarks is not None and image.landmarks.shape[1] == n_landmarks
+        errors.append(landmark_error(every.faces, image) if comparable else [])
         for name, tolerance in product(keypoints, TOLERANCES):
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
                 matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
@@ -159,7 +167,8 @@ def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
     """Detections of each keypoint in photographs without faces; those that cannot be read are added
-    to the errors."""
+    to the errors.
+    """
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for path in paths:
         try:
@@ -187,12 +196,6 @@ def _landmarks(source: str, errors: Sequence[float | None]) -> dict:
     return {"source": source, "faces": len(errors), "found": len(known), "nme": float(np.mean(known)) if known else None}
 
 
-def _has_landmarks(detector: KeypointDetector, alone: bool, image: FaceImage) -> bool:
-    if alone or detector.faces is None or image.landmarks is None:
-        return False
-    return len(detector.faces.regressor.mean) == image.landmarks.shape[1]
-
-
 def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> tuple[Curve, dict]:
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
@@ -205,3 +208,28 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> t
         "recall_at_threshold": recall,
         "false_per_image": false / max(len(judged), 1),
     }
+
+
+def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[str, list[int]]:
+    """Positions of the photographs by the median IED of their faces and, with a rigid model of the
+    landmarks, by yaw and roll.
+
+    Photographs without faces are in none; the pose is that of the first face.
+    """
+    found: dict[str, list[int]] = {}
+    for i, image in enumerate(images):
+        if not len(image.ied):
+            continue
+        found.setdefault(_band("IED", float(np.median(image.ied)), _IED), []).append(i)
+        if rigid is not None and image.landmarks is not None and image.landmarks.shape[1] == len(rigid.points):
+            pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
+            for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
+                found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
+    order = [_band(name, low, limits) for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL)) for low in limits[:-1]]
+    return {name: found[name] for name in order if name in found}
+
+
+def _band(name: str, value: float, limits: Sequence[float]) -> str:
+    i = int(np.searchsorted(limits, value, side="right")) - 1
+    high = "" if limits[i + 1] in (np.inf, 180) else f"{limits[i + 1]:g}"
+    return f"{name} {limits[i]:g}-{high}"

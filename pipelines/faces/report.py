@@ -70,7 +70,8 @@ def _write_curves(path: Path, evaluation: Evaluation, tolerance: float) -> None:
 
 def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: int = 8) -> None:
     """Three rows: best hits, best-scoring false detections, and points that nothing hit, in the
-    order of their images."""
+    order of their images.
+    """
     tile, gap = 128, 22
     rows = {
         "best hits": _ranked(evaluation, keypoint, HIT),
@@ -90,7 +91,8 @@ def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: 
 
 def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:
     """Image, position and width of the part to show of all detections with that outcome, by falling
-    score."""
+    score.
+    """
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
         width = 2.5 * float(np.median(image.ied)) if len(image.ied) else 100.0
@@ -99,14 +101,13 @@ def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[F
     return [(image, xy, width) for _, image, xy, width in shown]
 
 
-def _missed(evaluation: Evaluation, keypoint: str):
-    missed = []
+def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[FaceImage, np.ndarray, float]]:
     k = KEYPOINTS.index(keypoint)
-    for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
-        for i in np.flatnonzero(image.visible[:, k]):
-            if i not in judged.face:
-                missed.append((image, image.faces[i, k], 2.5 * float(image.ied[i])))
-    return missed
+    return [
+        (image, image.faces[i, k], 2.5 * float(image.ied[i]))
+        for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]])
+        for i in np.setdiff1d(np.flatnonzero(image.visible[:, k]), judged.face)
+    ]
 
 
 def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndarray:
@@ -116,6 +117,5 @@ def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndar
     part = cv2.warpAffine(pixels, matrix, (tile, tile), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     middle = tile // 2
     for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
-        cv2.line(part, (middle - 6, middle), (middle + 6, middle), colour, thickness)
-        cv2.line(part, (middle, middle - 6), (middle, middle + 6), colour, thickness)
+        cv2.drawMarker(part, (middle, middle), colour, cv2.MARKER_CROSS, 12, thickness)
     return part

@@ -16,7 +16,7 @@ from ...models.faces.face_finder import Face
 from ...models.faces.tracker import FaceTracker
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
-from ...vision.tracks.video import capture_of, warn_if_cut_short
+from ...vision.tracks.video import open_video, warn_if_cut_short
 from ..common.video import writing_video
 from .detect import records, timed, warm_up
 from .drawing import draw_symbols
@@ -60,15 +60,8 @@ class FrameDetections:
 
     def record(self) -> dict:
         """Return the JSON object of the command line."""
-        return {
-            "image": self.source,
-            "frame": self.frame,
-            "time": round(self.time, 6),
-            "width": self.width,
-            "height": self.height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces),
-        }
+        facts = {"image": self.source, "frame": self.frame, "time": round(self.time, 6), "width": self.width}
+        return facts | {"height": self.height, "seconds": round(self.seconds, 6)} | records(self.detections, self.faces)
 
 
 def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:
@@ -108,12 +101,11 @@ def detect_video(
     """
     options = options or DetectionOptions(roll=0.0)
     process = _processing(detector, smooth, options)
-    name = f"camera {source}" if isinstance(source, int) else str(source)
+    camera = isinstance(source, int)
+    name = f"camera {source}" if camera else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
-    if not isinstance(source, int) and not Path(source).is_file():
-        raise ValueError(f"{name}: no such file")
-    capture = cv2.VideoCapture(source) if isinstance(source, int) else capture_of(source)
+    capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
     try:
         if not capture.isOpened():
             raise ValueError(f"{name}: cannot be opened as a video")
@@ -129,26 +121,24 @@ def detect_video(
                 # how one leaves a camera, which mostly waits here: what was written stays
                 except KeyboardInterrupt:
                     good = False
-                    if not isinstance(source, int):
+                    if not camera:
                         raise
                 if not good:
-                    if not isinstance(source, int):
+                    if not camera:
                         warn_if_cut_short(capture, number, name)
                     break
                 pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
                 height, width = pixels.shape[:2]
                 if number == 0:
                     warm_up(detector, options)
-                frame_detections = None
                 if number % every == 0:
                     shown, seconds = timed(process, pixels)
-                    frame_detections = FrameDetections(name, number, number / rate, width, height, seconds, *shown)
                 if write is not None:
                     draw_symbols(pixels, shown.detections, shown.faces)
                     write(pixels)
-                if frame_detections is not None:
+                if number % every == 0:
                     try:
-                        yield frame_detections
+                        yield FrameDetections(name, number, number / rate, width, height, seconds, *shown)
                     except GeneratorExit:
                         break
                 number += 1

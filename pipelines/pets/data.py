@@ -1,5 +1,6 @@
 """Folders of photographs with classes: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
-subfolder per class."""
+subfolder per class.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
@@ -52,25 +52,17 @@ class PetFile:
             raise ValueError(f"{self.path}: {error}") from None
 
 
+@dataclass
 class Photographs(Sequence[Photograph]):
     """Photographs that are read when asked for, so that any number of them fits into memory."""
 
-    def __init__(self, files: Sequence[PetFile], side: int):
-        self.files = files
-        self.side = side
+    files: Sequence[PetFile]
+    side: int
 
     def __len__(self) -> int:
         return len(self.files)
 
-    @overload
-    def __getitem__(self, index: int) -> Photograph: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Photographs: ...
-
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return Photographs(self.files[index], self.side)
+    def __getitem__(self, index: int) -> Photograph:  # type: ignore[override]  # no slices
         return self.files[index].read(self.side)
 
 
@@ -92,7 +84,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
     elif named := _from_names(folder) or _from_names(folder / "train"):
         files = named
     else:
-        files = [PetFile(path, sub.name) for sub in _subfolders(folder) for path in _images(sub)]
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
             f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per class"
@@ -105,7 +98,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
 def _from_names(folder: Path) -> list[PetFile]:
     """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is
-    another."""
+    another.
+    """
     found = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
@@ -113,10 +107,6 @@ def _from_names(folder: Path) -> list[PetFile]:
             return []
         found.append((match[1], int(match[2]), path))
     return [PetFile(path, label) for label, _, path in sorted(found)]
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def _images(folder: Path) -> list[Path]:
@@ -184,8 +174,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 
 
 def usable(files: Sequence[PetFile], side: int) -> tuple[list[PetFile], list[str]]:
-    """The photographs that can be read and whose head box lies inside, and one line for each
-    other."""
+    """The photographs that can be read, with the head box inside, and one line for each other."""
     good, errors = [], []
     for file in files:
         try:

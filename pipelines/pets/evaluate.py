@@ -1,5 +1,6 @@
 """Evaluation of image classifiers: errors with and without head boxes, beside classifiers on all
-columns."""
+columns.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def evaluate_classifier(
     model: ImageClassifier, files: Sequence[PetFile], watch: Callable[[Sequence, int], Any] = lambda items, n: items
 ) -> Evaluation:
     """Errors of a model on the test photographs; where the data have a training split, other
-    methods learnt from it beside it."""
+    methods learnt from it beside it.
+    """
     train, test = divide(files)
     if not test:
         raise ValueError("no photograph of the test split; expected some, or data without a split")
@@ -136,7 +138,8 @@ def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[di
 
 def _competitors(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict[str, Any]]:
     """The other methods of the model's own settings, nearest neighbours and a linear SVM, on the
-    same columns."""
+    same columns.
+    """
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
 

@@ -1,5 +1,6 @@
 """Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures
-4.2, 4.3 and 4.6)."""
+4.2, 4.3 and 4.6).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...models.files import replacing
@@ -33,7 +35,8 @@ SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figur
 
 class Patches:
     """Patches of words in training photographs, whose columns are X; each photograph is read and
-    described once."""
+    described once.
+    """
 
     def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
         self.photographs = Photographs(files, model.features.side)
@@ -43,7 +46,8 @@ class Patches:
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
         """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs
-        where it is most frequent."""
+        where it is most frequent.
+        """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
         found = []
@@ -75,6 +79,12 @@ def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
     return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
 
 
+def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: Any) -> None:
+    axes.imshow(image)
+    axes.set_title(title, fontsize=size, **place)
+    axes.axis("off")
+
+
 def _save(figure: Figure, path: Path) -> None:
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
@@ -82,7 +92,8 @@ def _save(figure: Figure, path: Path) -> None:
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """The strongest words of a part, each with patches of training photographs and the class that
-    it is evidence for."""
+    it is evidence for.
+    """
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -94,9 +105,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
         if isinstance(additive, AdditiveScorer):
             row = np.flatnonzero(additive.selected == column)
             title += f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}" if len(row) else ""
-        axes.imshow(_strip(patches.of(column, N_PATCHES), N_PATCHES))
-        axes.set_title(title, fontsize=8, loc="left", pad=2)
-        axes.axis("off")
+        _show(axes, _strip(patches.of(column, N_PATCHES), N_PATCHES), title, loc="left", pad=2)
     _save(figure, path)
 
 
@@ -106,7 +115,8 @@ def _n_words(model: ImageClassifier) -> int:
 
 def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
     """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side
-    (Figure 4.6)."""
+    (Figure 4.6).
+    """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -115,9 +125,7 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
     figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")
     for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
         for axes, column in zip(row, pair):
-            axes.imshow(_strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2))
-            axes.set_title(str(names[column]), fontsize=8, loc="left", pad=2)
-            axes.axis("off")
+            _show(axes, _strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2), str(names[column]), loc="left", pad=2)
     _save(figure, path)
 
 
@@ -141,7 +149,8 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
     """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0
-    stay grey."""
+    stay grey.
+    """
     figure = Figure(figsize=(2.4 * len(images), 2.7), layout="constrained")
     red = 0.25 + 0.75 * strengths / max(float(strengths.max()), 1e-12)
     for axes, image, title in zip(np.ravel(figure.subplots(1, len(images))), images, titles):
@@ -149,9 +158,7 @@ def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray,
         shown = np.repeat(grey[:, :, None], 3, axis=2)
         tint = colormaps["Reds"](red)[:, :, :3]
         shown = np.where((strengths > 0)[:, :, None], 0.35 * shown + 0.65 * tint, shown)
-        axes.imshow(shown)
-        axes.set_title(title, fontsize=9)
-        axes.axis("off")
+        _show(axes, shown, title, 9)
     _save(figure, path)
 
 
@@ -161,13 +168,11 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
     for column, (title, e) in zip(np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained):
         heat = cv2.GaussianBlur(e.heat, (0, 0), 6.0)
         limit = max(float(np.abs(heat).max()), 1e-12)
-        column[0].imshow(e.image)
-        column[0].set_title(title, fontsize=8)
+        _show(column[0], e.image, title)
         column[1].imshow(e.image.mean(axis=2), cmap="gray", vmin=-60, vmax=320)
         column[1].imshow(heat, cmap="seismic", vmin=-limit, vmax=limit, alpha=0.5)
         column[1].set_title(f"{e.label} {e.probability:.2f}", fontsize=8)
-        for axes in column:
-            axes.axis("off")
+        column[1].axis("off")
     _save(figure, path)
 
 
@@ -180,7 +185,8 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 
 def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
     """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
-    photographs."""
+    photographs.
+    """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if found.breeds:

@@ -3,7 +3,7 @@ no selection code of ours.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
 "classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
-those names (``pip install annealed[bench]``).
+those names (``pip install '.[bench]'`` in the checkout).
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     """
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
-        raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
+        raise ValueError(
+            f"competitor {name!r} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -252,7 +252,9 @@ def read_frame(
             # Columns of numbers stay where pyarrow has put them.
             frame = parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
         except ImportError:
-            raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
+            raise ValueError(
+                f"{path}: reading parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
+            ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
         header = [str(column) for column in frame.columns]

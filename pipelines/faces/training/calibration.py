@@ -1,5 +1,6 @@
 """What is fitted on held-out photographs: how positions are averaged, their offset, the default
-threshold."""
+threshold.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def calibrate(
 
     def errors(place: Localisation) -> list[np.ndarray]:
         """Of every view: vectors from detections to the keypoints nearby, in units of the reference
-        IED."""
+        IED.
+        """
         found = []
         for view, xy, score, unit in detections(place):
             hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
@@ -69,8 +71,7 @@ def calibrate(
         return replace(place, offset_x=float(dx), offset_y=float(dy))
 
     def annotated(place: Localisation) -> Localisation:
-        """The same with how much further right the annotations lie, in mirror images further
-        left."""
+        """The same with how much further right annotations lie, in mirror images further left."""
         signed = [(-error if flip else error)[:, 0] for (_, flip), error in zip(views, errors(place), strict=True)]
         found = np.concatenate([np.empty(0), *signed])
         return replace(place, annotation_x=float(np.median(found)) if len(found) else 0.0)

@@ -1,5 +1,4 @@
-"""Cascades of a classifier's features: their order, and the thresholds that reject windows
-early."""
+"""Cascades of a classifier's features: their order, and thresholds that reject windows early."""
 
 from __future__ import annotations
 
@@ -98,7 +97,8 @@ def cheapest_order(
 
 def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
     """Mean number of features evaluated in some windows, histograms and what comes after counted as
-    in :func:`cheapest_order`."""
+    in :func:`cheapest_order`.
+    """
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -110,7 +110,8 @@ def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
     """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out
-    positives, minus ``margin``."""
+    positives, minus ``margin``.
+    """
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
     return replace(model, thresholds=limits.astype(np.float32))

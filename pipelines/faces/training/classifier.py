@@ -1,5 +1,6 @@
 """Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
-each."""
+each.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import is_finished, read_part, write_part
 from ..data import FaceImage
 from .calibration import calibrate
-from .cascade import rejection_thresholds, with_order
+from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import fit_rows
-from .mining import mine_view
-from .sampling import Windows, join, keys_of_view, sample_view
+from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, since, split_views, trained_as
+from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views, trained_as
 
+#: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
-"""Kind of the model file that holds the negatives of an unfinished training."""
+_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 
 def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
@@ -47,7 +48,8 @@ def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
     """SHA-256 of a file, computed once per process; size and time of change tell whether it is
-    still the same."""
+    still the same.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
@@ -80,11 +82,13 @@ class TrainingJob:
         """Keypoints whose training serves all."""
         return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
 
-    def describe(self, stage: str) -> dict[str, Any]:
-        """Return what a checkpoint of a stage must agree on: its settings and those of the stages
-        before it, and the data."""
+    def made_from(self, stage: str, name: str) -> dict[str, Any]:
+        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
+        stages before it, and the data.
+        """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
+            "keypoint": name,
             "settings": {name: asdict(getattr(self.settings, name)) for name in before},
             "held_out": self.settings.held_out,
             "pool": self.pool.to_dict(),
@@ -100,30 +104,31 @@ class TrainingJob:
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
         """What :meth:`keep` kept, where there is something to resume from."""
         path = self.checkpoint(stage, name)
-        made_from = {"keypoint": name, **self.describe(stage)}
-        return KeypointDetector.load(path) if self.resume and is_finished(path, made_from) else None
+        return KeypointDetector.load(path) if self.resume and is_finished(path, self.made_from(stage, name)) else None
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
         """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
-        its ``info``."""
-        info = {"made_from": {"keypoint": name, **self.describe(stage)}, **detector.info}
-        replace(detector, info=info).save(self.checkpoint(stage, name))
+        its ``info``.
+        """
+        replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(self.checkpoint(stage, name))
 
 
 @dataclass
 class ClassifierTraining:
     """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all
-    windows."""
+    windows.
+    """
 
     job: TrainingJob
     settings: TrainingSettings
 
     stage: ClassVar[str] = "scan"
     mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
+    # Haar features that a window costs after the classifier, where its cost is minimised
+    after: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
-        job = self.job
-        self.split, self.pool, self.say, self.n_jobs = job.split, job.pool, job.say, job.n_jobs
+        self.split, self.pool, self.say, self.n_jobs = self.job.split, self.job.pool, self.job.say, self.job.n_jobs
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
@@ -132,14 +137,27 @@ class ClassifierTraining:
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
         """Return what gives the windows of each level that the first negatives are drawn from, see
-        `sample_view`."""
+        `sample_view`.
+        """
         return None
 
     def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
         """Order the features and set rejection thresholds, with held-out positives and ordinary
-        windows (n, 26, 26, 3)."""
-        model = with_order(model, self.pool, reference.patches, ordinary)
-        return rejection_thresholds(model, self.pool, reference.patches, self.settings.reject, self.settings.reject_margin)
+        windows (n, 26, 26, 3).
+
+        Where a window costs something ``after``, the order is that of the least expected cost, with
+        thresholds that lose a stated share of the held-out keypoints.
+        """
+        s, positives = self.settings, reference.patches
+        if self.after is None:
+            model = with_order(model, self.pool, positives, ordinary)
+            return rejection_thresholds(model, self.pool, positives, s.reject, s.reject_margin)
+
+        def thresholds(model: KeypointModel) -> KeypointModel:
+            return cascade_for_recall(model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost)[0]
+
+        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
+        return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
         """Train the classifier of one keypoint, or read it where that is done.
@@ -152,7 +170,7 @@ class ClassifierTraining:
             say(f"{keypoint}: {self.stage}: done before")
             return done
         rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        made_from = {"keypoint": keypoint, **self.job.describe(self.stage)}
+        made_from = self.job.made_from(self.stage, keypoint)
         started = time.monotonic()
         positives, reference, negatives = self._first_rows(keypoint)
         first, n_random = 0, len(negatives)
@@ -183,12 +201,9 @@ class ClassifierTraining:
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
         model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
-        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {_scores(scores)}")
-        info = {
-            "rows": {"positive": len(positives), "negative": len(negatives)},
-            "rounds": log,
-            "held_out": scores,
-        }
+        reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}")
+        info = {"rows": {"positive": len(positives), "negative": len(negatives)}, "rounds": log, "held_out": scores}
         detector = self.detector(keypoint, model, info=info)
         self.job.keep(self.stage, keypoint, detector)
         say(f"{keypoint}: done in {since(started)}")
@@ -196,9 +211,10 @@ class ClassifierTraining:
 
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
         """Windows of a training that :meth:`train` has finished: positives, held-out positives,
-        random and all negatives."""
+        random and all negatives.
+        """
         path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        kept = read_part(path, ROWS, {"keypoint": keypoint, **self.job.describe(self.stage)})
+        kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
         if kept is None:
             raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
         positives, reference, ordinary = self._first_rows(keypoint)
@@ -210,11 +226,7 @@ class ClassifierTraining:
 
         def sample(item, n_random: int):
             number, (image, flip) = item
-            return sample_view(
-                image, flip, number, keypoint, n_random=n_random, seed=[s.seed, 1], ied_range=(s.ied_low, s.ied_high),
-                radius=s.positive_radius, distance=s.negative_distance, pixels=s.negative_pixels, window=self.pool.window,
-                candidates=candidates,
-            )  # fmt: skip
+            return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
 
         share = -(-s.n_random // len(self.split.views))
         parts = list(each(enumerate(self.split.views), lambda item: sample(item, share), self.n_jobs))
@@ -241,13 +253,9 @@ class ClassifierTraining:
         chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
         known = np.sort(negatives.keys)
 
-        def mine(number: int):
-            image, flip = self.split.views[number]
+        def mine(number: int) -> tuple[Windows, int]:
             first, last = np.searchsorted(known, keys_of_view(number))
-            return mine_view(
-                image, flip, number, keypoint, detector, known[first:last], most=s.per_view, distance=s.negative_distance,
-                pixels=s.negative_pixels, mode=self.mode,
-            )  # fmt: skip
+            return self._mine_view(keypoint, detector, number, known[first:last])
 
         parts, n_alarms = [], 0
         for done, (new, n) in enumerate(each(chosen.tolist(), mine, self.n_jobs), start=1):
@@ -259,12 +267,30 @@ class ClassifierTraining:
         worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
         return found.take(worst), n_alarms, len(chosen)
 
+    def _mine_view(self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray) -> tuple[Windows, int]:
+        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many
+        there are, new or not.
+
+        They are found among all windows, or all that the mode scores.
+        """
+        view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
+        levels = detector.search.pyramid(view.pixels)
+        keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
+        for k, (level, found) in enumerate(zip(levels, detector.search.score_levels(levels, keypoint, self.mode))):
+            far = view.is_background(found[:, :2], self.settings.negative_distance, self.settings.negative_pixels / level.scale)
+            found = found[far]
+            n_alarms += len(found)
+            xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
+            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
+            scores.append(found[:, 3].astype(np.float32))
+        key, score = np.concatenate(keys), np.concatenate(scores)
+        new = ~np.isin(key, known)
+        key, score = key[new], score[new]
+        best = np.lexsort((key, -score))[: self.settings.per_view]
+        return cut_keys(levels, key[best], score[best], detector.pool.window), n_alarms
+
     def _read_rows(self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Windows, int, list]:
         side = self.pool.window + 2
         keys = check_array(path, arrays, "keys", np.int64, (None,))
         patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
         return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])
-
-
-def _scores(scores: dict) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in scores.items())

@@ -23,7 +23,7 @@ _RANGE_ROWS = 2000  # windows from which the range of each feature is estimated.
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class WindowFitSettings:
     """Settings of one fit.
 
     Parameters
@@ -73,7 +73,7 @@ def fit_rows(
     patches: np.ndarray,
     y: np.ndarray,
     pool: FeaturePool,
-    settings: FitSettings,
+    settings: WindowFitSettings,
     seed: Sequence[int],
     features: np.ndarray | None = None,
 ) -> KeypointModel:
@@ -96,7 +96,7 @@ def fit_rows(
 
 
 def fit_offsets(
-    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: FitSettings, seed: Sequence[int]
+    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: WindowFitSettings, seed: Sequence[int]
 ) -> OffsetModel:
     """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from
     each window's pixel to the
@@ -109,7 +109,8 @@ def fit_offsets(
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
-    chosen, values, offset = _select(patches, offsets / unit, _equal_weights, rows, get_loss("squared"), pool, settings, None)
+    equal = lambda y: np.full(len(y), 1 / len(y))  # noqa: E731
+    chosen, values, offset = _select(patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None)
     responses = Responses(chosen["low"], chosen["bin_width"], (values * unit).astype(np.float32))
     return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
 
@@ -121,11 +122,12 @@ def _select(
     rows: np.ndarray,
     loss: Loss,
     pool: FeaturePool,
-    s: FitSettings,
+    s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B
-    + 1, q), intercept (q,)."""
+    + 1, q), intercept (q,).
+    """
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
     k = min(s.n_features, len(features))
@@ -147,7 +149,8 @@ def _select(
     del design, state, sampled  # a gigabyte of codes
 
     weight = weights(y)
-    chosen = {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}
+    table = {"features": features, "low": low, "bin_width": bin_width}
+    chosen = {name: values[kept] for name, values in table.items()}
     later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
     coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
     offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
@@ -159,11 +162,7 @@ def _select(
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
     raw, offset = small.unstandardise(coef, offset)
-    return {"features": features[kept], "low": low[kept], "bin_width": bin_width[kept]}, raw.astype(np.float32), offset
-
-
-def _equal_weights(y: np.ndarray) -> np.ndarray:
-    return np.full(len(y), 1 / len(y))
+    return {name: values[kept] for name, values in table.items()}, raw.astype(np.float32), offset
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:

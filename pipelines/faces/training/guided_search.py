@@ -1,5 +1,5 @@
-"""Trains what Algorithm 3 needs: the regressor f of each keypoint, and the classifiers c1 of the
-windows that it leads to.
+"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of
+each keypoint.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,20 +18,25 @@ from ....models.keypoints.window_models import FaceCascade, Guide, KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patches import extract_patches
-from ..data import FaceImage
-from .cascade import cascade_for_recall, cheapest_order
 from .classifier import ClassifierTraining
-from .fitting import FitSettings, fit_offsets
-from .sampling import Windows, positive_windows, unpack_keys
+from .fitting import WindowFitSettings, fit_offsets
+from .sampling import positive_windows
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, NamedView, Near, View, gather_near, open_view, since
+from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
 
-_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
-
+#: Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
+#: lie around it, and the precision of the position depends on them (Barbu et al. (2014), section
+#: 7.2: at least 4 pixels).
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
-"""Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
-lie around it, and the precision of the position depends on them (Barbu et al. (2014), section 7.2:
-at least 4 pixels)."""
+
+
+#: Scale of the level on which a face is searched, relative to the level on which its keypoints
+#: are.
+COARSER = 2.0**-1.5
+#: Settings of the face cascade: a window of 24 pixels shows a whole face.
+FACE_CASCADE = TrainingSettings(
+    n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
+)
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,19 @@ class GuideSettings:
     seed: int = 0
 
 
-def near_windows(view: View, settings: GuideSettings, rng: np.random.Generator, window: int) -> Near:
+class Near(NamedTuple):
+    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
+    2).
+    """
+
+    patches: np.ndarray
+    offsets: np.ndarray
+
+
+def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
     """Some windows around the visible keypoints of a view, on levels where its faces have the right
-    size."""
-    s = settings
+    size.
+    """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
     if not seen.any():
@@ -97,19 +111,21 @@ def train_guide(
     n_jobs: int = 1,
 ) -> tuple[Guide, dict[str, float]]:
     """Train the regressor of one keypoint; its score on the held-out views is the median error in
-    pixels."""
+    pixels.
+    """
     s, clock = settings, time.monotonic()
 
     def near(part: Sequence[NamedView], salt: int) -> Near:
-        def sample(number: int, image: FaceImage, flip: bool) -> Near:
+        def sample(item: tuple[int, NamedView]) -> Near:
+            number, (image, flip) = item
             return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
 
-        return gather_near(part, sample, pool.window, n_jobs)
+        return Near(*map(np.concatenate, zip(*each(enumerate(part), sample, n_jobs))))
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
-    fit = FitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
+    fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}")
@@ -129,27 +145,25 @@ class GuidedTraining(ClassifierTraining):
 
     stage: ClassVar[str] = "classifier"
     mode: ClassVar[Mode] = Mode.PRUNE
+    after: ClassVar[float | None] = 0.0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """Return a detector in which the model scores the windows of its guide."""
-        return super().detector(
-            keypoint, model, guides={keypoint: self.guides[keypoint]}, face_cascade=self.face_cascade, **more
-        )  # fmt: skip
+        guides = {keypoint: self.guides[keypoint]}
+        return super().detector(keypoint, model, guides=guides, face_cascade=self.face_cascade, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
         """Return what gives the windows of each level that the guide proposes."""
-        ied = self.settings.reference_ied
-        detector = KeypointDetector(
-            {}, self.pool, SCALES_PER_OCTAVE, guides=self.guides, face_cascade=self.face_cascade, reference_ied=ied
-        )
+        parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
+        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_ied=self.settings.reference_ied, **parts)
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
-    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
-        """Order the features by expected cost, with thresholds that lose a stated share of the
-        held-out keypoints."""
 
-        def thresholds(model: KeypointModel) -> KeypointModel:
-            return cascade_for_recall(model, self.pool, reference.patches, unpack_keys(reference.keys)[0], self.settings.lost)[0]
+class FaceCascadeTraining(ClassifierTraining):
+    """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
 
-        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
-        return cheapest_order(model, self.pool, reference.patches, some, thresholds, 0.0)
+    The rejection thresholds may lose a stated share of the held-out faces.
+    """
+
+    stage: ClassVar[str] = "face_cascade"
+    after: ClassVar[float | None] = 20_000.0  # of the search around one kept window: a choice

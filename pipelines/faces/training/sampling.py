@@ -14,6 +14,7 @@ import numpy as np
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.patches import extract_patches
 from ..data import FaceImage
+from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, View, open_view
 
 _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the lowest 16 bits
@@ -36,7 +37,8 @@ def keys_of_view(view: int) -> tuple[int, int]:
 
 def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
     """Pixels (n, 2) of the level within ``radius`` of a visible keypoint of a face whose IED there
-    is in the range."""
+    is in the range.
+    """
     low, high = ied_range
     ied = view.ied * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -79,16 +81,10 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
     )
 
 
-def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int, scores=None) -> Windows:
+def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int) -> Windows:
     """Windows at the pixels ``places[k]`` (n, 2) of each level."""
-    parts = [np.empty((0, window + 2, window + 2, 3), np.uint8)]
-    keys = [np.empty(0, np.int64)]
-    for k, (level, xy) in enumerate(zip(levels, places)):
-        if len(xy):
-            parts.append(extract_patches(level.image, xy[:, 0], xy[:, 1], window))
-            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
-    found = np.concatenate(keys)
-    return Windows(np.concatenate(parts), found, np.zeros(len(found), np.float32) if scores is None else scores)
+    keys = np.concatenate([np.empty(0, np.int64), *(pack_keys(number, k, xy[:, 1], xy[:, 0]) for k, xy in enumerate(places))])
+    return cut_keys(levels, keys, np.zeros(len(keys), np.float32), window)
 
 
 def sample_view(
@@ -96,13 +92,8 @@ def sample_view(
     mirrored: bool,
     number: int,
     keypoint: str,
-    *,
+    settings: TrainingSettings,
     n_random: int,
-    seed: Sequence[int],
-    ied_range: tuple[float, float] = (20.0, 40.0),
-    radius: float = 1.0,
-    distance: float = 0.5,
-    pixels: float = 0.0,
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
@@ -115,25 +106,22 @@ def sample_view(
         The view, and its number for the keys.
     keypoint : str
         The keypoint to train.
+    settings : TrainingSettings
+        Where positives and negatives lie; the seed.
     n_random : int
         Negatives to draw; those too near a keypoint are dropped, not replaced.
-    seed : sequence of int
-        Seed of the random choice.
-    ied_range : tuple of float
-        IED in pixels of a level for which its windows are positives.
-    radius : float
-        Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
-    distance, pixels : float
-        Least distance of negatives from the keypoint of every face, in IED, and in pixels of the
-        negative's level; both hold.
+    window : int
+        Side of a window in pixels.
     candidates : function, optional
         Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are
         drawn from; all by default.
     """
-    view = open_view(image, keypoint, mirrored)
+    s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
-    positives = _cut(levels, number, [positive_windows(v, view, ied_range, radius) for v in levels], window)
-    rng = np.random.default_rng([*seed, number])
+    positives = _cut(
+        levels, number, [positive_windows(v, view, (s.ied_low, s.ied_high), s.positive_radius) for v in levels], window
+    )
+    rng = np.random.default_rng([s.seed, 1, number])
     some = None if candidates is None or not n_random else candidates(levels)
     sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
     counts = np.array(sizes, dtype=np.int64)
@@ -145,21 +133,15 @@ def sample_view(
         index = drawn[(drawn >= start) & (drawn < start + counts[k])] - start
         width = level.image.shape[1]
         xy = np.column_stack([index % width, index // width]) if some is None else some[k][index]
-        places.append(xy[view.is_background(level.to_image(xy), distance, pixels / level.scale)])
+        places.append(xy[view.is_background(level.to_image(xy), s.negative_distance, s.negative_pixels / level.scale)])
     return positives, _cut(levels, number, places, window)
-
-
-def cut_windows(levels: Sequence[Level], level_of: np.ndarray, x: np.ndarray, y: np.ndarray, window: int) -> np.ndarray:
-    """Patches (n, 26, 26, 3) of windows of a pyramid, given their levels and pixels (n,)."""
-    patches = np.empty((len(level_of), window + 2, window + 2, 3), np.uint8)
-    for k, level in enumerate(levels):
-        rows = level_of == k
-        if rows.any():
-            patches[rows] = extract_patches(level.image, x[rows], y[rows], window)
-    return patches
 
 
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
     """Windows of one view by their keys, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
-    return Windows(cut_windows(levels, level_of, x, y, window), key, score)
+    patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
+    for k in np.unique(level_of):
+        rows = level_of == k
+        patches[rows] = extract_patches(levels[k].image, x[rows], y[rows], window)
+    return Windows(patches, key, score)

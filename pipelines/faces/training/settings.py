@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .fitting import FitSettings
+from .fitting import WindowFitSettings
 
 
 @dataclass(frozen=True)
-class TrainingSettings(FitSettings):
+class TrainingSettings(WindowFitSettings):
     """Settings of the training of one classifier. Distances are in IED unless said otherwise.
 
     Parameters
@@ -46,7 +46,7 @@ class TrainingSettings(FitSettings):
     seed : int
         Seed of all random choices.
 
-    Other parameters are those of `FitSettings`.
+    Other parameters are those of `WindowFitSettings`.
     """
 
     rounds: int = 7
@@ -69,5 +69,6 @@ class TrainingSettings(FitSettings):
     @property
     def reference_ied(self) -> float:
         """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a
-        tenth of a pixel."""
+        tenth of a pixel.
+        """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)

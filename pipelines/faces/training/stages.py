@@ -1,5 +1,6 @@
 """The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed
-faces train``)."""
+faces train``).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from ....models.keypoints.serialisation import read_guide, write_parts
 from ....models.keypoints.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
+from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
 from ..data import MIRROR, FaceImage
 from .assembly.points import ANCHORS
@@ -25,10 +28,9 @@ from .assembly.refinement import RegressionSettings
 from .assembly.shapes import AssemblySettings
 from .assembly.train import train_assembly, train_probabilities, train_refinement
 from .classifier import ClassifierTraining, TrainingJob
-from .face_cascade import FACE_CASCADE, FaceCascadeTraining, expected_positions
-from .guided_search import GUIDED, GuidedTraining, GuideSettings, train_guide
+from .guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
 from .settings import TrainingSettings
-from .views import FACE, SCALES_PER_OCTAVE
+from .views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,8 @@ class FaceSettings:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
-        scan, guide, classifier = self.scan, self.guide, self.classifier
-        ranges = {
-            "scan": (scan.ied_low, scan.ied_high),
-            "guide": (guide.ied_low, guide.ied_high),
-            "classifier": (classifier.ied_low, classifier.ied_high),
-        }
+        stages: dict[str, Any] = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
+        ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
         if len(set(ranges.values())) > 1:
             raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
 
@@ -80,38 +78,26 @@ class FaceSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One stage: ``train(job, detector)`` returns the detector so far with its part added, and
-    facts for the header.
-
-    The name is that of its field in `FaceSettings`.
-    """
-
-    name: str
-    train: Callable[[TrainingJob, KeypointDetector], Trained]
+#: Returns the detector so far with its part added, and facts for the header.
+Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 
 
-def _with_mirrored(job: TrainingJob, trained: dict[str, KeypointDetector], reference_ied: float) -> dict:
-    """The classifiers of all keypoints of a job."""
-    models = {name: made.models[name] for name, made in trained.items()}
-    return {
-        name: models[name] if name in models else models[MIRROR[name]].mirrored(job.pool, reference_ied) for name in job.keypoints
-    }
+def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
+    """Add the classifiers of all keypoints of a job, the right ones mirrored."""
+    trained = {name: training.train(name) for name in job.trained}
+    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_ied
+    mirrored = {name: models[name] if name in models else models[MIRROR[name]].mirrored(job.pool, ied) for name in job.keypoints}
+    return replace(detector, models=mirrored, reference_ied=ied), {name: _facts(made) for name, made in trained.items()}
 
 
-def _facts(trained: dict[str, KeypointDetector]) -> dict[str, Any]:
-    """What the headers of some trainings say about them."""
-    return {name: {key: made.info[key] for key in ("rows", "rounds", "held_out")} for name, made in trained.items()}
+def _facts(trained: KeypointDetector) -> dict[str, Any]:
+    """What the header of a training says about it."""
+    return {key: trained.info[key] for key in ("rows", "rounds", "held_out")}
 
 
 def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train classifiers of all windows."""
-    settings = job.settings.scan
-    training = ClassifierTraining(job, settings)
-    trained = {name: training.train(name) for name in job.trained}
-    models = _with_mirrored(job, trained, settings.reference_ied)
-    return replace(detector, models=models, reference_ied=settings.reference_ied), _facts(trained)
+    return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
 def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -120,7 +106,7 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_ied
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_ied / ied))
     cascade = FaceCascade(trained.models[FACE], expected_positions(job.split.fitted), 2.0 ** (levels / SCALES_PER_OCTAVE))
-    return replace(detector, face_cascade=cascade), _facts({FACE: trained})[FACE]
+    return replace(detector, face_cascade=cascade), _facts(trained)
 
 
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -128,7 +114,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
     guides: dict[str, Guide] = {}
     facts: dict[str, Any] = {}
     for name in job.trained:
-        path, made_from = job.checkpoint("guide", name), {"keypoint": name, **job.describe("guide")}
+        path, made_from = job.checkpoint("guide", name), job.made_from("guide", name)
         kept = read_part(path, "guide", made_from) if job.resume else None
         if kept is None:
             views = job.split.views, job.split.held_out_views
@@ -145,51 +131,39 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the classifiers of the windows that cascade and guides lead to."""
-    settings = job.settings.classifier
-    training = GuidedTraining(job, settings, face_cascade=detector.face_cascade, guides=detector.guides)
-    trained = {name: training.train(name) for name in job.trained}
-    models = _with_mirrored(job, trained, settings.reference_ied)
-    return replace(detector, models=models, reference_ied=settings.reference_ied), _facts(trained)
+    guided = GuidedTraining(job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides)
+    return _train_models(job, detector, guided)
 
 
-def _whole_faces(name: str, train: Callable) -> Stage:
+def _whole_faces(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
     """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
-
-    def run(job: TrainingJob, detector: KeypointDetector) -> Trained:
-        part = job.finished(name, _FACES)
-        if part is None:
-            made, facts = train(job, detector, getattr(job.settings, name))
-            part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
-            job.keep(name, _FACES, part)
-        else:
-            job.say(f"{name}: done before")
-        return replace(detector, faces=part.faces), part.info["facts"]
-
-    return Stage(name, run)
+    part = job.finished(name, "faces")
+    if part is None:
+        made, facts = train(job, detector, getattr(job.settings, name))
+        part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
+        job.keep(name, "faces", part)
+    else:
+        job.say(f"{name}: done before")
+    return replace(detector, faces=part.faces), part.info["facts"]
 
 
-_FACES = "faces"
-_SCAN, _GUIDE = Stage("scan", train_scan), Stage("guide", train_guides)
-STAGES = {
-    Mode.SCAN: (_SCAN,),
-    Mode.REGRESS: (_SCAN, _GUIDE),
-    Mode.PRUNE: (Stage("face_cascade", train_face_cascade), _GUIDE, Stage("classifier", train_classifiers)),
+#: The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those
+#: before it too.
+STAGES: dict[Mode, dict[str, Stage]] = {
+    Mode.SCAN: {"scan": train_scan},
+    Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
+    Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
 }
-"""The stages of each mode; a detector of one mode serves the ones before it too, with the same
-classifiers."""
 
-WHOLE_FACES = (
-    _whole_faces("assembly", train_assembly),
-    _whole_faces("refinement", train_refinement),
-    _whole_faces("probabilities", train_probabilities),
-)
-"""The stages after those of the mode "prune+regress", where all anchors are trained."""
+_WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
-def stages_of(mode: Mode, keypoints: Sequence[str]) -> tuple[Stage, ...]:
-    """Return the stages of a training of some keypoints."""
+def stages_of(mode: Mode, keypoints: Sequence[str]) -> dict[str, Stage]:
+    """Return the stages of a training of some keypoints; those of whole faces where all anchors are
+    among them.
+    """
     whole = mode == Mode.PRUNE and set(ANCHORS) <= set(keypoints)
-    return STAGES[mode] + (WHOLE_FACES if whole else ())
+    return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
 
 
 def train_detector(
@@ -241,44 +215,29 @@ def train_detector(
     check_writable(out)
     settings, pool, mode = settings or FaceSettings(), pool or FeaturePool(), Mode(mode)
     folder = out.with_name(out.name + ".checkpoint")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{folder}: cannot make this folder ({error.strerror})") from None
+    make_folder(folder)
     stages = stages_of(mode, keypoints)
-    names = [stage.name for stage in stages]
-    job = TrainingJob(list(images), list(background), settings, names, list(keypoints), pool, folder, resume, say, n_jobs)
+    job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)
     facts: dict[str, Any] = {}
-    seconds = _Seconds(folder / "seconds.json", resume)
-    for stage in stages:
-        detector, facts[stage.name] = stage.train(job, detector)
-        say(f"{stage.name}: done, {seconds.add(stage.name) / 3600:.2f} hours of processor time so far")
+    # Processor time of each stage, over interruptions: beside the checkpoints, since the model is
+    # the same in every run.
+    clock, kept = time.process_time(), folder / "seconds.json"
+    seconds: dict[str, float] = json.loads(kept.read_text()) if resume and kept.is_file() else {}
+    for name, train in stages.items():
+        detector, facts[name] = train(job, detector)
+        seconds[name] = round(seconds.get(name, 0.0) + time.process_time() - clock, 1)
+        clock = time.process_time()
+        with replacing(kept) as new:
+            new.write_text(json.dumps(seconds))
+        say(f"{name}: done, {sum(seconds.values()) / 3600:.2f} hours of processor time so far")
     info = {
         "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
         "package": source_of_code(),
-        "settings": {"held_out": settings.held_out, **{name: asdict(getattr(settings, name)) for name in names}},
+        "settings": {"held_out": settings.held_out, **{name: asdict(getattr(settings, name)) for name in stages}},
         "photographs": [image.name for image in images],
         "background": [path.name for path in background],
         "stages": facts,
     }
     replace(detector, info=info).save(out)
     return KeypointDetector.load(out)  # numbers as the file holds them
-
-
-class _Seconds:
-    """Processor time of each stage, over interruptions: kept beside the checkpoints, since the
-    model is the same in every run."""
-
-    def __init__(self, path: Path, resume: bool):
-        self.path, self.clock = path, time.process_time()
-        self.known: dict[str, float] = json.loads(path.read_text()) if resume and path.is_file() else {}
-
-    def add(self, stage: str) -> float:
-        """Note the time since the last call for a stage; returns the sum of all."""
-        now = time.process_time()
-        self.known[stage] = round(self.known.get(stage, 0.0) + now - self.clock, 1)
-        self.clock = now
-        with replacing(self.path) as new:
-            new.write_text(json.dumps(self.known))
-        return sum(self.known.values())

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ....vision.images import read_image
 from ..data import KEYPOINTS, MIRROR, FaceImage
 
+#: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
+#: choice.
 SCALES_PER_OCTAVE = 4
-"""Levels of the pyramid per halving of the size, in training and in the trained detectors. A
-choice."""
+#: Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
+#: nose sides and mouth corners.
 FACE = "face"
-"""Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
-nose sides and mouth corners."""
 # IED around the eyes without negatives where a keypoint is not annotated. A choice
 _UNKNOWN_DISTANCE = 2.0
 
@@ -55,7 +55,8 @@ class View:
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
         """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face:
-        in IED and in image pixels."""
+        in IED and in image pixels.
+        """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.eyes)
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
@@ -68,7 +69,8 @@ class View:
 
 def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
-    middle of the face (``FACE``)."""
+    middle of the face (``FACE``).
+    """
     pixels = read_image(image.path)
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
@@ -82,26 +84,22 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
 
 def face_centres(image: FaceImage) -> np.ndarray:
     """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides
-    and mouth corners."""
+    and mouth corners.
+    """
     return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
 
 
-class Near(NamedTuple):
-    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
-    2)."""
-
-    patches: np.ndarray
-    offsets: np.ndarray
-
-
-def gather_near(views: Sequence[NamedView], sample: Callable[[int, FaceImage, bool], Near], window: int, n_jobs: int) -> Near:
-    """Join what ``sample(number, image, mirrored)`` returns for each view, in the order of the
-    views."""
-    parts = list(each(enumerate(views), lambda item: sample(item[0], *item[1]), n_jobs))
-    side = window + 2
-    patches = [np.asarray(part.patches, np.uint8).reshape(-1, side, side, 3) for part in parts]
-    offsets = [np.reshape(part.offsets, (-1, 2)) for part in parts]
-    return Near(np.concatenate([np.empty((0, side, side, 3), np.uint8), *patches]), np.concatenate([np.empty((0, 2)), *offsets]))
+def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
+    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
+    images.
+    """
+    found = []
+    for image in images:
+        for shown in (image, image.mirrored(0)):
+            found.append((shown.faces - face_centres(shown)[:, None]) / image.ied[:, None, None])
+    every = np.concatenate(found)
+    known = np.isfinite(every).all(axis=(0, 2)) | np.isfinite(every).all(axis=2).any(axis=0)
+    return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(KEYPOINTS) if known[k]}
 
 
 def without_faces(paths: Sequence[Path]) -> list[FaceImage]:
@@ -118,10 +116,10 @@ def held_out(image: FaceImage, share: float) -> bool:
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> Iterable[Result]:
     """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a
-    few items."""
+    few items.
+    """
     if n_jobs <= 1:
-        for item in items:
-            yield work(item)
+        yield from map(work, items)
         return
     with ThreadPoolExecutor(n_jobs) as threads:
         pending: deque = deque()
@@ -140,7 +138,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> 
 @dataclass(frozen=True)
 class Split:
     """Photographs and views to fit and to calibrate with; views of photographs without faces are
-    among the fitted ones."""
+    among the fitted ones.
+    """
 
     fitted: list[FaceImage]
     calibration: list[FaceImage]
@@ -150,7 +149,8 @@ class Split:
 
 def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: float) -> Split:
     """Split photographs into those that are fitted and a share that is held out; those without
-    faces are fitted."""
+    faces are fitted.
+    """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:

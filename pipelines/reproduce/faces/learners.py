@@ -22,13 +22,13 @@ from ....models.keypoints.window_models import KeypointModel
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patch_design import PatchDesign
 from ....vision.windows.responses import Responses
-from ...faces.training.fitting import FitSettings, balanced_weights, fit_rows
+from ...faces.training.fitting import WindowFitSettings, balanced_weights, fit_rows
 
 SHARE_TRIED = 0.1  # of the features, in each round of LogitBoost: section 3.3.1
 _BLOCK = 2048  # windows whose columns are encoded at a time
 
 
-def annealing(patches, y, pool: FeaturePool, settings: FitSettings, loss: str, learning_rate: float) -> KeypointModel:
+def annealing(patches, y, pool: FeaturePool, settings: WindowFitSettings, loss: str, learning_rate: float) -> KeypointModel:
     """FSA with a loss and a step size."""
     return fit_rows(patches, y, pool, replace(settings, loss=loss, learning_rate=learning_rate), seed=[0, 2])
 
@@ -54,16 +54,17 @@ class WindowLearners:
         -1 or +1.
     pool : FeaturePool
         Its features are tried.
-    settings : FitSettings
+    settings : WindowFitSettings
         ``n_bins`` and ``first_rows`` are used.
     """
 
-    def __init__(self, patches: np.ndarray, y: np.ndarray, pool: FeaturePool, settings: FitSettings) -> None:
+    def __init__(self, patches: np.ndarray, y: np.ndarray, pool: FeaturePool, settings: WindowFitSettings) -> None:
         rng = np.random.default_rng([0, 3])
         of_class = [rng.permutation(np.flatnonzero(sign * y > 0))[: settings.first_rows // 2] for sign in (-1, 1)]
         self.rows = np.sort(np.concatenate(of_class))
         counts = [np.count_nonzero(sign * y > 0) / len(rows) for sign, rows in zip((-1, 1), of_class, strict=True)]
-        self.factor = np.where(y[self.rows] > 0, counts[1], counts[0])[:, None]  # the sums stay those of all rows
+        # the sums stay those of all rows
+        self.factor = np.where(y[self.rows] > 0, counts[1], counts[0])[:, None]
         self.design = PatchDesign(patches, balanced_weights(y), pool=pool, n_bins=settings.n_bins)
         self.basis = hat_basis(settings.n_bins)
         blocks = [self.rows[first : first + ROWS] for first in range(0, len(self.rows), ROWS)]
@@ -84,7 +85,7 @@ class WindowLearners:
         return CodeLearners(codes[:, None], len(g), self.basis).step(g, h, 0)
 
 
-def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: float = 1.0) -> KeypointModel:
+def logitboost(patches, y, pool: FeaturePool, settings: WindowFitSettings, shrinkage: float = 1.0) -> KeypointModel:
     """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in
     each.
 
@@ -102,7 +103,7 @@ def logitboost(patches, y, pool: FeaturePool, settings: FitSettings, shrinkage: 
     return _model(learners.design, chosen, values, float(made.constant[0]))
 
 
-def histogram_svm(patches, y, pool: FeaturePool, settings: FitSettings, C: float) -> KeypointModel:
+def histogram_svm(patches, y, pool: FeaturePool, settings: WindowFitSettings, C: float) -> KeypointModel:
     """SVM-PL HOG: scikit-learn's linear SVM on the hat functions of all gradient histograms,
     without selection.
     """

@@ -182,7 +182,7 @@ def test_both_criteria_agree_and_the_objective_falls_with_every_forward_step():
         ({"delta": 0.1}, "delta=0.1 belongs to criterion='objective'"),
         ({"epsilon": -1.0}, "epsilon=-1.0 is not valid"),
         ({"n_features_to_select": None}, "needs a threshold"),
-        ({"feature_groups": [0, 1]}, "feature_groups has shape"),
+        ({"feature_groups": [0, 1]}, "groups has shape"),
     ],
 )
 def test_foba_says_what_is_wrong(parameters, message):

@@ -373,7 +373,7 @@ def test_a_sensor_that_never_fires_is_not_selected():
         (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 belongs to criterion='objective'"),
         (ForwardBackwardCRF(2, criterion="best"), "criterion='best' is unknown"),
         (FSACRF(2, criterion="gradient"), "criterion='gradient' is unknown"),
-        (FSACRF(2, ["a", "b"]), "feature_groups has shape"),
+        (FSACRF(2, ["a", "b"]), "groups has shape"),
         (FSACRF(2, polish="refit"), "polish='refit' is unknown"),
         (FSACRF(2, schedule="fast"), "schedule='fast' is unknown"),
     ],

@@ -1,2 +1,3 @@
 """Training of what stands on the detectors of single keypoints: assembly, refinement and
-probabilities of whole faces."""
+probabilities of whole faces.
+"""

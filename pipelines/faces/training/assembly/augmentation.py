@@ -1,5 +1,6 @@
 """Varied copies of annotated faces: of all sizes, blurred, compressed, brighter or darker, and
-where a refinement starts."""
+where a refinement starts.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class AugmentationSettings:
 
 class FaceCopy(NamedTuple):
     """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
-    whether it is mirrored."""
+    whether it is mirrored.
+    """
 
     pixels: np.ndarray
     points: np.ndarray
@@ -77,7 +79,8 @@ class FaceCopy(NamedTuple):
 
 def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[FaceCopy]:
     """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
-    their random choices."""
+    their random choices.
+    """
     for number, image in enumerate(images):
         faces = points_of(image)
         usable = np.flatnonzero(np.isfinite(faces).all(axis=1))
@@ -91,9 +94,7 @@ def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Se
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
                     ied = float(image.ied[face])
-                    target = settings.largest
-                    if copy % 2:
-                        target = float(np.exp(rng.uniform(*np.log(settings.shrunk))))
+                    target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
                     small, moved = _cut(shown, points, ied, min(1.0, target / ied))
                     yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip)
 

@@ -1,5 +1,6 @@
 """Photographs searched by the detectors, at several sizes: what assembly and probabilities are
-fitted to."""
+fitted to.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,14 @@ class SearchedImage:
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
         """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from
-        the points."""
+        the points.
+        """
         return self.faces @ matrix.T if len(self.faces) else np.empty((0, len(matrix)), complex)
 
     def is_ignored(self, points: np.ndarray) -> bool:
         """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
-        annotation."""
+        annotation.
+        """
         x, y = points.mean().real, points.mean().imag
         x0, y0, x1, y1 = self.boxes.T
         return bool(((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)).any())
@@ -60,7 +63,8 @@ def search_all(
     n_jobs: int = 1,
 ) -> Iterator[SearchedImage]:
     """Search photographs at their size (None) and shrunk to other IED of their first face, where
-    that is smaller."""
+    that is smaller.
+    """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
     def search(item: tuple[FaceImage, float | None]) -> SearchedImage | None:

@@ -1,5 +1,6 @@
 """The points of a face that are refined together: the annotated landmarks, or the nine keypoints
-where there are none."""
+where there are none.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +10,8 @@ import numpy as np
 
 from ...data import KEYPOINTS, LANDMARKS_OF, MIRROR_LANDMARKS, MIRROR_ORDER, FaceImage
 
+#: Keypoints that detectors find: eyes, nose sides and mouth corners.
 ANCHORS = KEYPOINTS[:6]
-"""Keypoints that detectors find: eyes, nose sides and mouth corners."""
-
-
-def with_landmarks(images: Sequence[FaceImage]) -> bool:
-    """Whether some of the photographs have the 68 landmarks; the others are then left out of the
-    refinement's training."""
-    return any(image.landmarks is not None for image in images)
 
 
 def points_of(image: FaceImage) -> np.ndarray:
@@ -48,5 +43,6 @@ def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:
 
 def annotated(images: Sequence[FaceImage]) -> list[FaceImage]:
     """The photographs whose faces train the refinement: those with landmarks, or all where none has
-    them."""
-    return [image for image in images if image.landmarks is not None] if with_landmarks(images) else list(images)
+    them.
+    """
+    return [image for image in images if image.landmarks is not None] or list(images)

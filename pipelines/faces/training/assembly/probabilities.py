@@ -1,5 +1,6 @@
 """Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of
-``annealed faces train``)."""
+``annealed faces train``).
+"""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def train_classifier(
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
     """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
-    that are none."""
+    that are none.
+    """
     regressor = finder.regressor
     negatives = [shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false]
     runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
@@ -149,7 +151,8 @@ def train_classifier(
 
 def choose_own_weights(finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float]) -> np.ndarray:
     """Weight of own detections for each anchor, the same for left and right: that of the smallest
-    mean error up to 10 % IED."""
+    mean error up to 10 % IED.
+    """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
     for shape in judged:
@@ -167,7 +170,8 @@ def fit_probabilities(
     finder: FaceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
 ) -> FaceProbabilities:
     """Logistic regressions of faces and of their keypoints; those of one group of
-    ``keypoints_alike`` are fitted together."""
+    ``keypoints_alike`` are fitted together.
+    """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     inputs = np.array([face_inputs(s.refined.score, s.refined.support, s.refined.ied) for s in known])
     face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
@@ -193,7 +197,8 @@ def fit_probabilities(
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
     """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on
-    standardised ones."""
+    standardised ones.
+    """
     # no error, or nothing right: the share, as if there had been half an example of either more
     if y.all() or not y.any():
         share = (y.sum() + 0.5) / (len(y) + 1)

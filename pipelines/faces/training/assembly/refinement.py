@@ -20,8 +20,8 @@ from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
 from .points import annotated, mirror_order, to_keypoints
 
+#: Photographs and their mirror images as they are.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
-"""Photographs and their mirror images as they are."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class RegressionSettings:
 @dataclass
 class Runs:
     """Refinements on the way: the copies, which one each belongs to, where it is now, and the
-    annotated points."""
+    annotated points.
+    """
 
     copies: list[FaceCopy]
     copy: np.ndarray
@@ -81,6 +82,16 @@ class Runs:
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / abs(truth[:, :1] - truth[:, 1:2])
 
+    def moves(self, regressor: ShapeRegressor) -> np.ndarray:
+        """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
+        units = np.array([regressor.align(points).scale_rotation for points in self.now])
+        return _parts((self.truth - self.now) / units[:, None])
+
+
+def _parts(points: np.ndarray) -> np.ndarray:
+    """Real and imaginary parts (..., 2)."""
+    return np.stack([points.real, points.imag], axis=-1)
+
 
 def start_runs(
     images: Sequence[FaceImage],
@@ -91,7 +102,8 @@ def start_runs(
     mean_starts: int = 0,
 ) -> Runs:
     """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from
-    the mean shape."""
+    the mean shape.
+    """
     faces = list(copies(annotated(images), settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(len(faces[0].points))
@@ -110,7 +122,8 @@ def start_runs(
 
 def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
     """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,),
-    complex, of their frames."""
+    complex, of their frames.
+    """
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -124,7 +137,8 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
 
 def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
     """Move all runs by one stage; values and units are those of :func:`describe_runs`. As
-    `ShapeRegressor.move` for each."""
+    `ShapeRegressor.move` for each.
+    """
     basis = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
     n_points, mirror = len(regressor.mean), regressor.mirror
     opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
@@ -135,9 +149,11 @@ def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, val
     runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
 
 
-Selection = Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray]
-"""Chooses which of the values (n_rows, p) serve to predict targets (n_rows, q): positions (k,),
-ascending."""
+def unrefined(shape: ShapeModel) -> ShapeRegressor:
+    """Return a cascade without stages: the mean shape stays where it is."""
+    n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
+    empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(n), offset, mirror_order(n))
 
 
 def train_regressor(
@@ -145,20 +161,18 @@ def train_regressor(
     shape: ShapeModel,
     settings: RegressionSettings,
     say: Callable[[str], None] = print,
-    selection: Selection | None = None,
+    selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
     """Train the cascade on photographs and their mirror images; returns it and what its stages
     reach on these.
 
-    Values are selected by annealing unless another ``selection`` is given.
+    Values are selected by annealing unless another ``selection`` is given, which chooses those of
+    the values (n_rows, p) that serve to predict targets (n_rows, q): positions (k,), ascending.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
-    n_anchors = len(shape.anchors)
-    matrix = to_keypoints(runs.now.shape[1])
-    empty = np.empty((0, len(matrix.T), 2), np.float32)
-    offset, mirror = np.zeros((len(matrix.T), 2), np.float32), mirror_order(len(matrix.T))
-    regressor = ShapeRegressor(shape.mean[n_anchors:], empty, (), matrix, offset, mirror)
+    regressor = unrefined(shape)
+    matrix = regressor.to_keypoints
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
@@ -181,11 +195,9 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     Half the difference of the medians in photographs and in their mirror images: what both need
     alike is no matter of sides.
     """
-    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
-    moves = (runs.truth - runs.now) / units[:, None]
+    moves = runs.moves(regressor)
     mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
-    by_side = [np.median(np.stack([part.real, part.imag], axis=2), axis=0) for part in (moves[~mirrored], moves[mirrored])]
-    return ((by_side[0] - by_side[1]) / 2).astype(np.float32)
+    return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(np.float32)
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
@@ -195,9 +207,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     Displacements that the later stages need are among them: they span the deviations of shapes, of
     which the start misses many.
     """
-    units = np.array([regressor.align(points).scale_rotation for points in runs.now])
-    moves = (runs.truth - runs.now) / units[:, None]
-    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
+    flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
     chosen = vectors[:, ::-1][:, :n].T
     return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
@@ -205,8 +215,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
 
 def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
     """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
-    flat = np.stack([moves.real, moves.imag], axis=2).reshape(len(moves), -1)
-    return flat @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
+    return _parts(moves).reshape(len(moves), -1) @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
 
 
 def fit_stage(
@@ -219,7 +228,8 @@ def fit_stage(
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
     """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al.
-    (2014), 7.2)."""
+    (2014), 7.2).
+    """
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])

@@ -1,5 +1,6 @@
 """Learns how anchors lie in faces, and how much their scores say (a stage of ``annealed faces
-train``)."""
+train``).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class AssemblySettings:
 
 def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> Assembler:
     """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
-    known yet."""
+    known yet.
+    """
     faces = np.concatenate([points_of(image) for image in annotated(images)])
     faces = faces[np.isfinite(faces).all(axis=1)]
     if len(faces) < 10:
@@ -70,7 +72,8 @@ def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> 
 
 def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tuple[np.ndarray, np.ndarray]:
     """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
-    right."""
+    right.
+    """
     n_anchors = len(shape.anchors)
     scores: list[list[float]] = [[] for _ in range(n_anchors // 2)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors // 2)]
@@ -78,12 +81,9 @@ def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tupl
         faces = view.keypoints(to_keypoints(view.faces.shape[1])[:n_anchors])
         for i, name in enumerate(ANCHORS):
             x, y, score, _ = view.maxima[name].T
-            place = x + 1j * y
-            near = np.zeros(len(score), bool)
-            for face in faces:
-                near |= abs(place - face[i]) < _NEAR * abs(face[0] - face[1])
+            distance = abs((x + 1j * y)[:, None] - faces[:, i])
             scores[i // 2] += score.tolist()
-            correct[i // 2] += near.tolist()
+            correct[i // 2] += (distance < _NEAR * abs(faces[:, 0] - faces[:, 1])).any(axis=1).tolist()
     slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
     for pair in range(n_anchors // 2):
         if any(correct[pair]) and not all(correct[pair]):

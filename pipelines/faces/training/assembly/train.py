@@ -1,46 +1,31 @@
 """The stages that make whole faces of the detections of single keypoints: assembly, refinement,
-probabilities."""
+probabilities.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from .....models.faces.face_finder import FaceFinder
 from .....models.faces.probabilities import probability_of
-from .....models.faces.shape_regression import ShapeRegressor
 from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
 from ...data import KEYPOINTS, FaceImage
+from ..classifier import TrainingJob
 from ..views import Split
 from .candidates import SearchedImage, search_all
-from .points import ANCHORS, annotated, mirror_order, to_keypoints
-from .probabilities import (
-    ProbabilitySettings,
-    choose_own_weights,
-    fit_probabilities,
-    judged_hypotheses,
-    train_classifier,
-)
-from .refinement import RegressionSettings, train_regressor
+from .points import ANCHORS, annotated
+from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
+from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
 
 _ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
 
 
-class Job(Protocol):
-    """What a training hands to its stages: photographs to fit and to calibrate with, where to tell,
-    how many threads."""
-
-    split: Split
-    say: Callable[[str], None]
-    n_jobs: int
-
-
-def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
+def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
     """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
@@ -48,25 +33,25 @@ def train_assembly(job: Job, detector: KeypointDetector, settings: AssemblySetti
     slope, offset = score_log_odds(searched, assembler.shape)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(ANCHORS)
-    mean, nothing = assembler.shape.mean[len(ANCHORS) :], np.empty((0, n, 2), np.float32)
-    unrefined = ShapeRegressor(mean, nothing, (), to_keypoints(n), np.zeros((n, 2), np.float32), mirror_order(n))
-    finder = FaceFinder(assembler, unrefined, KEYPOINTS)
+    finder = FaceFinder(assembler, unrefined(assembler.shape), KEYPOINTS)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 
 
-def train_refinement(job: Job, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
+def train_refinement(job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
     """Learn the cascade that moves all points of a face."""
-    finder = _finder_of(detector)
+    finder = detector.faces
+    assert finder is not None  # of the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
     return replace(detector, faces=replace(finder, regressor=regressor)), facts
 
 
-def train_probabilities(job: Job, detector: KeypointDetector, settings: ProbabilitySettings) -> tuple[KeypointDetector, dict]:
-    """Learn which shapes are faces, and calibrate the probabilities on the photographs kept
-    back."""
-    finder, unit = _finder_of(detector), detector.reference_ied
-    s = settings
+def train_probabilities(
+    job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
+) -> tuple[KeypointDetector, dict]:
+    """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
+    finder, unit, s = detector.faces, detector.reference_ied, settings
+    assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
     false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
@@ -82,14 +67,13 @@ def train_probabilities(job: Job, detector: KeypointDetector, settings: Probabil
         raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
     support = float(np.quantile([shape.refined.support for shape in true], s.lost))
     job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
-    finder = replace(finder, own_weight=choose_own_weights(finder, true, s.own_weights), min_support=support)
-    finder = replace(finder, probabilities=fit_probabilities(finder, shapes, _ALIKE, s.regularisation))
+    own_weight = choose_own_weights(finder, true, s.own_weights)
+    finder = replace(finder, own_weight=own_weight, min_support=support)
+    probabilities = fit_probabilities(finder, shapes, _ALIKE, s.regularisation)
     searched = search_all(detector, ANCHORS, views, n_jobs=job.n_jobs)
-    alone = alone_log_odds(finder, searched, unit)
-    assert finder.probabilities is not None
-    finder = replace(finder, probabilities=replace(finder.probabilities, alone=alone))
-    facts |= {"own_weight": [float(w) for w in finder.own_weight], "shapes": len(shapes)}  # type: ignore[union-attr]
-    return replace(detector, faces=finder), facts
+    alone = alone_log_odds(replace(finder, probabilities=probabilities), searched, unit)
+    finder = replace(finder, probabilities=replace(probabilities, alone=alone))
+    return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
 
 
 def backgrounds(split: Split) -> list[FaceImage]:
@@ -102,13 +86,13 @@ def kept_back(split: Split, every: int) -> list[FaceImage]:
     return backgrounds(split)[::every]
 
 
-def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
+def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float) -> float:
     """Constant to add to the log-odds of candidates that no assembled face explains, so that they
-    sum to the correct ones."""
+    sum to the correct ones.
+    """
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        assert isinstance(view, SearchedImage)
         faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
         truth = view.keypoints(finder.regressor.to_keypoints)
         ied = abs(truth[:, 0] - truth[:, 1])
@@ -132,9 +116,3 @@ def alone_log_odds(finder: FaceFinder, searched, reference_ied: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if np.mean(probability_of(values + middle)) > share else (middle, high)
     return min(middle, 0.0)
-
-
-def _finder_of(detector: KeypointDetector) -> FaceFinder:
-    if detector.faces is None:
-        raise ValueError("the detector cannot assemble faces; expected the stage 'assembly' first")
-    return detector.faces

@@ -87,7 +87,7 @@ def test_positive_windows(photographs):
 
 
 def test_sampled_windows(photographs):
-    options = {"n_random": 300, "seed": [0, 1], "window": POOL.window}
+    options = {"settings": TrainingSettings(), "n_random": 300, "window": POOL.window}
     positives, negatives = sample_view(photographs[1], True, 5, "left_eye", **options)
     again = sample_view(photographs[1], True, 5, "left_eye", **options)[1]
     np.testing.assert_array_equal(negatives.keys, again.keys)

@@ -18,11 +18,10 @@ from annealed.pipelines.faces.training.assembly.refinement import RegressionSett
 from annealed.pipelines.faces.training.assembly.shapes import AssemblySettings
 from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.faces.training.classifier import TrainingJob
-from annealed.pipelines.faces.training.face_cascade import expected_positions
 from annealed.pipelines.faces.training.guided_search import GuidedTraining, GuideSettings, train_guide
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
-from annealed.pipelines.faces.training.views import FACE, open_view
+from annealed.pipelines.faces.training.views import FACE, expected_positions, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool

@@ -8,17 +8,13 @@ those names (``pip install '.[bench]'`` in the checkout).
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
@@ -214,14 +210,15 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
     """Fit a model in place: its error on the test rows, and processor seconds of the fit.
 
-    A model that stops at its limit of iterations is measured as it is, without a warning.
+    A model that stops at its limit of iterations is measured as it is, without a warning; one that
+    is fitted by another program brings its ``seconds_``.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.process_time()
         model.fit(X, y)
         seconds = time.process_time() - start
-        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
+        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": getattr(model, "seconds_", seconds)}
 
 
 def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
@@ -236,70 +233,3 @@ def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
     best = max(models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held]))  # the first of equals
     model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)
-
-
-_LMNN = """
-import json, signal, sys, time, warnings
-import numpy as np
-from metric_learn import LMNN
-
-data, (n_neighbors, limit) = np.load(sys.argv[1]), map(float, sys.argv[3:])
-warnings.simplefilter("ignore")
-
-def keep(L, finished):
-    np.savez(sys.argv[2], components=L, seconds=time.process_time() - start, finished=finished)
-    sys.exit()
-
-def give_up(_, frame):
-    while frame.f_code.co_name != "fit":
-        frame = frame.f_back
-    keep(frame.f_locals["L"], False)
-
-signal.signal(signal.SIGPROF, give_up)
-signal.setitimer(signal.ITIMER_PROF, limit)
-start = time.process_time()
-model = LMNN(n_neighbors=int(n_neighbors), random_state=0).fit(data["X"], data["y"])
-signal.setitimer(signal.ITIMER_PROF, 0)
-keep(model.components_, True)
-"""
-
-
-class LMNN(TransformerMixin, BaseEstimator):
-    """Large margin nearest neighbours of metric-learn, fitted by another Python.
-
-    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in
-    an environment of its own, whose program is ``python``. After ``seconds`` of processor time the
-    fit is stopped: the metric is then the one that it had reached, and ``finished_`` is False.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_features, n_features)
-        Distances are Euclidean between transformed rows.
-    seconds_ : float
-        Processor seconds of the fit.
-    finished_ : bool
-        False where it was stopped.
-    """
-
-    def __init__(self, python: str, n_neighbors: int = 3, seconds: float = 60.0):
-        self.python = python
-        self.n_neighbors = n_neighbors
-        self.seconds = seconds
-
-    def fit(self, X, y):
-        """Learn the metric."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = [str(Path(folder) / name) for name in ("rows.npz", "metric.npz")]
-            np.savez(files[0], X=X, y=y)
-            command = [self.python, "-c", _LMNN, *files, str(self.n_neighbors), str(self.seconds)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
-            with np.load(files[1]) as found:
-                self.components_ = found["components"]
-                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
-        return self
-
-    def transform(self, X):
-        """Rows in the learnt metric: Euclidean distances between them."""
-        return np.asarray(X) @ self.components_.T

@@ -165,16 +165,17 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         seconds = (time.process_time() - start) / len(sizes)
         test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
-        at_test[method] = models, best
+        at_test[method] = models, best, test
         rows.append({
             "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
             "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
             "seconds_per_fit": seconds, "seconds_cv": cv_seconds,
         })  # fmt: skip
     if {"annealed", "l1"} <= at_test.keys():
-        models, best = at_test["annealed"]
+        models, best, _ = at_test["annealed"]
         other = at_test["l1"][0][best]
         if other is not None:
+            rows.append({"data": name, "method": "l1, same k", "k": sizes[best], "error": at_test["l1"][2][best]})
             mean, error = _paired(name, models[best], other, X_test, y_test)
             rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
     return rows

@@ -12,7 +12,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -155,54 +154,15 @@ def _summed(row: dict[str, Any] | None) -> str:
     return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
 
 
-def _errors(record: Record) -> str:
-    """Sets against methods: test error in percent and the number of features chosen."""
-    methods = _methods(record)
-    lines = []
-    for name, by_method in _by_method(record, itemgetter("data")).items():
-        cells: list[str] = []
-        for method in methods:
-            row = by_method.get(method, {})
-            size = f" ({row['k']})" if method != "boosting" and row else ""
-            cells.append(f"{row['error']:.1f}{size}" if row else "")
-            if method == "l1":
-                same = row.get("at", {}).get(str(by_method["annealed"]["k"]))
-                cells.append("" if same is None else f"{same:.1f}")
-        lines.append([name, *cells])
-    head = [column for name in methods for column in ([name, "l1 at the same k"] if name == "l1" else [name])]
-    return _table(["set", *head], lines)
-
-
-_HOMES_LABELS = {
-    "true sensors": "the 10 true sensors (oracle)",
-    "all sensors": "all 40 sensors",
-    "annealed": "annealed, smallest coefficients",
-    "annealed-objective": "annealed, least rise of the objective",
-    "annealed+swap": "the same, then exchanges (`FSACRF()`)",
-}
-
-
-def _homes(record: Record) -> str:
-    """Methods on simulated homes: true sensors, errors, objectives, seconds."""
-    head = ["method", "homes", "sensors", "true ones", "test error, % (shrunk)", "oracle's error", "objective"]
-    head += ["FoBa's objective", "s"]
-    lines = []
-    for row in record["rows"]:
-        shrunk = "" if row["shrunk_error"] is None else f" ({100 * row['shrunk_error']:.1f})"
-        numbers = [f"{row['sensors']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
-        beside = [f"{100 * row['oracle_error_same_homes']:.1f}"]
-        beside += ["" if row[key] is None else f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
-        seconds = f"{row['seconds']:.1f}" if row["seconds"] > 0.05 else ""
-        lines.append([_HOMES_LABELS.get(row["method"], row["method"]), row["homes"], *numbers, *beside, seconds])
-    return _table(head, lines)
-
-
-def _rows(record: Record) -> str:
-    """The rows as they are: a column per key, printed numbers behind a slash."""
+def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
+    """The rows as they are: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
+    behind a slash.
+    """
     keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith(("paper_", "made"))]
+    keys = columns.split(",") if columns else keys
 
     def cell(row: dict[str, Any], key: str) -> str:
-        return _beside(row, key, "{:.3g}".format) if isinstance(row.get(key), float) else str(row.get(key, ""))
+        return _beside(row, key, lambda value: format(value, form)) if isinstance(row.get(key), float) else str(row.get(key, ""))
 
     return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
 
@@ -224,7 +184,7 @@ def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> st
     return _table([*keys.split(","), *heads], ([*line, *map(cells.get, heads)] for line, cells in lines.items()))
 
 
-_ALL = (_cells, _rows, _full, _detection, _summary, _errors, _homes, _pivot)
+_ALL = (_cells, _rows, _full, _detection, _summary, _pivot)
 VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 

@@ -88,7 +88,7 @@ def columns(data_dir=None, **options: Any) -> Figure:
     """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the
     seconds of a fit.
     """
-    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "competitors": False, **options})["rows"]
+    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "methods": ["sDist"], **options})["rows"]
     figure, (left, right) = panels(8, 3, 2, layout="tight")
     names = [row["data"] for row in rows]
     left.bar(names, [100.0 * row["variables"] / row["columns"] for row in rows])

@@ -52,6 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sDist, no trimming": {"n_features_to_select": None},
     "sDist, neither": {"seed_interactions": 0, "n_features_to_select": None},
 }
+_NONE: Mapping[str, Any] = MappingProxyType({})
 SIMULATED_METHODS = (*VARIANTS, "kNN", "NCA")
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
@@ -88,7 +89,7 @@ def sdist_simulated(
     sizes=None,
     sets: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    others: Mapping[str, Any] = MappingProxyType({}),
+    others: Mapping[str, Any] = _NONE,
     checkpoint=None,
 ) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
@@ -127,9 +128,7 @@ def sdist_simulated(
     return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED, "tenth": TENTH}, "rows": rows}
 
 
-def sdist_real(
-    runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=MappingProxyType({}), checkpoint=None
-) -> dict[str, Any]:
+def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=_NONE, checkpoint=None) -> dict[str, Any]:
     """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
     USPS 7 against 9 on its own.
 

@@ -24,7 +24,6 @@ TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-challenge": ("annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
     "fsa-stability": ("annealing", "fsa_stability", "AUC against rate, mu and steps"),
     "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
-    "ranking": ("public_tables", "ranking", "NDCG@10 of rankers on MQ2008"),
     "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression on simulated data"),
     "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples and seconds by number of genes"),
     "mslr-real": ("minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),

@@ -192,15 +192,13 @@ def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
 
     chosen = rng.choice(X.shape[1], k, replace=False)
     value = error(chosen)
-    best = value, chosen
     for step in range(1, n_steps + 1):
         trial = chosen.copy()
         trial[rng.integers(k)] = rng.choice(np.setdiff1d(np.arange(X.shape[1]), chosen))
         new = error(trial)
         if rng.random() < np.exp(min(0.0, step * (value - new) / value)):
             chosen, value = trial, new
-            best = min(best, (value, chosen), key=lambda found: found[0])
-    return np.sort(best[1])
+    return np.sort(chosen)
 
 
 _mcp = partial(_skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...models.files import replacing
+from ..common.intervals import wilson
 from ..common.provenance import run_of
-from .printed_values import printed
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -72,18 +72,21 @@ def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str
     return f"{'-' if ours is None else form(ours)} / {form(theirs)}"
 
 
-def _by_method(record: Record, line: Callable[[dict[str, Any]], Any]) -> dict[Any, dict[str, dict[str, Any]]]:
-    """Rows by what ``line`` makes of them, and by method."""
-    found: dict[Any, dict[str, dict[str, Any]]] = {}
-    for row in record["rows"]:
-        found.setdefault(line(row), {})[row["method"]] = row
-    return found
-
-
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     """Rows by design and method, small k first."""
-    found = _by_method(record, lambda row: (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", "")))
+    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        size = (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", ""))
+        found.setdefault(size, {})[row["method"]] = row
     return dict(sorted(found.items()))
+
+
+def _rate(row: dict[str, Any]) -> str:
+    """DR with its 95% interval, and the printed one."""
+    ours, *theirs = _beside(row, "DR", _percent).split(" / ")
+    if row.get("DR") is not None:
+        ours += " [{:.0f}-{:.0f}]".format(*(100.0 * end for end in wilson(row["DR"] / 100.0, row["runs"])))
+    return " / ".join([ours, *theirs])
 
 
 def _methods(record: Record, *without: str) -> list[str]:
@@ -96,7 +99,7 @@ def _runs(row: dict[str, Any]) -> str:
 
 
 def _full(record: Record) -> str:
-    """One table per size: runs, DR, PCD, quality and seconds of every method."""
+    """One table per size: runs, DR with its interval, PCD, quality and seconds of every method."""
     text = ""
     for (_, k, n, m, _), methods in _by_size(record).items():
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
@@ -104,7 +107,7 @@ def _full(record: Record) -> str:
         form = _decimals if quality == "RMSE" else "{:.3f}".format
         cells = []
         for name, row in methods.items():
-            shares = [_beside(row, what, _percent) for what in ("DR", "PCD")]
+            shares = [_rate(row), _beside(row, "PCD", _percent)]
             cells.append([labels.get(name, name), row["runs"], *shares, _beside(row, quality, form), _decimals(row["seconds"])])
         text += f"\n### N = {n}, {'' if m == 1000 else f'M = {m}, '}k = {k}\n\n" + _table(
             ["method", "runs", "DR", "PCD", quality, "seconds"], cells
@@ -136,22 +139,17 @@ def _summary(record: Record) -> str:
     100; the papers' best DR.
     """
     names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)]
-    table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
-    table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
     lines = []
     for (task, k, n, m, columns), methods in _by_size(record).items():
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
-        paper = [printed(table_name, name, *((n, m, k) if table_name == "wide" else (n, k)), "DR") for name in _PAPERS_OWN]
-        best = max((value for value in paper if value is not None), default=None)
-        lines.append([head, "" if best is None else _percent(best), *(_summed(methods.get(name)) for name in names)])
+        paper = [methods[name]["paper_DR"] for name in _PAPERS_OWN if methods.get(name, {}).get("paper_DR") is not None]
+        cells = [
+            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}" if row else ""
+            for row in map(methods.get, names)
+        ]
+        lines.append([head, _percent(max(paper)) if paper else "", *cells])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
     return _table([first, "paper", *names], lines)
-
-
-def _summed(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
 
 
 def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
@@ -275,4 +273,4 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
     names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
-    return tuple(row.get(name) for name in f"{names} pool category motions".split())
+    return tuple(row.get(name) for name in f"{names} pool category motions home features".split())

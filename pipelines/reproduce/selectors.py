@@ -20,7 +20,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -295,8 +295,7 @@ def selector_table(
     table = {"fsa-classification": "noisy" if noisy else "clean"}.get(name, name.removeprefix("fsa-"))
     designs = DESIGNS[table]
     if sizes is not None and table in ("clean", "noisy", "regression"):
-        first = asdict(designs[0])
-        designs = [Design(**{**first, "N": n, "k": k}) for n, k in sizes]
+        designs = [replace(designs[0], N=n, k=k) for n, k in sizes]
     elif sizes is not None:
         designs = [design for design in designs if (design.N, design.k) in [tuple(size) for size in sizes]]
         if not designs:

@@ -43,8 +43,7 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
     Returns
     -------
     dict
-        ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's
-        objective compares with that of the forward steps and of FoBa.
+        ``name``, ``settings`` and ``rows``: means over the homes.
     """
     check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
@@ -60,12 +59,6 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
         row["oracle_error_same_homes"] = float(np.mean([home["error"] for home in found["true sensors"]]))
-        forward_backward = [home["objective"] for home in found.get("FoBa", ())]
-        row["FoBa_objective_same_homes"] = float(np.mean(forward_backward)) if forward_backward else None
-        for other in ("forward", "FoBa"):
-            if other in found and method != other:
-                pairs = [(home["objective"], rival["objective"]) for home, rival in zip(homes, found[other], strict=True)]
-                row[f"at_most_{other}"] = sum(own <= rival * (1 + 1e-6) for own, rival in pairs)
         rows.append(row)
     settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "k": N_TRUE}
     return {"name": "sensors-simulated", "settings": settings, "rows": rows}

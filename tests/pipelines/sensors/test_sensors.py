@@ -9,7 +9,6 @@ from annealed.models import load_model
 from annealed.models.sensors.features import SensorMinutes, minute_features
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.reproduce.render import VIEWS
-from annealed.pipelines.sensors import tables
 from annealed.pipelines.sensors import tables as sensor_tables
 from annealed.pipelines.sensors.evaluate import day_folds, evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import IDLE, read_home
@@ -257,7 +256,8 @@ def test_homes_of_the_other_layout(data_dir, name, sensors):
 
 def test_single_features_on_a_simulated_home(monkeypatch):
     """FoBa, forward steps and L1 at equal numbers of features; sensors are counted from them."""
-    monkeypatch.setattr(tables, "N_FEATURES", (3, 6))
+    monkeypatch.setattr(sensor_tables, "N_FEATURES", (3, 6))
+    monkeypatch.setattr(sensor_tables, "N_DAYS", 2)
     table = sensors_features(1)
     rows = {(row["method"], row["features"]): row for row in table["rows"]}
     assert {key for key in rows if key[0] != "L1"} == {(method, n) for method in ("FoBa", "forward") for n in (3, 6)}

@@ -27,9 +27,10 @@ def segment(
     quiet: Quiet = False,
 ) -> None:
     """Label every track by the rigid motion it belongs to."""
+    from ...learners.compilation import plain_forms
     from ..common.outputs import check_outputs
     from ..common.video import check_video_name
-    from ..motion.segment import segment_file
+    from ..motion.segment import MAX_FEW, segment_file
 
     number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
@@ -43,7 +44,8 @@ def segment(
     failed = 0
     for path in console.progress(files, quiet, "files", len(files)):
         try:
-            answer = segment_file(ranker, path, number, overlay, outliers=outliers)
+            with plain_forms(len(files) <= MAX_FEW):
+                answer = segment_file(ranker, path, number, overlay, outliers=outliers)
         except ValueError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
             console.complain(message)

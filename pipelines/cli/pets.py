@@ -31,7 +31,7 @@ def train(
     """Learn words and classes from photographs (of the training split, where the data name one)."""
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
-    from ...vision.words.pet_features import PetFeatures
+    from ...vision.words.estimators import PetFeatures
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 

@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from ...learners.compilation import all_threads, seconds_compiling
+from ...learners.compilation import all_threads, plain_forms, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
+from ..common.image_folders import are_few
 from ..common.video import VIDEO_SUFFIXES
 
 Item = TypeVar("Item")
@@ -81,9 +82,10 @@ def detect_files(
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it.
+    So many as ``n_jobs`` at a time; the detections do not depend on it. For few photographs nothing
+    is compiled.
     """
-    return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)
+    return map_images(partial(detect_file, options, are_few(images)), detector, images or [None], n_jobs)
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -100,12 +102,16 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
         _ready.add(mode)
 
 
-def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: str | None) -> FileDetections:
-    warm_up(detector, options)
+def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None) -> FileDetections:
+    """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
+    loops."""
+    if not plain:
+        warm_up(detector, options)
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        result, seconds = timed(partial(detector.find, options=options), pixels)
+        with plain_forms(plain):
+            result, seconds = timed(partial(detector.find, options=options), pixels)
         return FileDetections(shown, pixels, seconds, *result)
     except ValueError as error:
         message = " ".join(str(error).split())

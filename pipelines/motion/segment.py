@@ -18,11 +18,9 @@ from ...vision.tracks.io import TrackSequence, read_tracks
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
-from .benchmark import shuffled_tracks
-from .methods import SHIPPED
-from .synthetic import TRAINING_SEEDS, perspective_sequence
 
 TRACK_FILES = (".npz", ".csv", ".mat")
+MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
 MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
 
 
@@ -150,6 +148,8 @@ def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
+    from .methods import SHIPPED
+
     return SegmentationRanker(settings=SHIPPED, min_motion_size=min_motion_size)
 
 
@@ -181,6 +181,9 @@ def train_ranker(
     ValueError
         If a sequence has no labels or cannot be segmented; names it.
     """
+    from .benchmark import shuffled_tracks
+    from .synthetic import TRAINING_SEEDS, perspective_sequence
+
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]

@@ -14,7 +14,7 @@ from ....models.keypoints.detections import DetectionOptions
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
 from ....vision.windows.feature_layout import Column
-from ...faces.detect import detect_files, warm_up
+from ...faces.detect import detect_file, warm_up
 from .fields import Fields
 from .limits import LIMITS
 from .pictures import jpeg_url
@@ -48,7 +48,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
-    result = next(detect_files(detector(), [str(path)], options))
+    result = detect_file(options, False, detector(), str(path))
     if result.error is not None or result.pixels is None:
         raise ValueError(result.error)
     return result.record(fields.flag("landmarks")) | ({"picture": jpeg_url(result.pixels)} if fields.flag("picture") else {})

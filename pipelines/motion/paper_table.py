@@ -70,15 +70,15 @@ def motion_table(runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper
     videos; p is of the signed-rank test of the sequences' mean errors against RankBoost.
     """
     check_names("set", sets, ("paper", "trajectories"))
-    beside, rows, features = printed(), [], {}
+    beside, features = printed(), {}
+    rows: list[dict[str, Any]] = []
     for pool in sets:
         benchmark, results = paper_results(runs, data_dir, checkpoint, pool)
         features[pool] = len(benchmark.features.get_feature_names_out())
         errors = {result.method: result.test for result in results}
         for (category, motions, name), value in beside.items():
             if name in _PROGRAMS and name != "VC":
-                place = {"pool": pool, "method": name, "category": category, "motions": motions}
-                rows.append(place | {"test_average": None, "paper_test_average": value})
+                rows.append({"pool": pool, "method": name, "category": category, "motions": motions, "paper_test_average": value})
         for row in table_rows(benchmark, results):
             key = (str(row["category"]), str(row["motions"]))
             ours = {part: round(row[part], 3) for part in _OURS}

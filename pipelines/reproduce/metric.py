@@ -53,7 +53,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sDist, neither": {"seed_interactions": 0, "n_features_to_select": None},
 }
 _NONE: Mapping[str, Any] = MappingProxyType({})
-SIMULATED_METHODS = (*VARIANTS, "kNN", "NCA")
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
@@ -100,11 +99,11 @@ def sdist_simulated(
     the end: ``VARIANTS`` are rows without them.
 
     Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs
-    at most. ``methods`` are of ``SIMULATED_METHODS``. Competitors: kNN, NCA (scikit-learn, at most
+    at most. ``methods`` are of ``VARIANTS``, "kNN" and "NCA". Competitors: kNN, NCA (at most
     50 iterations, three runs) where a fit takes half a minute at most, and ``others``, classifiers
     by name (three runs).
     """
-    check_names("method", methods, (*SIMULATED_METHODS, *others))
+    check_names("method", methods, (*VARIANTS, "kNN", "NCA", *others))
     check_names("set", sets, ("100", "500", "5000"))
     cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []

@@ -127,7 +127,7 @@ def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
     seconds = time.process_time() - start
     rows = []
     for size, model in by_size.items():
-        used = model.coef_.any(axis=0)
+        used = np.any(model.coef_, axis=0)
         error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
         rows.append({"taken": size, "sensors": int(used.sum()), "true": int(used[true].sum()), "error": error, "seconds": seconds})
     return rows

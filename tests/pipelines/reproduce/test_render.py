@@ -74,9 +74,9 @@ def test_every_file_of_results_is_shown_and_says_where_it_comes_from():
 @pytest.mark.parametrize(
     "view, line",
     [
-        ("full", "| FSA | 5 | 44 [13-80] / 29 | 99.9 | 0.995 | 0.012 |"),
+        ("full", "| FSA | 5 | 44 [14-79] / 29 | 99.9 | 0.995 | 0.012 |"),
         ("detection", "| FSA | 44 99.9 / 29 (5) |"),
-        ("summary", "| 300, 1000, 10 | 34 |"),
+        ("summary", "| 300, 1000, 10 | 29 |"),
         ("pivot:N,k:method:DR,AUC:.3g", "| 300 | 10 | 44 / 29, 0.995 |"),
         ("rows", "| 300 | 1000 | 10 | FSA | 5 | 44 / 29 | 100 | 0.995 | 0.0123 |"),
     ],

@@ -196,6 +196,8 @@ def _numba() -> Any:
 def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     numba = _numba()
     dispatcher = numba.njit(nogil=True, **options)(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT
+        return function
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # neither the package's folder nor the user's home can be written

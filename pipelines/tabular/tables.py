@@ -346,7 +346,7 @@ def read_frame(
         try:
             frame = pd.read_excel(path, engine="openpyxl")
         except ImportError:
-            raise ValueError(f"{path}: reading .xlsx needs openpyxl (pip install annealed[export])") from None
+            raise ValueError(f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)") from None
         except Exception as error:  # of a damaged file: those of zipfile, xml and openpyxl
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
         header = [str(column) for column in frame.columns]

@@ -76,7 +76,7 @@ def test_rows_as_the_papers_have_them():
     model = selectors.our_methods(selectors.Design("classification", 300, 1000, 10))["LB, k rounds"]
     data = simulate("classification", 300, 1000, 10, random_state=0)
     assert len(model.fit(data.X, data.y).loss_curve_) == 11
-    rows = {row["method"]: row for row in fsa_regression(1, sizes=[(300, 30)], methods=methods)["rows"]}
+    rows = {row["method"]: row for row in fsa_regression(1, sizes=[(300, 30)], methods=methods[1:])["rows"]}
     assert [*rows] == ["QTP, printed order", "SA"] and rows["SA"]["paper_RMSE"] == 16.61 and 0 < rows["SA"]["PCD"] < 50
 
 

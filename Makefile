@@ -43,7 +43,8 @@ test-newest:
 
 # The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
 campaign: .venv/installed-test
-	ANNEALED_CAMPAIGN_PAGE=docs/reliability.md $(BIN)/python -m pytest -m slow tests/campaign
+	ANNEALED_CAMPAIGN_RESULTS=docs/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
+	$(BIN)/annealed reproduce --render docs
 
 # The release, rehearsed in clean environments: docs/releasing.md. FULL=1 runs all tests in each, which takes hours.
 release-check:

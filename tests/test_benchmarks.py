@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from annealed.pipelines.reproduce.metric import sdist_simulated
 from helpers import rigid_motions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,3 +89,47 @@ def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
     )
     n_switches, n_found, n_shown = made.switches(made.detect_video(made.load_model("faces"), str(tmp_path / "v.avi")), paths)
     assert n_switches == 0 and n_found > 0.8 * n_shown
+
+
+# What metric-learn has: fit stops at once, or works until it is stopped.
+METRIC_LEARN = """
+import numpy as np
+
+class LMNN:
+    def __init__(self, n_neighbors, random_state):
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X, y):
+        L = np.diag([2.0] * X.shape[1])
+        while len(X) > 500:
+            L[0, 0] += 1.0
+        self.components_ = L
+        return self
+"""
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    (tmp_path / "metric_learn.py").write_text(METRIC_LEARN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return sys.executable
+
+
+def test_lmnn_is_fitted_by_another_python(python):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = load("sdist_speed").LMNN(python, standardize=False).fit(X, X[:, 0] > 0)
+    np.testing.assert_array_equal(model.components_, 2.0 * np.eye(3))
+    assert model.finished_ and model.seconds_ >= 0.0 and model.predict(X[:2]).shape == (2,)
+    rows = sdist_simulated(1, sizes=[(60, 4)], methods=["kNN", "LMNN"], others={"LMNN": model})["rows"]
+    assert [row["method"] for row in rows[:2]] == ["kNN", "LMNN"] and rows[1]["seconds"] >= 0.0
+
+
+def test_lmnn_stops_at_its_limit_with_the_metric_that_it_has(python):
+    model = load("sdist_speed").LMNN(python, seconds=0.5).fit(np.zeros((501, 2)), np.arange(501) % 2)
+    assert not model.finished_ and model.components_[0, 0] > 2.0 and 0.4 < model.seconds_ < 2.0
+
+
+def test_a_python_without_metric_learn_says_so(monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(ValueError, match="LMNN failed"):
+        load("sdist_speed").LMNN(sys.executable).fit(np.zeros((4, 1)), [0, 1, 0, 1])

@@ -79,6 +79,7 @@ def show(
       annealed models show mine.safetensors --json
     """
     import json
+    import re
 
     from ...models import resolve_model
     from ...models.files import read_header
@@ -90,5 +91,5 @@ def show(
         return
     card = path.with_suffix(".md")
     if card.is_file():
-        typer.echo(card.read_text(encoding="utf-8"))
+        typer.echo(re.sub(r"<!--.*?-->\n?", "", card.read_text(encoding="utf-8")))
     typer.echo(json.dumps(header, indent=2, ensure_ascii=False))

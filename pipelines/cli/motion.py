@@ -111,7 +111,7 @@ def evaluate(
     data: Data,
     method: Annotated[list[str] | None, typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")] = None,
     partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
-    pool: Annotated[str, typer.Option(help="all: features of subspaces and frame pairs; paper: the 2,068 of the paper.")] = "all",
+    pool: Annotated[str, typer.Option(help="all: subspaces and frame pairs; paper, trajectories: readings of the paper.")] = "all",
     choose: Annotated[bool, typer.Option("--choose", help="Also choose the settings inside the training folds (long).")] = False,
     auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
     as_json: AsJson = False,
@@ -142,7 +142,7 @@ def evaluate(
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
     if pool not in POOLS:
-        raise ValueError(f"--pool {pool}: expected {' or '.join(POOLS)}")
+        raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
     if resume and report is None:
         raise ValueError("--resume needs --report: finished partitions are kept in that folder")
     check_outputs([data], report=report, report_files=REPORT_FILES)

@@ -57,7 +57,9 @@ def reproduce(
     if results is not None:
         from ..reproduce.render import update
 
-        update(results, record)
+        given: dict[str, list[Any]] = {"runs": [runs] if runs else [], "method": method or [], "set": sets or []}
+        words = [f"--{key} {word!r}" for key, values in given.items() for word in values] + ["--noisy"] * noisy
+        update(results, record, " ".join(["annealed reproduce", name, *words]))
     if as_json:
         print_json(record)
         return

@@ -229,6 +229,25 @@ def test_hard_ridge_ends_at_the_ridge_solution_of_its_support():
     np.testing.assert_allclose(model.coef_[true], expected, rtol=1e-6)
 
 
+def test_printed_order_of_tisp_thresholds_first():
+    """Barbu et al. (2017), section 3.1.2: ten thresholdings, then 500 steps on what is left."""
+    X, signal, _, rng = strong_signal(5)
+    X = StandardScaler().fit_transform(X)
+    y = signal + rng.standard_normal(len(signal))
+    y = (y - y.mean()) / y.std()
+    model = TISPRegressor(4, interleave=False, learning_rate=0.3).fit(X, y)
+    coef = np.zeros(X.shape[1])
+    for step in range(510):
+        coef = coef - 0.3 * X.T @ (X @ coef - y) / len(y)
+        if step < 10:
+            kept = np.argsort(-np.abs(coef))[:4]
+        coef[np.setdiff1d(np.arange(len(coef)), kept)] = 0.0
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-8)
+    assert model.loss_curve_.shape == (510,)
+    with pytest.raises(ValueError, match="interleave"):
+        TISPRegressor(4, interleave="no").fit(X, y)
+
+
 def test_tisp_descends():
     X, signal, _, rng = strong_signal(5)
     curve = TISPClassifier(4).fit(X, signal + rng.logistic(size=len(signal)) > 0).loss_curve_

@@ -284,13 +284,22 @@ def test_the_table_of_the_paper_and_its_figure_share_their_cells(data, tmp_path,
     assert (tmp_path / "figures" / "motion-table.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.setattr(paper_table, "cross_validate", lambda *_: pytest.fail("made twice"))
     record = json.loads(run("reproduce", "motion-table", *common, "--json").stdout)
-    assert list(dict.fromkeys(row["method"] for row in record["rows"])) == ["VC", "RankBoost", "likelihood", "prior", "all"]
+    methods = ["RV", "SC", "SSC", "VC", "RankBoost", "likelihood", "prior", "all"]
+    assert sorted({row["method"] for row in record["rows"]}) == sorted(methods)
+    last = record["rows"][-1]
+    assert last["method"] == "all" and last["partitions"] == [last["test_average"]]
+    assert last["test_interval"][0] <= last["test_average"] <= last["test_interval"][1]
 
 
 def test_the_schedule_of_the_paper_leaves_what_it_says():
     left = Schedule(PAPER.schedule, PAPER.mu)(2068, PAPER.n_features_to_select, PAPER.n_steps)
     assert [int(left[step - 1]) for step in (1, 2, 10, 50)] == [1033, 689, 187, 40]
     assert len(POOLS["paper"][1].get_feature_names_out()) == 2068
+
+
+def test_the_other_reading_has_trajectories_alone_and_more_than_2000_columns():
+    names = POOLS["trajectories"][1].get_feature_names_out()
+    assert len(names) == 2006 and not any("velocity" in name for name in names)
 
 
 def test_perspective_sequences():

@@ -232,13 +232,13 @@ def _anneal(
 
 def anneals_longer(problem: FitProblem) -> bool:
     """Whether a schedule given by its name takes its time: several classes and rows enough, or
-    classes by responses with a direction, which no exchanges follow.
+    coefficients with bounds and responses with a direction, which no exchanges follow.
 
     The gradient of the multinomial loss is about as many times smaller as there are classes: after
     a few steps the order of the columns is not yet settled.
     """
     several = problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
-    return problem.classification and (several or problem.monotone is not None)
+    return (problem.classification and several) or problem.bounded
 
 
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:

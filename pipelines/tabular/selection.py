@@ -20,13 +20,14 @@ from .encoding import Table
 from .leaks import leaks
 from .settings import Request, make_model, units_of
 from .tables import read_table, read_test
-from .validation import Progress, Validation, check_score, fitted, folds, score_on, validate
+from .validation import Progress, Validation, check_score, costs, fitted, folds, score_on, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = Request()
+_BARS = 20  # of the distribution under a curve, between the percentiles 1 and 99
 MAX_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
 
@@ -44,7 +45,8 @@ class Selection:
         The selected columns, none where a constant is as good, that of the largest effect first:
         ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
         it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, and ``alternatives``. Those of a score card have a coefficient of None alone.
+        ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a report ``cost``
+        (:func:`.validation.costs`). Those of a score card have a coefficient of None alone.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.
@@ -118,6 +120,7 @@ class Selection:
             "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
+            "errors": v.errors,
             "stability": self.kappa,
             "certainty": self.certainty,
             **({"card": self.card} if self.card else {}),
@@ -318,6 +321,9 @@ def select_columns(
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fitted(model, validation.size, table)
     columns = _describe(table, model, frequency, units)
+    if request.pvalues and splits and columns and not request.card:
+        cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
+        columns = [column | {"cost": cost.get(column["name"])} for column in columns]
     return Selection(task, table, model, columns, validation, kappa, k is None)
 
 
@@ -361,10 +367,21 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+                **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
                 "alternatives": _alternatives(table, int(number), units, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def _distribution(table: Table, number: int) -> dict[str, Any]:
+    """Rows in equal parts of the range of a column's values, and their mean."""
+    values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
+    values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
+    values = values[~np.isnan(values)]
+    low, high = np.percentile(values, [1, 99])
+    counts, edges = np.histogram(values, _BARS, (low, high) if high > low else None)
+    return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
 
 
 def _rule(kind: str, label: str, threshold: float) -> str:

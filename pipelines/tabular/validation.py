@@ -4,7 +4,7 @@ sizes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -14,10 +14,13 @@ from scipy.special import expit, softmax
 from ...learners import FSAPath, ScoreCardClassifier
 from ...learners.model_selection.size import choose_size
 from .encoding import Table
+from .settings import Request, make_model
 
 N_FOLDS = 5
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
 # ridge of the model on all columns, by leave-one-out: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
+_MAX_COSTS = 20  # columns without which the others are refitted: a choice
 _MAX_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
@@ -46,6 +49,8 @@ class Validation:
         Whether the size that is scored on a fold was chosen by the other folds.
     held_out : list of int
         Rows that each fold holds out.
+    errors : dict
+        Of the selected columns, see :func:`errors`.
     """
 
     size: int
@@ -55,6 +60,7 @@ class Validation:
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     nested: bool = False
     held_out: list[int] = field(default_factory=list)
+    errors: dict[str, Any] = field(default_factory=dict)
 
     @property
     def path_scores(self) -> np.ndarray:
@@ -279,8 +285,68 @@ def validate(
     for fold, models in enumerate(along):
         own = chosen_size(sizes, np.delete(lost, fold, axis=0)) if nested else chosen
         held["selected"].append(models[min(int(np.searchsorted(sizes, own)), len(sizes) - 1)])
-    found = {name: measures(task, HeldOut.together(parts), score) for name, parts in held.items()}
-    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, [len(test) for _, test in splits])
+    together = {name: HeldOut.together(parts) for name, parts in held.items()}
+    found = {name: measures(task, one, score) for name, one in together.items()}
+    rows_out = [len(test) for _, test in splits]
+    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, rows_out, errors(together["selected"]))
+
+
+def errors(held: HeldOut) -> dict[str, Any]:
+    """Return where the predictions of held-out rows go wrong.
+
+    ``calibration``, of numbers and of the probability of the second of two classes: rows in ten
+    groups by what is predicted, with the means of what is predicted and of what is true.
+    ``residuals``: their quantiles. ``confusion``: rows of each class (first index) that are
+    predicted as each. Weights count.
+
+    Examples
+    --------
+    >>> errors(HeldOut(np.array([1.0, 2.0]), np.array([1.0, 1.5])))["calibration"][1]
+    {'predicted': 1.5, 'observed': 2.0, 'rows': 1}
+    """
+    found: dict[str, Any] = {}
+    predicted, observed = held.predicted, held.y
+    if held.classes is None:
+        residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
+        found["residuals"] = [{"share": share, "residual": value} for share, value in residuals.items()]
+    else:
+        from sklearn.metrics import confusion_matrix
+
+        counts = confusion_matrix(held.y, held.predicted, labels=held.classes, sample_weight=held.weight)
+        found["confusion"] = {"classes": held.classes.tolist(), "rows": counts.tolist()}
+        if len(held.classes) > 2 or held.probabilities is None or not held.calibrated:
+            return found
+        predicted, observed = held.probabilities[:, 1], held.y == held.classes[1]
+    weight = np.ones(len(observed)) if held.weight is None else held.weight
+    groups = np.array_split(np.argsort(predicted, kind="stable"), 10)
+    found["calibration"] = [
+        {"predicted": _mean(predicted[g], weight[g]), "observed": _mean(observed[g], weight[g]), "rows": len(g)}
+        for g in groups
+        if weight[g].any()
+    ]
+    return found
+
+
+def costs(table: Table, task: str, request: Request, names: list[str], splits: list[Split], progress: Progress) -> dict[str, float]:
+    """Return by how much the first measure gets worse without each of some columns, the others
+    refitted; of the first ``_MAX_COSTS``.
+
+    All are fitted and scored on the same folds. The columns are given, not selected anew.
+    """
+    _, more, measure = SCORES[request.score or _SHOWN[task][0]]
+
+    def score(without: str | None = None) -> float:
+        kept = [column.name for column in table.encoding.columns if column.name in names and column.name != without]
+        places = [table.names.index(name) for name in kept or names]
+        part = replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
+        limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
+        own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
+        model = make_model(own, part, task, len(places))
+        parts = [HeldOut.of(fitted(model, len(kept), part.take(train)), part.take(test)) for train, test in splits]
+        return more * measure(HeldOut.together(parts))
+
+    whole = score()
+    return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
 
 
 def _variance(rows: np.ndarray, table: Table) -> float:

@@ -288,13 +288,8 @@ def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
 
 def _fits_sparse(problem: FitProblem, settings: FitSettings) -> bool:
     """Whether Newton's method takes the columns as they are stored."""
-    return (
-        problem.mostly_zero
-        and problem.loss.pointwise
-        and problem.y.shape[1] == 1
-        and settings.fit_intercept
-        and not problem.bounded
-    )
+    one = problem.loss.pointwise and problem.y.shape[1] == 1
+    return one and problem.mostly_zero and settings.fit_intercept and not problem.bounded
 
 
 def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:

@@ -6,7 +6,6 @@ and for groups of columns.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -205,9 +204,9 @@ class _ForwardBackward(ScaledSelector):
         design = self._make_design(X, weight)
         problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge)
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
-        thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
-        options: dict[str, Any] = {"criterion": self.criterion, "backward": self.backward, "fixed": fixed.tolist()}
-        _, path = greedy_search(model, size or model.n_units, **thresholds, **options)
+        _, path = greedy_search(
+            model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,
+            epsilon=self.epsilon)  # fmt: skip
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)

@@ -41,7 +41,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
         "Sequences": ["docs/sensors"],
-        "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+        "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
     "docs/benchmarks": {None: ["docs/selector_tables", "docs/motion_results", "docs/sensors_results"]},
     "docs/reference": {

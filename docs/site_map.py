@@ -67,7 +67,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/pets",
         ]
     },
-    "docs/contributing": {None: ["docs/architecture", "docs/releasing", "CODE_OF_CONDUCT"]},
+    "docs/contributing": {None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]},
 }
 
 # Titles that are shorter in the navigation than on the page.

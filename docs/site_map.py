@@ -35,11 +35,18 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/howto": {
         "Tables": [
-            *("docs/tables", "docs/export", "docs/how_sure", "docs/responses"),
+            *("docs/tables", "docs/select_options", "docs/export", "docs/how_sure", "docs/responses"),
             *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
-        "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
+        "Photographs and videos": [
+            "docs/faces",
+            "docs/faces_results",
+            "docs/faces_train",
+            "docs/faces_method",
+            "docs/pets",
+            "docs/motion",
+        ],
         "Sequences": ["docs/sensors"],
         "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },

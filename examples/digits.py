@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import SDist
-from annealed.pipelines.pets.report import draw_component, draw_pixels, first_component
+from annealed.pipelines.pets.report import draw_component, first_component
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
@@ -44,7 +46,16 @@ draw_component(folder / "digits_component.png", first_component(model.transform(
 strengths = np.zeros(X.shape[1])
 strengths[chosen[[column[0] for column in model.columns_]]] = np.sqrt(np.diag(model.W_))
 examples = [X[y == digit][0].reshape(side, side) for digit in (7, 9)]
-draw_pixels(folder / "digits_pixels.png", examples, strengths.reshape(side, side), ["7", "9"])
+# The stronger a chosen pixel, the redder; the others stay grey.
+figure = Figure(figsize=(4.8, 2.7), layout="constrained")
+strengths = strengths.reshape(side, side, 1)
+red = colormaps["Reds"](0.25 + 0.75 * strengths[..., 0] / strengths.max())[..., :3]
+for axes, image, title in zip(figure.subplots(1, 2), examples, "79", strict=True):
+    grey = ((image - image.min()) / np.ptp(image))[..., None]
+    axes.imshow(np.where(strengths > 0, 0.35 * grey + 0.65 * red, np.repeat(grey, 3, axis=2)))
+    axes.set_title(title, fontsize=9)
+    axes.axis("off")
+figure.savefig(folder / "digits_pixels.png", dpi=130)
 
 # All ten digits.
 model = SDist(5, kappa=20, n_steps=400, learning_rate=0.1, n_neighbors_predict=1, **settings).fit(X, y)

@@ -235,12 +235,3 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray:
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
     return weight
-
-
-def feature_names(estimator) -> np.ndarray:
-    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
-
-    where they had none.
-    """
-    names = getattr(estimator, "feature_names_in_", None)
-    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names

@@ -12,8 +12,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
+from ..common.columns import feature_names
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import feature_names, validated, whole_or_as_before
+from ..common.validation import validated, whole_or_as_before
 from ..compilation import problem_of
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss

@@ -18,8 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.columns import feature_names
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_choice, check_integer, check_jobs, check_real, feature_names, is_size, validated
+from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size, validated
 from ..compilation import n_values, problem_of
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric

@@ -26,7 +26,13 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Make a table of the papers, our numbers beside theirs. Or draw its figures."""
+    """Make a table of the papers, our numbers beside theirs. Or draw its figures.
+
+    \b
+    Examples:
+      annealed reproduce --list
+      annealed reproduce fsa-regression --runs 2 --json
+    """
     from ..common.outputs import check_outputs
     from ..reproduce.registry import entries
 

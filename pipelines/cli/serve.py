@@ -16,7 +16,13 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a local page for photographs, videos and tables. What is dropped on it is answered by
-    this computer."""
+    this computer.
+
+    \b
+    Examples:
+      annealed serve --open
+      annealed serve --port 0 --workers 1
+    """
     from importlib.util import find_spec
 
     from ..serve.server import serve as run

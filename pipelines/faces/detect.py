@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from ...learners.compilation import all_threads, seconds_compiling
+from ...learners.compilation import all_threads, plain_forms, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
+from ..common.image_folders import are_few
 from ..common.video import VIDEO_SUFFIXES
 
 Item = TypeVar("Item")
@@ -33,9 +34,8 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph, or the reason in one line why there are none.
-
-    ``seconds`` is the detection alone.
+    """Detections and faces in one photograph or frame, or the reason in one line why there are
+    none.
 
     Attributes
     ----------
@@ -51,6 +51,10 @@ class FileDetections:
         By falling probability.
     error : str or None
         One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
     """
 
     image: str
@@ -59,14 +63,22 @@ class FileDetections:
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
     error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks)
+        return {
+            "image": self.image,
+            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            **records(self.detections, self.faces, landmarks),
+        }
 
 
 def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
@@ -76,14 +88,17 @@ def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: b
 
 
 def detect_files(
-    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1
+    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1, plain: bool | None = None
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it.
+    So many as ``n_jobs`` at a time; the detections do not depend on it. ``plain``: nothing is
+    compiled, by default for few photographs; results differ in the last digits.
     """
-    return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)
+    return map_images(
+        partial(detect_file, options, are_few(images) if plain is None else plain), detector, images or [None], n_jobs
+    )
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -100,24 +115,27 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
         _ready.add(mode)
 
 
-def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: str | None) -> FileDetections:
-    warm_up(detector, options)
+def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None) -> FileDetections:
+    """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
+    loops."""
+    if not plain:
+        warm_up(detector, options)
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        result, seconds = timed(partial(detector.find, options=options), pixels)
+        with plain_forms(plain):
+            result, seconds = timed(partial(detector.find, options=options), pixels)
         return FileDetections(shown, pixels, seconds, *result)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted.
-    """
+    counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    result = process(pixels)
+    result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 

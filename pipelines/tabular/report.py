@@ -15,14 +15,14 @@ from ... import __version__
 from ...learners.common.additive import AdditiveModel
 from ...models.files import replacing
 from ...models.tabular.encoding import DATE
-from ..console import plain
+from ..console import plain, text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
 from .selection import N_HALVES, Selection
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # whose score is explained: a choice
-MOST_PICTURES = 30  # response curves and bars; the table names all columns
+MAX_PICTURES = 30  # response curves and bars; the table names all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
 
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
@@ -42,9 +42,9 @@ def write_report(folder: Path, found: Selection) -> None:
         If they cannot be written.
     """
     record = {"name": "select", "rows": found.columns, **found.record()}
-    for name, text in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
+    for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
         with replacing(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8")
 
 
 def page(found: Selection) -> str:
@@ -70,7 +70,7 @@ def _summary(found: Selection) -> str:
     scores = found.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
-        rest = [f"{name} {next(iter(scores[name].values())):.3f}" for name in ("all columns", "baseline")]
+        rest = [f"{name} {text(next(iter(values.values())))}" for name, values in scores.items() if name != "selected"]
         long = escape(_LONG.get(measure, measure))
         words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
@@ -83,7 +83,7 @@ def _scores(found: Selection) -> str:
     if not v.scores:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
-    rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
+    rows = [(name, *(text(values[m]) for m in measures)) for name, values in v.scores.items()]
     body = "<h2>Scores by cross-validation</h2>" + _table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
@@ -116,7 +116,7 @@ def _columns(found: Selection) -> str:
         (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}", _p(c))
         for c in found.columns
     ]
-    shown = found.columns[:MOST_PICTURES]
+    shown = found.columns[:MAX_PICTURES]
     notes = "".join(_small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
     if not shown:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
@@ -148,7 +148,7 @@ def _responses(found: Selection) -> str:
     if not found.columns or found.card:
         return ""
     pictures = []
-    shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
+    shapes = [(c, *_shape(found, c)) for c in found.columns[:MAX_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
     spread = (min([*values, 0.0]), max([*values, 0.0])) if values else (0.0, 1.0)
     for column, x, curves in shapes:
@@ -204,7 +204,7 @@ def _rows(found: Selection) -> str:
     own = added.sum(axis=1)[np.arange(len(o)), o]
     predicted, body = found.model.predict(table.X), ""
     for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
-        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MOST_PICTURES]
+        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
         answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
         head = f"Row {table.rows[i] + 1 if len(table.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
         rows = [(name, f"{value:+.3g}") for name, value in strongest]

@@ -6,7 +6,8 @@ from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.selection import select_columns
-from annealed.pipelines.tabular.validation import folds, measures
+from annealed.pipelines.tabular.settings import Request
+from annealed.pipelines.tabular.validation import HeldOut, folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))
 ENCODING = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(12)))
@@ -44,7 +45,7 @@ def test_cross_validation_chooses_the_size():
 
 def test_response_curves():
     y = np.abs(X[:, 4]) + 0.1 * X[:, 1]
-    (column,) = select_columns(table(y), "regression", 1, "piecewise").columns
+    (column,) = select_columns(table(y), "regression", 1, Request(response="piecewise")).columns
     assert column["name"] == "c4" and column["coefficient"] is None
     curve = np.array(column["curve"]["y"])[:, 0]
     assert curve[0] > curve[len(curve) // 2] < curve[-1]
@@ -91,16 +92,16 @@ def test_small_sizes_are_scored_with_exchanges():
 def test_groups_of_rows_stay_together():
     groups = np.repeat(np.arange(10), 20)
     for task, y in (("regression", X[:, 0]), ("classification", (X[:, 0] > 0).astype(int))):
-        found = folds(y, task, groups)
+        found = folds(table(y, row_groups=groups), task)
         assert len(found) == 5
         assert all(not set(groups[train]) & set(groups[test]) for train, test in found)
     with pytest.raises(ValueError, match="all rows are of one group"):
-        folds(X[:, 0], "regression", np.zeros(200))
+        folds(table(X[:, 0], row_groups=np.zeros(200)), "regression")
 
 
 def test_measures():
-    assert measures("classification", np.array([0, 0, 0, 1]), np.zeros(4)) == {"accuracy": 0.75, "balanced accuracy": 0.5}
-    assert measures("regression", np.array([0.0, 2.0]), np.array([1.0, 1.0])) == {"R2": 0.0, "mean absolute error": 1.0}
+    assert measures("classification", HeldOut(np.array([0, 0, 0, 1]), np.zeros(4))) == {"accuracy": 0.75, "balanced accuracy": 0.5}
+    assert measures("regression", HeldOut(np.array([0.0, 2.0]), np.array([1.0, 1.0]))) == {"R2": 0.0, "mean absolute error": 1.0}
 
 
 @pytest.mark.parametrize(

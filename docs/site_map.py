@@ -48,7 +48,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/motion",
         ],
         "Sequences": ["docs/sensors"],
-        "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+        "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
     "docs/benchmarks": {None: ["docs/selector_tables", "docs/motion_results", "docs/sensors_results"]},
     "docs/reference": {
@@ -75,7 +75,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/pets",
         ]
     },
-    "docs/contributing": {None: ["docs/architecture", "docs/releasing", "CODE_OF_CONDUCT"]},
+    "docs/contributing": {None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]},
 }
 
 # Titles that are shorter in the navigation than on the page.

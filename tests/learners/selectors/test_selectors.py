@@ -4,6 +4,7 @@ known."""
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from annealed.learners import (
     ForwardBackwardClassifier,
     ForwardBackwardRegressor,
@@ -25,6 +26,7 @@ from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 from small_problems import words
 
 ESTIMATORS = [
@@ -42,7 +44,15 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def fails_with_old_checks(estimator):
+    """scikit-learn 1.6 makes labels of two classes, for some estimators, after it has shuffled
+    weights."""
+    if parse_version(sklearn.__version__) >= parse_version("1.7") or not isinstance(estimator, MinimaxSparseClassifier):
+        return {}
+    return {f"check_sample_weight_equivalence_on_{kind}_data": "a flaw of this check in 1.6" for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=fails_with_old_checks)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -34,7 +34,7 @@ _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
 # Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
 # draws of usps; below some hundred rows it gains nothing, and 500 steps err as often as 200.
 _LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 200, 400
-_STEPS_WITH_DIRECTIONS = 500
+_STEPS_BOUNDED = 500
 # Times sqrt(columns / rows), of what the extended criterion charges for a support: what exchanges
 # have to gain where they are in doubt. With noise alone they gain less, as a rule; by
 # benchmarks/few_rows.py on made tables
@@ -251,7 +251,7 @@ def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np
     schedule, n_steps = settings.schedule, settings.n_steps
     if isinstance(schedule, Schedule) and settings.named_schedule and anneals_longer(problem):
         schedule = Schedule(schedule.kind, _LONGER_MU)
-        n_steps = _LONGER_STEPS if problem.monotone is None else _STEPS_WITH_DIRECTIONS
+        n_steps = _STEPS_BOUNDED if problem.bounded else _LONGER_STEPS
     counts = step_counts(schedule, problem.n_units, int(sizes[-1]), n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]

@@ -1,6 +1,7 @@
 """What the options of the FSA estimators do: variants, ranking, parameters and refusals."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -483,9 +484,11 @@ def test_words_no_worse_than_the_l1_penalty_at_as_many(k):
     for seed in range(2):
         X, y, true = words(3000, seed=seed)
         train, test = slice(0, 2000), slice(2000, None)
-        penalties = np.geomspace(0.02, 2, 25)
-        paths = [LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X[train], y[train]) for C in penalties]
-        models = FSAClassifier(k).fit(X[train], y[train]), [path for path in paths if np.count_nonzero(path.coef_) <= k][-1]
+        paths = (
+            LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X[train], y[train]) for C in np.geomspace(0.02, 2, 25)
+        )
+        *_, last = itertools.takewhile(lambda path: np.count_nonzero(path.coef_) <= k, paths)
+        models = FSAClassifier(k).fit(X[train], y[train]), last
         right += [model.score(X[test], y[test]) for model in models]
         found += [np.count_nonzero(model.coef_[0][true]) for model in models]
     assert right[0] >= right[1] and found[0] > found[1]

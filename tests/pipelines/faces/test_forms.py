@@ -83,7 +83,7 @@ def test_table_json_and_coco_say_the_same(folder, tmp_path):
 
 
 def test_coco_is_read_by_pycocotools_and_by_us(folder, tmp_path):
-    coco = pytest.importorskip("pycocotools.coco")
+    coco = pytest.importorskip("pycocotools.coco", reason="needs annealed[integrations]")
     photographs = tmp_path / "own"
     photographs.mkdir()
     (photographs / "a.png").write_bytes((folder / "a.png").read_bytes())

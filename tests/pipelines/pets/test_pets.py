@@ -138,5 +138,5 @@ def test_digits_example(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
     runpy.run_path(str(Path(__file__).resolve().parents[3] / "examples" / "digits.py"))
     printed = capsys.readouterr().out
-    assert "with 20 of 64 pixels" in printed
+    assert "with 15 of 64 pixels" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"digits_component.png", "digits_pixels.png"}

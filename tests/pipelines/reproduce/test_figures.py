@@ -54,6 +54,7 @@ def test_mean_distances_against_votes_on_ionosphere(data_dir, tmp_path):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(metric_figures, "SENSITIVITY", {name: values[2:3] for name, values in metric_figures.SENSITIVITY.items()})
     draw("sdist-sensitivity", tmp_path, data_dir, checkpoint=tmp_path / "cells.jsonl")

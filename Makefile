@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests run in as many processes as there are cores, up to four; the tests of a file stay together and share what they made.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-processors docs test-torch test-oldest test-newest campaign release-check
+.PHONY: demo test test-processors docs test-torch test-integrations coverage test-oldest test-newest campaign release-check
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
@@ -28,6 +28,16 @@ test-torch: .venv/installed-test
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
 	$(BIN)/python -m pytest -k "torch or tensors or cuda"
 
+# The snippets of docs/integrations.md, all of them.
+test-integrations: .venv/installed-test
+	$(BIN)/python -m pip install --quiet ".[integrations]"
+	$(BIN)/python -m pytest tests/test_integrations.py
+
+# Branches that the tests take: build/coverage. The second part runs compiled loops as Python. About 40 minutes on two cores.
+coverage: .venv/installed-test
+	$(BIN)/python -m pip install --quiet "coverage>=7.10"
+	BIN=$(BIN) .ci/coverage.sh
+
 # All tests on the oldest releases that pyproject.toml allows.
 test-oldest:
 	$(PYTHON) -m venv --clear .venv/oldest
@@ -43,7 +53,8 @@ test-newest:
 
 # The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
 campaign: .venv/installed-test
-	ANNEALED_CAMPAIGN_PAGE=docs/reliability.md $(BIN)/python -m pytest -m slow tests/campaign
+	ANNEALED_CAMPAIGN_RESULTS=docs/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
+	$(BIN)/annealed reproduce --render docs
 
 # The release, rehearsed in clean environments: docs/releasing.md. FULL=1 runs all tests in each, which takes hours.
 release-check:

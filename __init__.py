@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are listed in __init__.pyi and resolved on first use: `import annealed` stays cheap, and
 # nothing of ours is imported when a test runner executes this file under the checkout's own folder

@@ -1,5 +1,6 @@
 """Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of
-the public names.
+the public names. What docs/commands.md says before the first command, and after the options of
+each, is kept.
 
 python .ci/pages.py        from the root of the checkout, with the package installed
 """
@@ -15,17 +16,6 @@ from typer.main import get_command
 
 DOCS = Path("docs")
 
-COMMANDS = """# Commands
-
-Every command of `annealed`, as `annealed ... --help` describes it. All commands share these rules:
-
-* Results go to stdout, progress and messages to stderr. `--quiet` silences progress; there is none when stderr is no terminal.
-* `--json` prints JSON for programs instead of tables. Every `evaluate` and `reproduce` prints
-  `{"name": str, "settings": {...}, "rows": [{...}, ...]}`, one row per line of the table.
-* A mistake in the arguments is reported in one line, and the exit code is 2. One file that cannot be used in a batch is named and
-  skipped; the others are processed, and the exit code is 2.
-"""
-
 PAGES = {
     "faces": "faces.md",
     "motion": "motion.md",
@@ -35,53 +25,6 @@ PAGES = {
     "predict": "tables.md",
     "export": "export.md",
     "reproduce": "benchmarks.md",
-}
-
-OUTPUTS = {
-    "annealed faces detect": """With `--json`, one object per image and line:
-
-    {"image": str, "width": int, "height": int, "seconds": float,
-     "detections": [{"keypoint": str, "x": float, "y": float, "score": float, "size": float}, ...]}
-
-`seconds` is the detection alone, without reading the file or compiling. `size` is the side of the detection window in image
-pixels. Detections are sorted by decreasing score. An image that failed: `{"image": str, "error": str}`. For a video or a camera
-there is one object per processed frame, with `frame` and `time`.
-""",
-    "annealed motion segment": """With `--json`, one object per file and line:
-
-    {"sequence": str, "motions": int, "probability_of_motions": float, "labels": [int, ...], "unseen": [int, ...],
-     "candidates": [{"family": str, "dimension": int, "score": float}, ...]}
-""",
-    "annealed pets classify": """With `--json`, one object per image and line:
-
-    {"image": str, "label": str, "probability": float}
-""",
-    "annealed sensors predict": """With `--json`, one object per line and activity, minutes of one activity in one:
-
-    {"home": str, "start": str, "end": str, "activity": str, "probability": float}
-""",
-    "annealed select": """With `--json`:
-
-    {"selected": [{"name": str, "coefficient": float | null, "effect": float, "kind": "number" | "date" | "category",
-                   "stability": float | null, "levels": [{"level": str, "coefficient": [float, ...]}, ...],
-                   "curve": {"x": [float, ...], "y": [[float, ...], ...], "missing": [float, ...]},
-                   "alternatives": [{"name": str, "cost": float}, ...]}, ...],
-     "task": str, "n_columns": int, "n_rows": int, "chosen_by": "cross-validation" | "the user",
-     "scores": {"selected": {measure: float}, "all columns": {...}, "baseline": {...}},
-     "size_chosen_in_folds": bool,
-     "path": [{"columns": int, "score": float, "folds": [float, ...], "loss": float}, ...], "stability": float | null,
-     "left_out": [{"name": str, "reason": str}, ...], "notes": [str, ...], "settings": {...}}
-
-`levels` are there for categories, `curve` with `--response piecewise`; lists inside them have one entry per output.
-""",
-    "annealed export": """With `--json`:
-
-    {"model": str, "file": str, "columns": [str, ...], "bytes": int}
-""",
-    "annealed predict": """With `--json`:
-
-    {"rows": int, "prediction": [...], "probability of CLASS": [float, ...], ...}
-""",
 }
 
 NAMES = """# Public names
@@ -116,15 +59,22 @@ def row(parameter) -> str:
     return f"| {', '.join(f'`{o}`' for o in parameter.opts + parameter.secondary_opts)} | {text} |"
 
 
+def written(name: str) -> str:
+    """What the page says after the options of a command: what it prints with --json."""
+    page = (DOCS / "commands.md").read_text()
+    found = re.search(rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def section(name: str, command) -> str:
     """One command: heading, sentence, synopsis, table, output."""
     page = PAGES.get(name.removeprefix("annealed "))
-    text = "\n".join(textwrap.wrap(command.help + (f" The page: [{page}]({page})." if page else ""), 120))
+    text = "\n".join(textwrap.wrap(command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""), 120))
     lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
     if not hasattr(command, "commands"):
         arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]
         lines += [f"    {' '.join([name, *arguments])} [OPTIONS]", "", "| | |", "|---|---|", *map(row, command.params), ""]
-    return "\n".join([*lines, OUTPUTS.get(name, "")]).rstrip() + "\n"
+    return "\n".join([*lines, written(name)]).rstrip() + "\n"
 
 
 SHORT_NAMES = {
@@ -167,6 +117,7 @@ def names(package: str) -> str:
 
 
 if __name__ == "__main__":
-    commands = (section(name, command) for name, command in walk(get_command(app)))
-    (DOCS / "commands.md").write_text("\n".join([COMMANDS, *commands]))
+    head = (DOCS / "commands.md").read_text().partition("\n## ")[0]
+    commands = [section(name, command) for name, command in walk(get_command(app))]
+    (DOCS / "commands.md").write_text("\n".join([head, *commands]))
     (DOCS / "api.md").write_text("\n".join([NAMES, *map(names, ("learners", "vision", "models"))]))

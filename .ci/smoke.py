@@ -62,6 +62,6 @@ with tempfile.TemporaryDirectory() as folder:
     if PART == "vision":
         sees()
     if PART == "learners":
-        assert "pip install 'annealed[vision]'" in annealed("faces", "detect", code=2)
+        assert "pip install '.[vision]' in the checkout of annealed" in annealed("faces", "detect", code=2)
     os.chdir("/")
 print(PART, sys.version.split()[0], *(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "numba")))

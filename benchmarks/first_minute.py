@@ -1,11 +1,12 @@
 """Processor seconds of the first calls, each in a fresh interpreter with an empty cache: imports,
-fits, detection.
+fits, detection; and of whole commands, the first and the second time.
 
 python benchmarks/first_minute.py [--runs 5] [--python OTHER/bin/python] [CASE ...]
 """
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -71,6 +72,24 @@ CASES = {  # before the clock, the import, the call
     "motion": (MOTION, "pass", "ranker.segment(tracks)"),
     "pets": (PETS, "pass", "classifier.predict_proba(photographs)"),
 }
+FILES = """
+import numpy as np
+from PIL import Image
+from skimage.data import astronaut
+rng = np.random.RandomState(0)
+X = rng.standard_normal((500, 20))
+np.savetxt("table.csv", np.column_stack([X, X[:, 0] > X[:, 1]]), delimiter=",", header=",".join("abcdefghijklmnopqrsty"), comments="")
+drift = np.where((np.arange(200) < 100)[:, None], [2.0, 1.0], [-1.0, 3.0])
+np.savez("tracks.npz", tracks=rng.standard_normal((200, 2)) * 50 + np.arange(20)[:, None, None] * drift)
+Image.fromarray(astronaut()).save("photograph.png")
+"""
+COMMANDS = {
+    "annealed --help": "--help",
+    "annealed faces detect": "faces detect photograph.png --json",
+    "annealed motion segment, 200 tracks": "motion segment tracks.npz --json",
+    "annealed pets classify": "pets classify photograph.png --json",
+    "annealed select, 500 x 20": "select table.csv --target y -k 5 --json",
+}
 PROGRAM = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -86,32 +105,47 @@ print(json.dumps([imported, *times]))
 """
 
 
-def measure(python, case):
-    """Seconds of the import, the first and the second call."""
-    early = not CASES[case][0].startswith(FIT)  # a fit's data may load what its import would
-    with tempfile.TemporaryDirectory() as folder:
-        threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-        done = subprocess.run(
-            [python, "-c", PROGRAM.format(early=early), json.dumps(CASES[case])],
-            env={**os.environ, **threads, "NUMBA_CACHE_DIR": folder, "ANNEALED_QUIET": "1"},
-            cwd=folder, capture_output=True, text=True,
-        )  # fmt: skip
+def run(command, folder):
+    """Output of a command in a folder, which also keeps the machine code, on one thread."""
+    threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
+    environment = {**os.environ, **threads, "NUMBA_CACHE_DIR": f"{folder}/cache", "ANNEALED_QUIET": "1"}
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{case}: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        raise SystemExit(f"{' '.join(command)[:80]}: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout
+
+
+def seconds_of(command, folder):
+    """Processor seconds of a whole process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(command, folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(python, case):
+    """Seconds of the import, the first and the second call; of a command those of the process, at
+    the first and the second time."""
+    with tempfile.TemporaryDirectory() as folder:
+        if case in COMMANDS:
+            run([python, "-c", FILES], folder)
+            command = [python, "-m", "annealed.pipelines.cli", *COMMANDS[case].split()]
+            return [0.0, seconds_of(command, folder), seconds_of(command, folder)]
+        early = not CASES[case][0].startswith(FIT)  # a fit's data may load what its import would
+        return json.loads(run([python, "-c", PROGRAM.format(early=early), json.dumps(CASES[case])], folder).splitlines()[-1])
 
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {'; '.join(CASES)}")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {'; '.join([*COMMANDS, *CASES])}")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter of another installation, to compare")
     options = parser.parse_args(argv)
     print_head("processor seconds, median", "import", "first call", "second call")
-    for case in options.cases or CASES:
+    for case in options.cases or [*COMMANDS, *CASES]:
         runs = [measure(options.python, case) for _ in range(options.runs)]
         row = [f"{statistics.median(column):.3f}" for column in zip(*runs, strict=True)]
-        calls = row if CASES[case][2] != "pass" else [row[0], "", ""]
+        calls = ["", *row[1:]] if case in COMMANDS else row if CASES[case][2] != "pass" else [row[0], "", ""]
         print_line(case, *calls)
 
 

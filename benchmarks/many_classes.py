@@ -9,6 +9,7 @@ classes, noise and seeds, and are run once, at the end. DATA adds ``usps`` to ``
 Each selector names k columns on the training rows of a fold. "own" is the error of the fitted
 estimator itself; the columns of every other selector are fitted by multinomial logistic regression
 whose ridge is chosen by folds. Error: 1 - balanced accuracy, in percent, mean over the folds.
+With --out FILE a broken run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -198,28 +199,27 @@ def error(y: np.ndarray, predicted: np.ndarray) -> float:
     return 100 * (1 - balanced_accuracy_score(y, predicted))
 
 
-def rows_of(name: str, table: Table, sizes: list[int], n_folds: int, selectors: list[str]) -> Iterator[dict]:
-    """One row for each selector and size: errors of the folds, seconds of a selection."""
+def rows_of(name: str, table: Table, jobs: list[tuple[int, str]], n_folds: int) -> Iterator[dict]:
+    """One row for each size and selector: errors of the folds, seconds of a selection."""
     X, y = table
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
-    for k in sizes:
-        for selector in selectors:
-            errors, seconds = [], []
-            for train, test in folds:
-                scaler = StandardScaler().fit(X[train])
-                Z, T = scaler.transform(X[train]), scaler.transform(X[test])
-                start = time.process_time()
-                chosen = SELECTORS[selector](k, Z, y[train])
-                seconds.append(time.process_time() - start)
-                if not isinstance(chosen, FSAClassifier):
-                    refit = LogisticRegressionCV(
-                        Cs=[0.01, 0.1, 1, 10], cv=3, max_iter=200, tol=1e-3, l1_ratios=(0,), use_legacy_attributes=False
-                    )
-                    predicted = refit.fit(Z[:, chosen], y[train]).predict(T[:, chosen])
-                else:
-                    predicted = chosen.predict(T)
-                errors.append(error(y[test], predicted))
-            yield {"set": name, "k": k, "selector": selector, "error": errors, "seconds": float(np.median(seconds))}
+    for k, selector in jobs:
+        errors, seconds = [], []
+        for train, test in folds:
+            scaler = StandardScaler().fit(X[train])
+            Z, T = scaler.transform(X[train]), scaler.transform(X[test])
+            start = time.process_time()
+            chosen = SELECTORS[selector](k, Z, y[train])
+            seconds.append(time.process_time() - start)
+            if not isinstance(chosen, FSAClassifier):
+                refit = LogisticRegressionCV(
+                    Cs=[0.01, 0.1, 1, 10], cv=3, max_iter=200, tol=1e-3, l1_ratios=(0,), use_legacy_attributes=False
+                )
+                predicted = refit.fit(Z[:, chosen], y[train]).predict(T[:, chosen])
+            else:
+                predicted = chosen.predict(T)
+            errors.append(error(y[test], predicted))
+        yield {"set": name, "k": k, "selector": selector, "error": errors, "seconds": float(np.median(seconds))}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -235,12 +235,15 @@ def main(argv: list[str] | None = None) -> None:
     tables = dict(SETS[arguments.part])
     if arguments.part == "measure" and arguments.data is not None:
         tables["usps 10"] = lambda: usps(arguments.data)
+    lines = arguments.out.read_text().splitlines() if arguments.out is not None and arguments.out.exists() else []
+    there = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
     for name, make in tables.items():
-        if arguments.only is not None and not name.startswith(arguments.only):
+        left = [(k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in there]
+        if (arguments.only is not None and not name.startswith(arguments.only)) or not left:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for row in rows_of(name, make(), arguments.k, arguments.folds, arguments.selectors):
+            for row in rows_of(name, make(), left, arguments.folds):
                 print(
                     f"{name:22s} k={row['k']:3d} {row['selector']:12s} {np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
                     flush=True,

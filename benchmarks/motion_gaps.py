@@ -15,8 +15,7 @@ import numpy as np
 from annealed.pipelines.motion.benchmark import prepare
 from annealed.pipelines.motion.cross_validation import folds, picked_errors
 from annealed.pipelines.motion.methods import GRID, HINDSIGHT, fit_fsa
-from annealed.pipelines.motion.synthetic import without_runs
-from annealed.vision.tracks.io import read_sequences
+from annealed.vision.tracks.io import TrackSequence, read_sequences
 from common import new_parser
 
 SHARES = (0.0, 0.1, 0.2, 0.3)
@@ -24,6 +23,38 @@ ROWS = {
     "frame pairs": ("pairs", "pairs", GRID[0].settings),
     "subspaces": ("joined", "subspaces", HINDSIGHT),
 }
+
+
+def without_runs(sequence, share, seed):
+    """The sequence with a share of its entries removed in runs, as tracks are lost.
+
+    Parameters
+    ----------
+    sequence : TrackSequence
+        Complete.
+    share : float
+        Of all entries, 0 to less than 1.
+    seed : int
+
+    Returns
+    -------
+    TrackSequence
+        Whole ends of tracks are removed: the points are chosen at random, each loses between a
+        fifth and four fifths of its frames, at its beginning or end. At least three frames of each
+        are left.
+    """
+    rng = np.random.default_rng(seed)
+    tracks = np.array(sequence.tracks)
+    n_frames, n_points, _ = tracks.shape
+    wanted, removed = share * n_frames * n_points, 0
+    for p in rng.permutation(n_points):
+        if removed >= wanted:
+            break
+        length = min(int(rng.uniform(0.2, 0.8) * n_frames), n_frames - 3, int(np.ceil(wanted - removed)))
+        frames = slice(0, length) if rng.random() < 0.5 else slice(n_frames - length, n_frames)
+        tracks[frames, p] = np.nan
+        removed += max(length, 0)
+    return TrackSequence(sequence.name, tracks, sequence.labels)
 
 
 def errors(complete, damaged, family, part, settings, partition):

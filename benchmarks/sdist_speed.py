@@ -1,11 +1,14 @@
 """Timings of sDist.
 
-    python benchmarks/sdist_speed.py scaling|lmnn|pets_like [--data DIR] [--out DIR]
+    python benchmarks/sdist_speed.py scaling|lmnn|tables|pets_like [--data DIR] [--out DIR]
 
 scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an
-environment of its own: --lmnn-python); pets_like: 31,000 sparse columns and 280 rows, both solvers.
+environment of its own: --lmnn-python); tables: the rows of LMNN in the thesis's tables;
+pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 
+import subprocess
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -19,11 +22,82 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import SDist
-from annealed.pipelines.reproduce.competitors import LMNN
 from annealed.pipelines.reproduce.datasets import load_set, random_split
-from annealed.pipelines.reproduce.metric import SIMULATED
+from annealed.pipelines.reproduce.metric import SIMULATED, sdist_real, sdist_simulated
 from annealed.pipelines.reproduce.simulated import simulated_case
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+_LMNN = """
+import json, signal, sys, time, warnings
+import numpy as np
+from metric_learn import LMNN
+
+data, (n_neighbors, limit) = np.load(sys.argv[1]), map(float, sys.argv[3:])
+warnings.simplefilter("ignore")
+
+def keep(L, finished):
+    np.savez(sys.argv[2], components=L, seconds=time.process_time() - start, finished=finished)
+    sys.exit()
+
+def give_up(_, frame):
+    while frame.f_code.co_name != "fit":
+        frame = frame.f_back
+    keep(frame.f_locals["L"], False)
+
+signal.signal(signal.SIGPROF, give_up)
+signal.setitimer(signal.ITIMER_PROF, limit)
+start = time.process_time()
+model = LMNN(n_neighbors=int(n_neighbors), random_state=0).fit(data["X"], data["y"])
+signal.setitimer(signal.ITIMER_PROF, 0)
+keep(model.components_, True)
+"""
+
+
+class LMNN(ClassifierMixin, BaseEstimator):
+    """Votes of three neighbours in the metric of metric-learn's large margin nearest neighbours.
+
+    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in
+    an environment of its own, whose program is ``python``. After ``seconds`` of processor time the
+    fit is stopped: the metric is then the one that it had reached, and ``finished_`` is False.
+    """
+
+    def __init__(self, python, n_neighbors=3, seconds=60.0, standardize=True):
+        self.python = python
+        self.n_neighbors = n_neighbors
+        self.seconds = seconds
+        self.standardize = standardize
+
+    def fit(self, X, y):
+        """Learn the metric."""
+        self._scaler = StandardScaler(with_mean=self.standardize, with_std=self.standardize).fit(X)
+        X = self._scaler.transform(X)
+        with tempfile.TemporaryDirectory() as folder:
+            files = [str(Path(folder) / name) for name in ("rows.npz", "metric.npz")]
+            np.savez(files[0], X=X, y=y)
+            command = [self.python, "-c", _LMNN, *files, str(self.n_neighbors), str(self.seconds)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
+            with np.load(files[1]) as found:
+                self.components_ = found["components"]
+                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
+        self.classes_, self._votes = np.unique(y), KNeighborsClassifier(3).fit(X @ self.components_.T, y)
+        return self
+
+    def predict(self, X):
+        """Votes of the three nearest rows."""
+        return self._votes.predict(self._scaler.transform(X) @ self.components_.T)
+
+
+def tables(data, out, python, seconds):
+    """The rows of LMNN in the tables of Ma (thesis), as ``annealed reproduce`` would print them."""
+    rows = sdist_real(3, data, methods=["LMNN"], others={"LMNN": LMNN(python, seconds=seconds)})["rows"]
+    raw = {"LMNN": LMNN(python, seconds=seconds, standardize=False)}
+    rows += sdist_simulated(3, sets=["100", "500"], methods=["LMNN"], others=raw)["rows"]
+    for row in rows:
+        print(row, flush=True)
 
 
 def scaling(data, out):
@@ -64,8 +138,8 @@ def lmnn(data, out, python, seconds):
     """
     X, y, X_test, y_test = load_set("madelon", data)
     X, y, X_test, y_test = random_split(np.concatenate([X, X_test]), np.concatenate([y, y_test]), 0)
-    mean, sd = X.mean(axis=0), X.std(axis=0)
-    X, X_test = (X - mean) / sd, (X_test - mean) / sd
+    scaler = StandardScaler().fit(X)
+    X, X_test = scaler.transform(X), scaler.transform(X_test)
     settings = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_features_to_select": 20}
     SDist(**settings, n_steps=2).fit(X[:100], y[:100])  # compiles
     times = []
@@ -75,7 +149,7 @@ def lmnn(data, out, python, seconds):
     error = 1 - model.score(X_test, y_test)
     print(f"sDist: {np.median(times):.2f} s (median of 3), error of 3 neighbours {error:.4f}", flush=True)
     other = LMNN(python, seconds=seconds).fit(X, y)
-    error = 1 - KNeighborsClassifier(3).fit(other.transform(X), y).score(other.transform(X_test), y_test)
+    error = 1 - other.score(X_test, y_test)
     word = "finished" if other.finished_ else "not finished"
     print(
         f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; {other.seconds_ / np.median(times):.0f} times"
@@ -109,14 +183,14 @@ def pets_like(data, out, solvers=("power", "sgd")):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("what", choices=["scaling", "lmnn", "pets_like"])
+    parser.add_argument("what", choices=["scaling", "lmnn", "tables", "pets_like"])
     parser.add_argument("--data", help="folder of the real data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    parser.add_argument("--lmnn-python", help="lmnn: python of an environment with metric-learn and scikit-learn < 1.6")
-    parser.add_argument("--seconds", type=float, default=60.0, help="lmnn: stop it after so many processor seconds")
+    parser.add_argument("--lmnn-python", help="lmnn, tables: python of an environment with metric-learn and scikit-learn < 1.6")
+    parser.add_argument("--seconds", type=float, default=60.0, help="lmnn, tables: stop it after so many processor seconds")
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    more = (arguments.lmnn_python, arguments.seconds) if arguments.what == "lmnn" else ()
+    more = (arguments.lmnn_python, arguments.seconds) if arguments.what in ("lmnn", "tables") else ()
     globals()[arguments.what](arguments.data, arguments.out, *more)
 
 

@@ -35,13 +35,20 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/howto": {
         "Tables": [
-            *("docs/tables", "docs/export", "docs/how_sure", "docs/responses"),
+            *("docs/tables", "docs/select_options", "docs/export", "docs/how_sure", "docs/responses"),
             *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
         "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
-        "Photographs and videos": ["docs/faces", "docs/faces_train", "docs/faces_method", "docs/pets", "docs/motion"],
+        "Photographs and videos": [
+            "docs/faces",
+            "docs/faces_results",
+            "docs/faces_train",
+            "docs/faces_method",
+            "docs/pets",
+            "docs/motion",
+        ],
         "Sequences": ["docs/sensors"],
-        "Running it": ["docs/datasets", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+        "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
     "docs/benchmarks": {None: ["docs/selector_tables", "docs/motion_results", "docs/sensors_results"]},
     "docs/reference": {
@@ -57,6 +64,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/selectors",
             "docs/experiments/minimax",
             "docs/experiments/tables",
+            "docs/experiments/words",
             "docs/experiments/scale",
             "docs/experiments/metric",
             "docs/experiments/online",
@@ -67,7 +75,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/experiments/pets",
         ]
     },
-    "docs/contributing": {None: ["docs/architecture", "docs/releasing", "CODE_OF_CONDUCT"]},
+    "docs/contributing": {None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]},
 }
 
 # Titles that are shorter in the navigation than on the page.

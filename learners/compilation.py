@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +55,27 @@ def problem_of(n_values: float) -> AbstractContextManager[None]:
     return _inside(_size, n_values)
 
 
+def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
+    """Inside, loops that have a plain form run in it, whatever the size: nothing is compiled.
+
+    Parameters
+    ----------
+    wanted : bool, default True
+        False: nothing changes.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> from annealed.models import load_model  # doctest: +SKIP
+    >>> with plain_forms():  # doctest: +SKIP
+    ...     load_model("faces").detect(image)
+    """
+    return problem_of(0) if wanted else nullcontext()
+
+
 def is_small(n_values: float) -> bool:
     """Whether plain expressions serve: by the size of the problem in hand, or else by this number
     of values.
@@ -86,16 +107,18 @@ class Kernel:
     one of theirs.
     """
 
-    def __init__(self, function: Callable, plain: Callable | None, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.function, self.plain = function, plain
-        self._options = options
+        self._by_size, self._options = by_size, options
         self._dispatcher: Any = None
 
     def __call__(self, *args: Any) -> Any:
         if self.plain is not None:
             size = _size.get()
-            if (sum(a.size for a in args if type(a) is np.ndarray) if size is None else size) <= SMALL:
+            if size is None:
+                size = sum(a.size for a in args if type(a) is np.ndarray) if self._by_size else np.inf
+            if size <= SMALL:
                 return self.plain(*args)
         return self.compiled(*args)
 
@@ -117,7 +140,7 @@ class Kernel:
         return self.dispatcher._numba_type_
 
 
-def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, **options: Any) -> Any:
+def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, by_size: bool = True, **options: Any) -> Any:
     """Declare a function as one to compile; it releases Python's lock and its machine code is kept
     on disk.
 
@@ -127,6 +150,9 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
         Of arrays and numbers.
     plain : callable, True or None, default None
         The same in NumPy, for small problems; True: the function itself, which plain forms call.
+    by_size : bool, default True
+        Whether the arrays of a call decide where no problem is in hand; False: the loop is compiled
+        then, as one that works on parts of an image.
     **options
         Of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
@@ -136,8 +162,8 @@ def jit(function: Callable | None = None, *, plain: Callable | bool | None = Non
         Or a decorator, where no function is given.
     """
     if function is None:
-        return functools.partial(jit, plain=plain, **options)
-    return Kernel(function, function if plain is True else plain or None, options)
+        return functools.partial(jit, plain=plain, by_size=by_size, **options)
+    return Kernel(function, function if plain is True else plain or None, by_size, options)
 
 
 def writable(array: np.ndarray) -> np.ndarray:
@@ -170,6 +196,8 @@ def _numba() -> Any:
 def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     numba = _numba()
     dispatcher = numba.njit(nogil=True, **options)(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT
+        return function
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # neither the package's folder nor the user's home can be written

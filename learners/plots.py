@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .common.drawing import pyplot
+from .solvers.annealing import strengths
 from .solvers.schedules import as_schedule, step_counts
 
 _GREY = "0.75"  # of dropped features
@@ -345,10 +346,7 @@ def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):
-        if coef.shape[1] * coef.shape[2] == 1:
-            values[step, kept] = coef[:, 0, 0]
-        else:
-            values[step, kept] = np.sqrt(np.einsum("mwq,mwq->m", coef, coef) / (coef.shape[1] * coef.shape[2]))
+        values[step, kept] = coef[:, 0, 0] if coef[0].size == 1 else strengths(coef)
     return values, np.isfinite(values).sum(axis=0)
 
 

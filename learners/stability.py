@@ -111,6 +111,7 @@ def selection_stability(
     *,
     resample: Any = "permute",
     n_features: int | None = None,
+    sample_weight: ArrayLike | None = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> SelectionStability:
@@ -134,6 +135,8 @@ def selection_stability(
     n_features : int or None, default None
         Compare the ``n_features`` largest absolute coefficients of each fit instead of its
         selection: for comparable kappas of estimators of different sparsity.
+    sample_weight : array of shape (n_samples,) or None, default None
+        Weights of the rows in each fit.
     random_state : int, RandomState or None, default None
         How the data are resampled.
     n_jobs : int or None, default None
@@ -173,9 +176,12 @@ def selection_stability(
     X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
     if n_features is not None:
         check_integer("n_features", n_features, 1, X.shape[1])
+    weight = None if sample_weight is None else np.asarray(sample_weight)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     supports = np.array(
-        Parallel(n_jobs=n_jobs)(delayed(_support)(clone(estimator), X, y, resample, n_features, int(seed)) for seed in seeds)
+        Parallel(n_jobs=n_jobs)(
+            delayed(_support)(clone(estimator), X, y, weight, resample, n_features, int(seed)) for seed in seeds
+        )
     )
     return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports)
 
@@ -188,7 +194,7 @@ def mean_kappa(supports: np.ndarray) -> float:
     return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
 
 
-def _support(estimator: Any, X: Matrix, y: np.ndarray, resample: Any, n_features: int | None, seed: int) -> np.ndarray:
+def _support(estimator: Any, X: Matrix, y: np.ndarray, weight: Any, resample: Any, n_features: int | None, seed: int) -> np.ndarray:
     rng = np.random.RandomState(seed)
     n = X.shape[0]
     if resample == "permute":
@@ -207,7 +213,8 @@ def _support(estimator: Any, X: Matrix, y: np.ndarray, resample: Any, n_features
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    return selected(estimator.fit(part, y[rows]), X.shape[1], n_features)
+    weights = {} if weight is None else {"sample_weight": weight[rows]}
+    return selected(estimator.fit(part, y[rows], **weights), X.shape[1], n_features)
 
 
 def selected(estimator: Any, n_features_in: int, n_features: int | None = None) -> np.ndarray:

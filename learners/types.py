@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
 Matrix: TypeAlias = Any
 # targets, weights, labels: whatever numpy.asarray takes, also a series
 ArrayLike: TypeAlias = npt.ArrayLike | Any
 ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
-Seed: TypeAlias = int | np.random.RandomState | None
+Seed: TypeAlias = "int | np.random.RandomState | None"

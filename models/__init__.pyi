@@ -1,5 +1,8 @@
 """What is kept after training: detectors, rankers and classifiers, and their file format."""
 
+from .faces.alignment import align_face
+from .faces.face_finder import Face
+from .faces.one_euro import OneEuroFilter
 from .images.classifier import ImageClassifier
 from .images.evidence import Explanation
 from .images.learning import ClassifierSettings
@@ -21,11 +24,14 @@ __all__ = [
     "DetectionOptions",
     "DetectionResult",
     "Explanation",
+    "Face",
     "ImageClassifier",
     "KeypointDetector",
     "KeypointModel",
+    "OneEuroFilter",
     "SegmentationRanker",
     "TabularModel",
+    "align_face",
     "explain",
     "export",
     "list_models",

@@ -16,7 +16,8 @@ import typer
 
 from ..models.messages import short
 
-BAD_INPUT = 2  # exit code
+BAD_INPUT = 2  # exit code: wrong usage, or nothing answered
+SOME_FAILED = 1  # exit code of a command with several inputs
 
 # Options that several commands have.
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
@@ -24,7 +25,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
 # which extra brings a package
-_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots"}
+_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet"}
 
 
 def new_app(help: str) -> typer.Typer:
@@ -85,12 +86,19 @@ def _with_extra(error: Exception) -> str:
     """The message of an error; that of a missing package names the extra that brings it."""
     extra = _EXTRAS.get(getattr(error, "name", None) or "")
     message = str(error)
-    return f"{message}: pip install 'annealed[{extra}]'" if extra and "pip install" not in message else message
+    return f"{message}: pip install '.[{extra}]' in the checkout of annealed" if extra and "pip install" not in message else message
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
     if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
         complain(message)
+
+
+def end(n_inputs: int, n_failed: int) -> None:
+    """End a command with several inputs: exit code 0 if all were answered, 1 if some were, 2 if
+    none was."""
+    if n_failed:
+        raise typer.Exit(BAD_INPUT if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:

@@ -6,7 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from annealed.pipelines.reproduce.metric import sdist_simulated
+from helpers import rigid_motions
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
@@ -63,3 +66,70 @@ def test_limits_of_journeys(capsys, monkeypatch):
     assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
     monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
     assert journeys.main(["--only", "paper", "--limits"]) == 0
+
+
+def test_runs_are_removed_as_tracks_are_lost():
+    made = load("motion_gaps")
+    tracks, truth = rigid_motions(2, 20, 20)
+    gaps = made.without_runs(made.TrackSequence("a", tracks, truth), 0.3, 0)
+    seen = np.isfinite(gaps.tracks).all(axis=2)
+    assert abs(1 - seen.mean() - 0.3) < 0.01 and seen.sum(axis=0).min() >= 3
+    assert (np.abs(np.diff(seen.astype(int), axis=0)).sum(axis=0) <= 1).all()  # at one end of a track
+    np.testing.assert_array_equal(gaps.tracks[seen], tracks[seen])
+
+
+@pytest.mark.data
+def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
+    made = load("faces_persons")
+    images = [im for im in made.read_faces(data_dir / "faces" / "train") if len(im.ied) == 1 and made.np.isfinite(im.faces).all()]
+    rng = made.np.random.default_rng(0)
+    paths, picture = made.paths_of("leave and come back", 45, rng), made.np.full((480, 640, 3), 120, made.np.uint8)
+    made.write_video(
+        tmp_path / "v.avi", made.frames_of([made.Pasted(image) for image in images[:20:10]], paths, picture, rng), 25.0
+    )
+    n_switches, n_found, n_shown = made.switches(made.detect_video(made.load_model("faces"), str(tmp_path / "v.avi")), paths)
+    assert n_switches == 0 and n_found > 0.8 * n_shown
+
+
+# What metric-learn has: fit stops at once, or works until it is stopped.
+METRIC_LEARN = """
+import numpy as np
+
+class LMNN:
+    def __init__(self, n_neighbors, random_state):
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X, y):
+        L = np.diag([2.0] * X.shape[1])
+        while len(X) > 500:
+            L[0, 0] += 1.0
+        self.components_ = L
+        return self
+"""
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    (tmp_path / "metric_learn.py").write_text(METRIC_LEARN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return sys.executable
+
+
+def test_lmnn_is_fitted_by_another_python(python):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = load("sdist_speed").LMNN(python, standardize=False).fit(X, X[:, 0] > 0)
+    np.testing.assert_array_equal(model.components_, 2.0 * np.eye(3))
+    assert model.finished_ and model.seconds_ >= 0.0 and model.predict(X[:2]).shape == (2,)
+    rows = sdist_simulated(1, sizes=[(60, 4)], methods=["kNN", "LMNN"], others={"LMNN": model})["rows"]
+    assert [row["method"] for row in rows[:2]] == ["kNN", "LMNN"] and rows[1]["seconds"] >= 0.0
+
+
+def test_lmnn_stops_at_its_limit_with_the_metric_that_it_has(python):
+    model = load("sdist_speed").LMNN(python, seconds=0.5).fit(np.zeros((501, 2)), np.arange(501) % 2)
+    assert not model.finished_ and model.components_[0, 0] > 2.0 and 0.4 < model.seconds_ < 2.0
+
+
+def test_a_python_without_metric_learn_says_so(monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(ValueError, match="LMNN failed"):
+        load("sdist_speed").LMNN(sys.executable).fit(np.zeros((4, 1)), [0, 1, 0, 1])

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
 PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "models").rglob("*.md"))]
 # A block below a line "<!-- not run: why -->" is not run: it needs files that only its reader has.
-BLOCK = re.compile(r"(?P<mark><!-- not run: [^\n]+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+# One below "<!-- needs: package -->" is run by test_integrations.py.
+BLOCK = re.compile(r"(?P<mark><!-- (?:not run|needs): [^\n]+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s]*)\)")
 COMMAND = re.compile(r"^(?: {4}|\$ )(annealed [^#\n]*)|`(annealed [^`]*)`", re.MULTILINE)
 

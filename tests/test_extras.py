@@ -55,7 +55,8 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         for line in ("faces detect", "faces detect a.png --json", "motion segment a.npz", "pets classify a.png", "warmup faces",
                      "models show faces --json"):
             done = CliRunner().invoke(app, line.split())
-            print(done.exit_code, done.stderr.count("\\n"), "pip install 'annealed[vision]'" in done.stderr, line, sep="|")
+            said = "pip install '.[vision]' in the checkout of annealed" in done.stderr
+            print(done.exit_code, done.stderr.count("\\n"), said, line, sep="|")
         try:
             import annealed.vision
         except ModuleNotFoundError as error:
@@ -63,7 +64,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         """,
         tmp_path,
     ).splitlines()
-    assert out[-1] == "photographs, videos and tracks need OpenCV: pip install 'annealed[vision]'"
+    assert out[-1] == "photographs, videos and tracks need OpenCV: pip install '.[vision]' in the checkout of annealed"
     for line in out[:-2]:
         assert line.startswith("2|1|True|"), line
     assert out[-2].startswith("0|0|")  # the header of a model is numbers and text
@@ -83,4 +84,4 @@ def test_plots_name_their_extra(what, tmp_path):
         """,
         tmp_path,
     )
-    assert out.strip() == "plots need matplotlib: pip install 'annealed[plots]'"
+    assert out.strip() == "plots need matplotlib: pip install '.[plots]' in the checkout of annealed"

@@ -2,6 +2,7 @@
 reproduce --list``."""
 
 import re
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -114,3 +115,107 @@ def test_every_table_and_figure_stands_on_a_page():
     pages = " ".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     pages = re.sub(r"\s+", " ", pages)
     assert [name for name, _ in entries() if f"annealed reproduce {name}" not in pages] == []
+
+
+# What holds each cell that says "as printed": paper and first words of the row -> code, test.
+A14, A17, LIU, TAN, MA = PRINTED
+HELD = {
+    (A14, "Algorithm 1, (1)"): (
+        "learners.solvers.annealing:anneal",
+        "learners/solvers/test_annealing.py::test_same_support_as_plain_numpy",
+    ),
+    (A14, "(3), schedules"): ("learners.solvers.schedules:inverse_arxiv", "learners/solvers/test_schedules.py::test_formulas"),
+    (A14, "(4), (5)"): ("learners.objective.losses:HuberisedHingeLoss", "learners/objective/test_losses.py::test_printed_formulas"),
+    (A14, "(14)"): ("learners.objective.priors:Prior", "learners/objective/test_priors.py::test_values_by_hand"),
+    (A14, "(15), (16)"): (
+        "learners.designs.piecewise_linear:PiecewiseDesign",
+        "learners/designs/test_designs.py::test_scores_gradient_and_keep_match_the_explicit_matrix",
+    ),
+    (A14, "Section 7.1, pool"): (
+        "vision.windows.feature_pool:FeaturePool",
+        "vision/windows/test_feature_pool.py::test_size_of_the_pool",
+    ),
+    (A14, "Section 7.3.1"): (
+        "learners.selectors.rankboost:RankBoost",
+        "learners/selectors/test_rankboost.py::test_agrees_with_the_plain_algorithm",
+    ),
+    (A17, "Algorithm 1; (3)"): ("learners.solvers.schedules:inverse", "learners/solvers/test_schedules.py::test_formulas"),
+    (A17, "(8), Lorenz"): ("learners.objective.losses:LorenzLoss", "learners/objective/test_losses.py::test_printed_formulas"),
+    (A17, "Section 3.3"): (
+        "pipelines.faces.average_precision:pooled",
+        "pipelines/faces/test_average_precision.py::test_distance_rules",
+    ),
+    (LIU, "Algorithm 1, FoBa"): (
+        "learners.solvers.greedy:greedy_search",
+        "learners/selectors/test_selectors.py::test_a_backward_step_undoes_a_decoy",
+    ),
+    (LIU, "any convex"): (
+        "learners:forward_backward_minimise",
+        "learners/selectors/test_convex_objective.py::test_least_squares_equals_the_estimator",
+    ),
+    (LIU, "Forward-gdt"): (
+        "learners:ForwardBackwardRegressor",
+        "learners/selectors/test_selectors.py::test_forward_steps_alone_are_orthogonal_matching_pursuit",
+    ),
+    (TAN, "(4) to (9)"): (
+        "learners.selectors.minimax:MinimaxSparseClassifier",
+        "learners/selectors/test_selectors.py::test_both_solvers_reach_the_optimum_of_the_reduced_problem",
+    ),
+    (TAN, "Algorithm 3"): (
+        "learners.selectors.minimax_solvers:minimise_coordinate",
+        "learners/selectors/test_selectors.py::test_one_coordinate_is_minimised_at_any_q",
+    ),
+    (TAN, "Figure 2"): (
+        "pipelines.reproduce.figures.minimax:conditioning",
+        "pipelines/reproduce/test_figures.py::test_figures_of_simulated_data_are_drawn",
+    ),
+    (MA, "Figure 2.2"): (
+        "pipelines.reproduce.figures.metric:base_classifier",
+        "pipelines/reproduce/test_figures.py::test_mean_distances_against_votes_on_ionosphere",
+    ),
+    (MA, "(2.5)"): (
+        "learners.metric_learning.sdist:SDist",
+        "learners/metric_learning/test_sdist.py::test_options_of_the_thesis_run",
+    ),
+    (MA, "Algorithm 2.1"): (
+        "learners.metric_learning.directions:truncated_power",
+        "learners/metric_learning/test_sdist.py::test_options_of_the_thesis_run",
+    ),
+    (MA, "(2.16)"): (
+        "learners.metric_learning.sdist:SDist",
+        "learners/metric_learning/test_sdist.py::test_stopping_keeps_the_beginning_of_the_path",
+    ),
+    (MA, "Section 2.6"): (
+        "learners.metric_learning.sdist:SDist",
+        "learners/metric_learning/test_sdist.py::test_same_seed_same_metric_for_any_n_jobs",
+    ),
+    (MA, "Algorithm 3.1"): (
+        "learners.online.truncated:TruncatedGradientClassifier",
+        "learners/online/test_online.py::test_lazy_shrinkage_equals_eager_steps",
+    ),
+    (MA, "Algorithms 3.2"): (
+        "learners.online.stabilised:StabilizedTruncatedSGDClassifier",
+        "learners/online/test_online.py::test_stabilised_stages_equal_a_slow_reference",
+    ),
+    (MA, "Section 3.5"): (
+        "learners.online.stabilised:StabilizedTruncatedSGDClassifier",
+        "learners/online/test_online.py::test_bursts_grow_as_columns_leave",
+    ),
+    (MA, "(3.35)"): (
+        "learners.online.truncated:RDAClassifier",
+        "learners/online/test_online.py::test_lazy_shrinkage_equals_eager_steps",
+    ),
+    (MA, "(3.34)"): ("learners.stability:cohen_kappa", "learners/online/test_online.py::test_kappa_equals_scikit_learn"),
+}
+
+
+def test_each_cell_that_says_as_printed_is_held_by_a_test():
+    said = {(paper, what) for paper, rows in ((paper, sections()[paper]) for paper in PRINTED) for what, _, state, _ in rows
+            if re.search("as printed", state, re.IGNORECASE)}  # fmt: skip
+    named = {(paper, what) for paper, what in said for other, words in HELD if paper == other and what.startswith(words)}
+    assert said == named and len(said) == len(HELD)
+    for (_, what), (code, test) in HELD.items():
+        module, name = code.split(":")
+        assert hasattr(import_module(f"annealed.{module}"), name), f"{what}: no {code}"
+        file, function = test.split("::")
+        assert re.search(rf"^def {function}\(", (ROOT / "tests" / file).read_text(), re.MULTILINE), f"{what}: no test {test}"

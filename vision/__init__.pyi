@@ -17,8 +17,8 @@ from .windows.patches import extract_patches
 from .windows.responses import Responses
 from .windows.scan import dense_values, scan
 from .words.dense_sift import DenseSift, Descriptors
-from .words.pet_features import PetFeatures, Photograph, colour_histogram
-from .words.visual_words import VisualWords
+from .words.estimators import PetFeatures, VisualWords
+from .words.pet_features import Photograph, colour_histogram
 
 __all__ = [
     "Candidate",

@@ -3,8 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,14 @@ _ORIENTATION = 0x0112  # EXIF
 _STRIP_ROWS = 256
 
 
-@cache
-def _formats() -> list[str]:
-    """Those of `_FORMATS` that this Pillow has."""
-    Image.init()
-    return [name for name in _FORMATS if name in Image.OPEN]
+def _open(name: str) -> Image.Image:
+    """A file, opened; Pillow's modules for all formats are imported for one that is none of the
+    common ones."""
+    for load in (Image.preinit, Image.init):
+        load()
+        with suppress(UnidentifiedImageError):
+            return Image.open(name, formats=[format for format in _FORMATS if format in Image.OPEN])
+    raise UnidentifiedImageError(name)
 
 
 def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
@@ -104,7 +106,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
             # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
             # error below.
             warnings.simplefilter("ignore")
-            with Image.open(name, formats=_formats()) as image:
+            with _open(name) as image:
                 yield image
     except _Unsupported as error:
         raise ValueError(f"{name}: {error}") from None

@@ -113,7 +113,30 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     return _histograms(frame.pixels, at.real.astype(np.float32), at.imag.astype(np.float32), int(cell), _CLIP, _FLOOR)
 
 
-@jit
+def _plain_histograms(pixels, xs, ys, cell, clip, floor):
+    grey = np.pad(pixels.astype(np.float32), 1, mode="edge")
+    gx, gy = grey[1:-1, 2:] - grey[1:-1, :-2], grey[2:, 1:-1] - grey[:-2, 1:-1]
+    ax, ay = abs(gx), abs(gy)
+    axis = np.where(ax >= ay, np.where(gx >= 0, 0, 4), np.where(gy >= 0, 2, 6))
+    corner = np.where(gx >= 0, np.where(gy >= 0, 1, 7), np.where(gy >= 0, 3, 5))
+    shares = np.zeros((*pixels.shape, DIRECTIONS), np.float32)
+    np.put_along_axis(shares, axis[..., None], abs(ax - ay)[..., None], axis=2)
+    np.put_along_axis(shares, corner[..., None], (np.sqrt(np.float32(2)) * np.minimum(ax, ay))[..., None], axis=2)
+    sums = cv2.boxFilter(shares, -1, (cell, cell), anchor=(0, 0), normalize=False)
+    sides = np.array(pixels.shape) - cell
+    first = (np.arange(CELLS) - 0.5 * (CELLS - 1)) * cell - 0.5 * (cell - 1)
+    y, x = (np.clip(np.add.outer(at, first), 0, side - 0.001) for at, side in zip((ys, xs), sides))
+    y, x = y[:, :, None], x[:, None, :]
+    top, left = y.astype(np.int64), x.astype(np.int64)
+    fy, fx = ((at - first)[..., None].astype(np.float32) for at, first in ((y, top), (x, left)))
+    above = sums[top, left] * (1 - fx) + sums[top, left + 1] * fx
+    below = sums[top + 1, left] * (1 - fx) + sums[top + 1, left + 1] * fx
+    out = (above * (1 - fy) + below * fy).reshape(len(xs), VALUES_PER_POINT)
+    norm = np.sqrt(np.square(out).sum(axis=1, keepdims=True)) + np.float32(floor * cell * cell)
+    return np.minimum(out / norm, np.float32(clip))
+
+
+@jit(plain=_plain_histograms, by_size=False)
 def _histograms(pixels, xs, ys, cell, clip, floor):
     sums = _cell_sums(pixels, cell)
     height, width = sums.shape[0], sums.shape[1]

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class AdditiveModel:
         -------
         (n_samples, n_outputs) ndarray
         """
-        if not self.knots.shape[1] and (self.missing_responses is None or sp.issparse(values) or not np.isnan(values).any()):
+        if not self.knots.shape[1] and (self.missing_responses is None or hasattr(values, "toarray") or not np.isnan(values).any()):
             return values @ self.responses[:, 0] + self.intercept
         values = _dense(values)
         scores = np.zeros((len(values), self.responses.shape[2])) + self.intercept
@@ -186,4 +185,10 @@ class AdditiveModel:
 
 
 def _dense(values: Any) -> npt.NDArray[np.floating]:
-    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+
+def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
+    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
+    ``flip`` was flipped."""
+    return flip + (1.0 - 2.0 * flip) * p if flip else p

@@ -62,3 +62,12 @@ def column_position(parameter: str, column, n_features: int, names) -> int:
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
         raise ValueError(f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}")
     return int(column)
+
+
+def feature_names(estimator) -> np.ndarray:
+    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
+
+    where they had none.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names

@@ -16,5 +16,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("plots need matplotlib: pip install 'annealed[plots]'", name=error.name) from None
+        raise ModuleNotFoundError(
+            "plots need matplotlib: pip install '.[plots]' in the checkout of annealed", name=error.name
+        ) from None
     return pyplot

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
 from ..objective.regression_losses import weighted_quantile
+from .additive import observed_probability
 from .validation import check_sample_weight
 
 # Of a class that is rarer than a tenth, below which its probabilities are rough: a choice
@@ -207,12 +208,6 @@ def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
         )
 
 
-def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
-    ``flip`` was flipped."""
-    return flip + (1.0 - 2.0 * flip) * p if flip else p
-
-
 def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means
     and their scales.
@@ -272,6 +267,6 @@ def group_codes(groups, n_features: int) -> np.ndarray | None:
         return None
     labels = np.asarray(groups)
     if labels.shape != (n_features,):
-        raise ValueError(f"feature_groups has shape {labels.shape}; expected one label for each of the {n_features} features")
+        raise ValueError(f"groups has shape {labels.shape}; expected one label for each of the {n_features} features")
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from ..compilation import all_threads
 
@@ -65,6 +66,20 @@ def check_container(name: str, values, *, numbers: bool = True) -> None:
             raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
 
 
+def validated(estimator, X, y="no_validation", **options):
+    """X, or X and y, as scikit-learn's ``validate_data`` checks them, their containers first.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As ``validate_data`` and :func:`check_container`.
+    """
+    check_container("X", X)
+    if not isinstance(y, str):
+        check_container("y", y, numbers=options.get("y_numeric", False))
+    return validate_data(estimator, X, y, **options)
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads for ``n_jobs`` as scikit-learn counts them: -1 is all of them."""
     if n_jobs is None:
@@ -92,10 +107,10 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
     return min(int(k), n_features)
 
 
-def check_finite(X) -> None:
+def check_finite(X, names: np.ndarray | None = None, expected: str = "expected finite numbers") -> None:
     """Complain in one line, with the place.
 
-    About the first NaN or infinity in a dense or CSR matrix.
+    About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
 
     Raises
     ------
@@ -110,17 +125,14 @@ def check_finite(X) -> None:
     ValueError: X contains NaN (row 1, column 1); expected finite numbers
     """
     values = X.data if sp.issparse(X) else X
-    wrong = ~np.isfinite(values)
-    if not wrong.any():
-        return
-    if sp.issparse(X):
-        at = int(wrong.argmax())
-        row, column, value = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at], values[at]
-    else:
-        row, column = (int(i) for i in np.unravel_index(int(wrong.argmax()), values.shape))
-        value = values[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(f"X contains {what} (row {row}, column {column}); expected finite numbers")
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum is cheap and nearly always enough
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
+    row, column = (i[at[0]] for i in sp.coo_array(X).coords) if sp.issparse(X) else at
+    what, column = "NaN" if np.isnan(values[at]) else "infinity", column if names is None else names[column]
+    raise ValueError(f"X contains {what} (row {row}, column {column}); {expected}")
 
 
 def check_squares(X) -> None:
@@ -195,6 +207,24 @@ def check_choice(name: str, value, allowed: tuple) -> None:
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
 
+def check_greedy(criterion: str, delta: float | None, epsilon: float | None, size: int | float | None) -> None:
+    """Check how features enter in a greedy search and where it ends.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter, its value and what was expected.
+    """
+    check_choice("criterion", criterion, ("gradient", "objective"))
+    for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):
+        if value is not None:
+            check_real(name, value, 0.0, above=True)
+            if criterion != belongs:
+                raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {criterion!r}")
+    if size is None and delta is None and epsilon is None:
+        raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+
+
 def _require(good: bool, name: str, value, expected: str) -> None:
     if not good:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
@@ -220,12 +250,3 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray:
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
     return weight
-
-
-def feature_names(estimator) -> np.ndarray:
-    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
-
-    where they had none.
-    """
-    names = getattr(estimator, "feature_names_in_", None)
-    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names

@@ -267,9 +267,7 @@ class BlockDesign(OutOfCoreDesign):
         # No scores, no need of whole rows: the file is read as it lies
         if tiles is None or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
-        weight = sample_weight
-        if self._reader.subsample < 1.0:
-            tiles, weight = self._some(tiles, sample_weight)
+        tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
             found = self._tile(block, part).scores_and_gradient(coef, intercept, loss, y[rows], weight[rows])
@@ -279,7 +277,9 @@ class BlockDesign(OutOfCoreDesign):
         return gradient, residual_sum, value
 
     def _some(self, tiles, sample_weight):
-        """Some blocks of rows at random, and weights that make up for the others."""
+        """Blocks of rows, or some of them at random, and weights that make up for the others."""
+        if self._reader.subsample == 1.0:
+            return tiles, sample_weight
         count = max(1, round(self._reader.subsample * len(tiles)))
         chosen = np.sort(self._reader.random.permutation(len(tiles))[:count])
         tiles = [tiles[i] for i in chosen]
@@ -290,9 +290,7 @@ class BlockDesign(OutOfCoreDesign):
         tiles = self._reader.tiles(self.columns, "rows")
         if tiles is None:
             return super().covariance(direction, sample_weight)
-        weight = sample_weight
-        if self._reader.subsample < 1.0:
-            tiles, weight = self._some(tiles, sample_weight)
+        tiles, weight = self._some(tiles, sample_weight)
         out = np.zeros(direction.shape)
         for rows, part, block in self._blocks(tiles=tiles):
             out += self._tile(block, part).covariance(direction, weight[rows])

@@ -104,5 +104,24 @@ class SparseDesign(Design):
             new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
         return new
 
+    def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
+        """Add to each column's variance what one row adds to that of a column: values that occur in
+        one or two rows are then not louder than those that many have.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_samples,)
+            Sums to one.
+        n_rows : float
+            Rows, each as often as its weight.
+        """
+        weight = sample_weight[self.X.indices]
+        one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows
+        self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
+
+    def uncentred(self) -> sp.csr_array:
+        """The columns that :meth:`matrix` has, each up to a constant, as they are stored."""
+        return self.X[:, self.stored] @ sp.diags_array(self.inv)
+
     def matrix(self):
         return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv

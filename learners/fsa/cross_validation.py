@@ -104,7 +104,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         # Other ridges of annealing, at the sizes that have one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
-            for ridge in other_annealing_ridges(problem) if own.any() else ():
+            ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
+            for ridge in ridges if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
                 scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
                 new = self._best(scores)
@@ -145,11 +146,6 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         if n_folds < 2:
             raise ValueError(f"groups holds {n_folds} group of rows; expected at least two")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
-
-
-def other_annealing_ridges(problem: FitProblem) -> tuple[float, ...]:
-    """Ridges of annealing beside the default to choose from by cross-validation."""
-    return (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
 
 
 @dataclass(eq=False, repr=False)

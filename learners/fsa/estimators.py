@@ -204,15 +204,14 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         Shrinkage and smoothness of the responses, in annealing and in the fit.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features compete: columns of variance one, or as they are: then large columns
-        win. The ridge of the fit acts in the raw units of a sparse matrix, where rare words would
-        dominate.
+        win. Of a sparse matrix the ridge of the fit acts in raw units; where a tenth of its values
+        are stored at most, variances count one further row with a value.
     schedule : str, Schedule or function, default "inverse"
         How many features are left after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
-          each with mu = 100 and 100 steps; with several classes and 400 rows or more, and for
-          curves
-          with a direction, mu = 20 and 500 steps;
+          mu = 100 in 100 steps; mu = 20 in 200 with several classes and 400 rows, in 500 with
+          bounds or directions;
         * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are
           dropped;
         * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one

@@ -10,18 +10,19 @@ from dataclasses import replace
 import numpy as np
 
 from ..common.progress import progress_bar
-from ..common.validation import number_to_keep
+from ..common.validation import check_finite, number_to_keep
 from ..compilation import n_values, problem_of, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
+from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance, support_price
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import Schedule, step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
-from .problem import FitProblem, Solution, check_finite
+from .problem import FINITE, FitProblem, Solution
 from .refinement import anneals_with_ridge, refine
 from .settings import FitSettings, with_ridge
 
@@ -31,8 +32,19 @@ _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a ch
 # tables of regression; 0.003 to 0.03 differ little, 0.1 and 0.3 are worse.
 _FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
 # Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
-# draws of usps; below some hundred rows it gains nothing.
-_LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 500, 400
+# draws of usps; below some hundred rows it gains nothing, and 500 steps err as often as 200.
+_LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 200, 400
+_STEPS_BOUNDED = 500
+# Times sqrt(columns / rows), of what the extended criterion charges for a support: what exchanges
+# have to gain where they are in doubt. With noise alone they gain less, as a rule; by
+# benchmarks/few_rows.py on made tables
+_PRICE = 2.6
+# Share of the targets' variance that a shrunken fit leaves, above which a signal is weak: a choice.
+# With a strong one exchanges are in doubt below 150 rows and ten for each coefficient alone.
+_WEAK, _FEW = 0.25, 30.0
+# Of the loss' default step, with words: tens of thousands of columns that are hardly correlated
+# overshoot together; by cross-validation on the sets "choose" of benchmarks/sparse_words.py
+_SHARE_OF_STEP = 1.0 / 30.0
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
@@ -58,9 +70,14 @@ def solve(
     if not solution.doubtful:
         return solution
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
-    squared, n_rows = problem.loss.is_quadratic, problem.n_rows
+    squared, n_rows, n_columns = problem.loss.is_quadratic, problem.n_rows, len(solution.kept) * solution.design.width
     gain = deviance(shrunken.value, n_rows, squared) - deviance(solution.value, n_rows, squared)
-    return solution if gain > support_price(size, problem.n_units) else shrunken
+    price = support_price(size, problem.n_units)
+    if squared and 2.0 * shrunken.value > _WEAK:  # of targets of variance one
+        price *= _PRICE * np.sqrt(n_columns / n_rows)
+    elif problem.supported_coefficients >= min(_FEW, 2 * n_columns):
+        return solution
+    return solution if gain > price or np.array_equal(solution.kept, shrunken.kept) else shrunken
 
 
 def solve_path(
@@ -81,15 +98,15 @@ def solve_path(
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
         if not settings.standardize:
             design = unscaled(design, problem.X)
+        elif isinstance(design, SparseDesign) and problem.mostly_zero:
+            design.damp(problem.sample_weight, problem.n_copies)
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
         # Where rows are few for the greater sizes alone these have a run of their own, with a
         # ridge; callbacks follow the other.
-        few = np.zeros(len(sizes), bool)
-        if settings.chooses_ridge:
-            few[:] = anneals_with_ridge(problem, settings, sizes)
+        few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, few_rows in ((sizes[few], True), (sizes[~few], False)):
             if len(run):
@@ -119,7 +136,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
-            check_finite(problem.X, problem.names)  # says where
+            check_finite(problem.X, problem.names, FINITE)  # says where
         raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
 
 
@@ -180,7 +197,10 @@ def _anneal(
     if few_rows:
         default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
         prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
-    rate = settings.learning_rate or loss.default_step_size or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    step = loss.default_step_size
+    if step is not None and problem.mostly_zero and problem.y.shape[1] == 1:
+        step *= _SHARE_OF_STEP
+    rate = settings.learning_rate or step or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
@@ -203,34 +223,22 @@ def _anneal(
     bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(counts), shown=True)
     with bar as shown:
         anneal(
-            design,
-            problem.y,
-            loss,
-            counts,
-            sample_weight=weight,
-            learning_rate=rate,
-            prior=prior,
-            momentum=momentum,
-            fit_intercept=settings.fit_intercept,
-            groups=problem.groups,
-            fixed=problem.included,
-            project=problem.project if problem.bounded else None,
-            coef=coef,
-            intercept=intercept,
-            callback=after_step,
-        )
+            design, problem.y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, momentum=momentum,
+            fit_intercept=settings.fit_intercept, groups=problem.groups, fixed=problem.included,
+            project=problem.project if problem.bounded else None, coef=coef, intercept=intercept, callback=after_step,
+        )  # fmt: skip
     return states
 
 
 def anneals_longer(problem: FitProblem) -> bool:
     """Whether a schedule given by its name takes its time: several classes and rows enough, or
-    classes by responses with a direction, which no exchanges follow.
+    coefficients with bounds and responses with a direction, which no exchanges follow.
 
     The gradient of the multinomial loss is about as many times smaller as there are classes: after
     a few steps the order of the columns is not yet settled.
     """
     several = problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
-    return problem.classification and (several or problem.monotone is not None)
+    return (problem.classification and several) or problem.bounded
 
 
 def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
@@ -242,7 +250,8 @@ def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np
     """
     schedule, n_steps = settings.schedule, settings.n_steps
     if isinstance(schedule, Schedule) and settings.named_schedule and anneals_longer(problem):
-        schedule, n_steps = Schedule(schedule.kind, _LONGER_MU), _LONGER_STEPS
+        schedule = Schedule(schedule.kind, _LONGER_MU)
+        n_steps = _STEPS_BOUNDED if problem.bounded else _LONGER_STEPS
     counts = step_counts(schedule, problem.n_units, int(sizes[-1]), n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]

@@ -13,13 +13,16 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_container
+from ..common.validation import check_container, check_finite
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
 from .settings import Constraints
+
+FINITE = "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
+_MAX_STORED = 0.1  # share of the values of a sparse matrix up to which columns are like words: a choice
 
 
 @dataclass
@@ -55,12 +58,16 @@ class FitProblem:
         Weights that sum to one.
     n_rows, n_copies : float
         Rows, each as often as its weight; the effective number where weights count no copies.
+    mostly_zero : bool
+        Whether X is a sparse matrix with a tenth of its values stored at most, as words are.
     n_features, n_units, n_included : int
         Columns that may be selected; groups of them, where there are any; how many of these stay.
     supported_coefficients : float
         How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training
         loss says little. Ten rows of the rarest class for each (P. Peduzzi et al., Journal of
         Clinical Epidemiology 49, 1996), or five where targets are numbers.
+    bounded : bool
+        Whether coefficients have bounds or responses a direction.
     """
 
     X: Any
@@ -81,18 +88,22 @@ class FitProblem:
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
     n_copies: float = field(init=False)
+    mostly_zero: bool = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
     supported_coefficients: float = field(init=False)
+    bounded: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.bounded = self.bounds is not None or self.monotone is not None
         self.n_rows = float(self.weight.sum())
         if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
         self.sample_weight = self.weight / self.n_rows
         # Weights that are all below one count no copies: the effective number of rows stands in.
         self.n_copies = self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
+        self.mostly_zero = sp.issparse(self.X) and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
@@ -116,11 +127,6 @@ class FitProblem:
         that holds these alone."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
-
-    @property
-    def bounded(self) -> bool:
-        """Whether coefficients have bounds or responses a direction."""
-        return self.bounds is not None or self.monotone is not None
 
     def project(self, state: Annealed | Solution) -> None:
         """Move coefficients to the nearest that respect the bounds and directions."""
@@ -316,20 +322,12 @@ def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: b
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
-    checked = validate_data(
-        estimator,
-        X,
-        y,
-        reset=reset,
-        accept_sparse=False if piecewise else ("csr", "csc"),
-        dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan" if piecewise and not reset else False,
-        **options,
-    )
+    options |= {"accept_sparse": False if piecewise else ("csr", "csc"), "dtype": [np.float64, np.float32], "reset": reset}
+    checked = validate_data(estimator, X, y, ensure_all_finite="allow-nan" if piecewise and not reset else False, **options)
     matrix = checked[0] if isinstance(checked, tuple) else checked
     # A dense matrix to fit is checked by the first read that is made of it.
     if sp.issparse(matrix) or not (piecewise or reset):
-        check_finite(matrix, getattr(estimator, "feature_names_in_", None))
+        check_finite(matrix, getattr(estimator, "feature_names_in_", None), FINITE)
     return checked
 
 
@@ -348,17 +346,3 @@ def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: boo
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X
-
-
-def check_finite(X: Any, names: np.ndarray | None) -> None:
-    """Raise a ValueError that says where X holds NaN or infinity."""
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        # The sum is cheap and nearly always enough
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
-    rows, columns = (a[0] for a in np.nonzero(~np.isfinite(X.toarray() if sp.issparse(X) else X)))
-    raise ValueError(
-        f"X contains NaN or infinity (first in row {rows}, column {columns if names is None else names[columns]}); "
-        "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
-    )

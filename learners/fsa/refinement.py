@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..designs.base import Design
-from ..model_selection.ridge import LeftOut, choose_ridge
+from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..model_selection.size import ebic
 from ..objective.losses import FlippedLogisticLoss, Loss
 from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
+from ..solvers.discriminant import shrunken_discriminant
 from ..solvers.exchanges import POOL, alternatives, exchange
 from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
 from ..solvers.restarts import search
@@ -26,9 +27,10 @@ from .settings import FitSettings
 _SWAP_COST = 2e9
 _PATH_SWAP_COST = 2e7  # the same for each size of a path: some ten milliseconds, a choice
 _NEWTON_COST = 2e8  # the same for one step of Newton's method
-# Coefficients that the rows support, from which on exchanges need no further reason: 150 rows, a
+# Coefficients that the rows support, from which on exchanges need no further reason: 1,000 rows, a
 # choice
-_MAX_DOUBTFUL = 30.0
+_MAX_DOUBTFUL = 200.0
+_LOG_ODDS = ("logistic", "flipped_logistic", "multinomial")  # losses of which scores are such
 # Share of training rows on the wrong side above which labels look noisy: a choice
 _MIN_WRONG = 0.01
 
@@ -102,6 +104,7 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
     """:func:`choose_method` for one size of a problem."""
     loss = problem.loss
     cost = _newton_cost(problem, n_samples, n_kept * width)
+    newton_cost = _newton_cost(problem, n_samples, n_kept * width, _fits_sparse(problem, settings))
     affordable = POOL * cost <= _SWAP_COST
     if along_path:
         affordable = settings.exchange_along_path and POOL * cost <= _PATH_SWAP_COST
@@ -110,13 +113,16 @@ def method_of(problem: FitProblem, settings: FitSettings, n_samples: int, n_kept
         has_curvature=loss.has_curvature,
         worth_exchanging=affordable and not few_rows(problem, settings, n_kept * width),
         # Else no step of one length is safe
-        newton_affordable=cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
+        newton_affordable=newton_cost <= _NEWTON_COST or not np.isfinite(loss.max_curvature),
         bounded=problem.bounded,
     )
 
 
-def _newton_cost(problem: FitProblem, n_samples: int, n_columns: int) -> float:
-    """Multiplications of one step of Newton's method on so many columns."""
+def _newton_cost(problem: FitProblem, n_samples: int, n_columns: int, sparse: bool = False) -> float:
+    """Multiplications of one step of Newton's method on so many columns, or what takes its time
+    where they stay sparse."""
+    if sparse:
+        return n_samples * min(n_columns, problem.X.nnz / n_samples) ** 2 + n_columns**3 / 10.0
     return (n_samples + float(n_columns)) * float(n_columns) ** 2 * problem.y.shape[1]
 
 
@@ -160,17 +166,18 @@ def refine(
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    wanted = settings.names_alternatives and method != "none"
     if along_path:
         degrees = _degrees(solution.coef, problem.loss)
         solution.ebic = ebic(
             solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
         )
-    elif method != "none" and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
+    elif wanted and problem.loss.has_curvature and cost <= _NEWTON_COST and not isinstance(problem.X, OutOfCoreMatrix):
         support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
         refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
         solution.alternatives = alternatives(support, design, refined, problem.groups)
     if method == "exchange" and numbers and settings.chooses_ridge and settings.refinement.exchange is not True:  # type: ignore[union-attr]
-        solution.doubtful = problem.supported_coefficients < min(_MAX_DOUBTFUL, 2 * n_columns)
+        solution.doubtful = problem.supported_coefficients < _MAX_DOUBTFUL
     return solution
 
 
@@ -231,24 +238,26 @@ def _refined_by_newton(
     """Newton's method on the support, with the ridge that the user gave or that the data choose."""
     small, coef = solution.design, solution.coef
     support = _support_problem(problem, settings, small)
-    A, theta = small.matrix(), coef.reshape(-1, problem.y.shape[1])
+    theta, sparse = coef.reshape(-1, problem.y.shape[1]), _fits_sparse(problem, settings)
+    A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
+    # Centring moves the intercept alone
+    shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
+    intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""
     if settings.chooses_ridge:
         unit = _ridge_units(small, problem, settings)
-        alike = previous is not None and previous.few_rows == solution.few_rows
+        scaled = A @ sp.diags_array(unit) if sparse else A * unit
+        parts = problem.loss.parts(problem.weight) if not problem.loss.pointwise else None
+        left_out = LeftOut(problem.n_copies, parts, CHOSEN_OPTIMISM if problem.mostly_zero else 1.0)
+        near = previous.ridge if previous is not None and previous.few_rows == solution.few_rows else None
         fit, ridge, chosen = choose_ridge(
-            support,
-            A * unit,
-            theta / unit[:, None],
-            solution.intercept,
-            LeftOut(problem.n_copies, problem.loss.parts(problem.weight) if not problem.loss.pointwise else None),
-            few_rows=solution.few_rows,
-            near=previous.ridge if previous is not None and alike else None,
-            to_the_end=not along_path,
-        )
+            support, scaled, theta / unit[:, None], intercept, left_out,
+            few_rows=solution.few_rows, near=near, to_the_end=not along_path,
+        )  # fmt: skip
         fit.theta = fit.theta * unit[:, None]
     else:
-        fit = refit(support, A, theta, solution.intercept)
+        fit = refit(support, A, theta, intercept)
+    fit.intercept = fit.intercept + shift @ fit.theta
     if problem.bounded:
         basis, bounds = problem.factors(solution.kept, small)
         support, start = replace(support, shrinkage=max(ridge, SHRINKAGE)), replace(solution, coef=fit.theta.reshape(coef.shape))
@@ -261,19 +270,34 @@ def _refined_by_newton(
     fitted = replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, how=how)
     if problem.bounded:  # but for rounding it is there
         problem.project(fitted)
+    elif settings.refinement.discriminant and problem.loss.name in _LOG_ODDS and small.width == 1:  # type: ignore[union-attr]
+        _average_with_discriminant(problem, fitted)
     return fitted
 
 
-def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:
-    """Length of each column's unit for the ridge.
+def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
+    """Make the scores the mean of those of the fit and of linear discriminant analysis."""
+    several = problem.y.shape[1] > 1
+    members = problem.y if several else np.hstack([problem.y < 0, problem.y > 0]).astype(float)
+    coef, intercept = shrunken_discriminant(solution.design.matrix(), members, problem.sample_weight, problem.n_copies)
+    if not several:
+        coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+    solution.coef, solution.intercept = (solution.coef + coef[:, None]) / 2.0, (solution.intercept + intercept) / 2.0
+    solution.how += ", mean with linear discriminant analysis"
 
-    With sparse columns it acts in raw units, relative to the mean variance of the columns: else
-    rare words would dominate.
-    """
+
+def _fits_sparse(problem: FitProblem, settings: FitSettings) -> bool:
+    """Whether Newton's method takes the columns as they are stored."""
+    one = problem.loss.pointwise and problem.y.shape[1] == 1
+    return one and problem.mostly_zero and settings.fit_intercept and not problem.bounded
+
+
+def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:
+    """Length of each column's unit for the ridge: with sparse columns it acts in raw units, else
+    rare words would dominate."""
     if not (settings.standardize and sp.issparse(problem.X) and settings.fit_prior is None):
         return np.ones(small.n_features * small.width)
-    unit = np.where(small.inv > 0, 1.0 / np.where(small.inv > 0, small.inv, 1.0), 1.0)
-    return unit / np.sqrt(np.mean(unit**2))
+    return raw_units(small.inv)
 
 
 def _degrees(coef: np.ndarray, loss: Loss) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
+from ..common.columns import feature_names
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_container, feature_names, whole_or_as_before
+from ..common.validation import check_integer, validated, whole_or_as_before
 from ..compilation import problem_of
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
@@ -116,14 +116,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             For more or fewer than two classes, infinity, constant columns alone, and parameters out
             of range.
         """
-        for name, most in (("n_features_to_select", np.inf), ("points", 1000), ("n_thresholds", 125)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= most:
-                raise ValueError(f"{name}={value!r} is not valid; expected an integer from 1 to {most}")
+        for name, most in (("n_features_to_select", None), ("points", 1000), ("n_thresholds", 125)):
+            check_integer(name, getattr(self, name), 1, most)
         with whole_or_as_before(self):
-            check_container("X", X)
-            check_container("y", y, numbers=False)
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+            X, y = validated(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
                 raise ValueError(f"Only binary classification is supported; y holds {len(self.classes_)} classes")
@@ -191,7 +187,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        return validated(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def _scores(self, X: Any) -> np.ndarray:
         X = self._checked(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from .settings import FitSettings, Refinement
 # Barbu et al. (2017), where it is right, support 14 and 60 or more.
 _FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 _N_FOLDS = 5
+# Of a given size, which three folds serve as well as five; more rows need no folds: choices
+_N_FOLDS_OF_SIZE, _MAX_ROWS_HELD_OUT = 3, 1000
 # Largest size that held-out rows choose: several classes take seconds there, a choice
 _MAX_HELD_OUT = 50
 
@@ -78,7 +81,7 @@ def _size_by_folds(
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
-    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
+    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
     losses = np.hstack([held_out(problem, one, folds, own, score) for one, own in choices]) * -1.0
     constant = -held_out(problem, settings, folds, np.array([0]), score)[:, 0]
     tried = [replace(one, size=int(k)) for one, own in choices for k in own]
@@ -91,22 +94,24 @@ def _size_by_folds(
 
 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Whether exchanges or shrinkage without them serve a given size, where rows are few."""
+    """Whether exchanges or shrinkage without them serve a given size, up to 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
-    choices, score = _treatments(problem, settings, sizes), _minus_loss(problem)
-    folds = _folds(problem) if _has_few(problem, settings) else []
+    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
+    folds = _folds(problem, _N_FOLDS_OF_SIZE) if _can_hold_out(problem, settings) and problem.n_rows <= _MAX_ROWS_HELD_OUT else []
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
     losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
     chosen = choices[choose_size(losses) or 0][0]
-    what = "shrinkage" if chosen.few_rows else "exchanges"
-    return chosen, f"{len(folds)}-fold cross-validation chose {what}: "
+    return chosen, f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: "
+
+
+def _can_hold_out(problem: FitProblem, settings: FitSettings) -> bool:
+    return problem.loss.pointwise and not isinstance(problem.X, OutOfCoreMatrix) and settings.response is None
 
 
 def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
-    if not problem.loss.pointwise or isinstance(problem.X, OutOfCoreMatrix) or settings.response is not None:
-        return False
-    return problem.supported_coefficients < (_FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS)
+    few = _FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS
+    return _can_hold_out(problem, settings) and problem.supported_coefficients < few
 
 
 def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
@@ -126,14 +131,14 @@ def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -
     return [(replace(settings, few_rows=False), sizes[exchanged]), (replace(settings, few_rows=True), sizes)]
 
 
-def _folds(problem: FitProblem) -> list[Split]:
+def _folds(problem: FitProblem, n_folds: int = _N_FOLDS) -> list[Split]:
     present = np.flatnonzero(problem.weight > 0)
     design = make_design(problem.X, problem.sample_weight)
     content = design.scores(np.ones((design.n_features, 1, 1)))[present]
     target = problem.y[present]
     if problem.classification:
         target = target.argmax(axis=1) if target.shape[1] > 1 else target[:, 0] > 0
-    return [(present[train], present[test]) for train, test in folds_by_content(target, content, problem.classification)]
+    return [(present[train], present[test]) for train, test in folds_by_content(target, content, problem.classification, n_folds)]
 
 
 def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split], sizes: np.ndarray, score: Score) -> np.ndarray:
@@ -152,7 +157,7 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
         Of the problem of the training rows, a solution, and the rows to score.
     """
     scores = np.empty((len(splits), len(sizes)))
-    silent = replace(settings, title=None)
+    silent = replace(settings, title=None, names_alternatives=False)
     for fold, (train, test) in enumerate(splits):
         part = problem.rows(train)
         runs = sizes[:, None] if settings.few_rows is False else [sizes]
@@ -161,11 +166,6 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
     return scores
 
 
-def _minus_loss(problem: FitProblem) -> Score:
+def _minus_loss(problem: FitProblem, part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
     """Minus the mean loss of held-out rows; responses are linear."""
-
-    def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-        scores = solution.scores(problem, rows)
-        return -problem.loss.value(problem.y[rows], scores, problem.sample_weight[rows])
-
-    return score
+    return -problem.loss.value(problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows])

@@ -11,10 +11,10 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_real, whole_or_as_before
+from ..common.validation import check_choice, check_finite, check_integer, check_real, whole_or_as_before
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
-from ..fsa.problem import FitProblem, check_finite
+from ..fsa.problem import FINITE, FitProblem
 from ..fsa.settings import Constraints, FitSettings
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised
@@ -309,7 +309,7 @@ def checked_problem(
         raise ValueError(f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns")
     if len(problem.X) < MIN_ROWS:
         raise ValueError(f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns")
-    check_finite(problem.X, problem.names)
+    check_finite(problem.X, problem.names, FINITE)
     columns = problem.columns(np.arange(problem.n_features))
     included = np.zeros(len(columns), bool) if problem.included is None else problem.included
     problem = replace(problem, X=np.ascontiguousarray(problem.X[:, columns]), allowed=None, included=None, bounds=None)

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_real
+from ..common.validation import check_choice, check_integer, check_real, validated
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior
 from .chains.gram import atom_features
@@ -91,7 +91,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _rows(self, X: Matrix) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        return validated(self, X, dtype=np.float64, reset=False)
 
     def transform(self, X: Matrix) -> np.ndarray:
         """Cos and sin of each of ``atoms_``.

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from scipy.special import logit
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
-from ..common.validation import check_choice
+from ..common.validation import check_choice, validated
 from ..types import ArrayLike, Matrix, Seed
 from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN
@@ -188,7 +188,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validated(self, X, y, dtype=np.float64)
         self.classes_, codes = class_codes(y)
         inside = codes[:, None] == (np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1]))
         targets = inside.astype(np.float64)
@@ -325,7 +325,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
             NaN, or a parameter out of range.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = validated(self, X, y, dtype=np.float64, y_numeric=True)
         targets, centre, deviation = unit_variance(y, np.full(len(y), 1.0 / len(y)))
         self._centre, self._deviation = float(centre[0]), float(deviation[0])
         self._fit_outputs(X, targets, GAUSSIAN)

@@ -7,9 +7,10 @@ from typing import Self
 import numpy as np
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import class_codes, unit_variance
+from ..common.validation import validated
 from ..types import ArrayLike, Matrix
 from .bank import anneal_bank
 from .chains.sampler import empty_samples
@@ -107,7 +108,7 @@ class SparseFourierFeatures(AtomFeatures):
             One class only, NaN, or a parameter out of range.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validated(self, X, y, dtype=np.float64)
         if type_of_target(y) == "continuous":
             targets = np.asarray(y, dtype=np.float64)[:, None]
         else:

@@ -15,10 +15,10 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import class_codes
-from ..common.validation import check_jobs, check_real
+from ..common.validation import check_jobs, check_real, validated
 from ..types import ArrayLike, Matrix
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
@@ -130,7 +130,7 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
             For an unknown parameter in the grid, or what :class:`SDist` refuses.
         """
         given = X
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         base = SDist() if self.estimator is None else self.estimator

@@ -16,10 +16,11 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ..common.columns import feature_names
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_choice, check_integer, check_jobs, check_real, feature_names, is_size
+from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size, validated
 from ..compilation import n_values, problem_of
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
@@ -224,7 +225,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
             For a parameter out of its range, or fewer than two classes.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         with np.errstate(over="ignore"):
@@ -307,7 +308,7 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
             Coordinates, the strongest direction first.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         rows = sp.csr_matrix(rows) if sp.issparse(rows) else rows
         return subspace(rows, self._features, self._metric.columns, self.components_, self.initial == "identity")
 

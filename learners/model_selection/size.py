@@ -12,7 +12,7 @@ CLEAR_MARGIN = 2.0
 # Relative difference up to which losses are equal: rounding, and the order of the rows, decide
 # nothing
 EQUAL = 1e-9
-_N_FOLDS, _MIN_FOLDS = 5, 3  # as many as the rarest class has rows, if that is less: choices
+_MIN_FOLDS = 3  # a choice
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
@@ -132,9 +132,11 @@ def _standard_error(values: np.ndarray) -> np.ndarray | float:
     return values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
-def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit to and rows to hold out, five times, or as often as the rarest class has rows;
-    none where that is too seldom.
+def folds_by_content(
+    target: np.ndarray, content: np.ndarray, stratify: bool, n_folds: int = 5
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and rows to hold out, ``n_folds`` times, or as often as the rarest class has
+    rows; none where that is less than three times.
 
     Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So
     neither the order of the rows matters, nor whether a row is repeated or has a weight.
@@ -147,6 +149,7 @@ def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) ->
         A number for what each row holds, such as the sum of its standardised values.
     stratify : bool
         Whether the targets are classes.
+    n_folds : int, default 5
 
     Returns
     -------
@@ -156,7 +159,7 @@ def folds_by_content(target: np.ndarray, content: np.ndarray, stratify: bool) ->
     content = np.round(content / scale, 9)  # sums of equal rows differ by rounding
     distinct, which = np.unique(np.column_stack([target, content]), axis=0, return_inverse=True)
     rarest = np.unique(distinct[:, 0], return_counts=True)[1].min() if stratify else len(distinct)
-    n_folds = min(_N_FOLDS, int(rarest))
+    n_folds = min(n_folds, int(rarest))
     fold = which.ravel() % n_folds
     rows = np.arange(len(fold))
     return [(rows[fold != i], rows[fold == i]) for i in range(n_folds)] if n_folds >= _MIN_FOLDS else []

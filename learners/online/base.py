@@ -13,11 +13,11 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
-from ..common.validation import check_container, check_integer, check_sample_weight
+from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
@@ -105,8 +105,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             For a parameter out of its range, or fewer than two classes.
         """
         self._check_parameters()
-        check_container("X", X)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.classes_, _ = class_codes(y)
         check_two_classes(y, check_sample_weight(sample_weight, X.shape[0]))
         self._begin(X.shape[1])
@@ -142,8 +141,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             self._check_parameters()
             if classes is None:
                 raise ValueError("classes=None; expected all labels in the first call of partial_fit")
-        check_container("X", X)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_classification_targets(y)
         if first:
             self.classes_, _ = class_codes(classes)
@@ -241,8 +239,7 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     def _scores(self, X: Matrix) -> np.ndarray:
         """Scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
-        check_container("X", X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import SparseClassifierMixin, unit_variance
-from ..common.validation import check_choice, check_container, check_sample_weight
+from ..common.validation import check_choice, check_sample_weight, validated
 from ..compilation import n_values, problem_of
 from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
@@ -47,11 +47,8 @@ class Selector(SelectorMixin, BaseEstimator):
         return self.support_
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
-        check_container("X", X)
-        if not isinstance(y, str):
-            check_container("y", y, numbers=kwargs.get("y_numeric", False))
         sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False
-        return validate_data(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
+        return validated(self, X, y, accept_sparse=sparse, dtype=[np.float64, np.float32], **kwargs)
 
     @property
     def _named_loss(self) -> str | Loss:

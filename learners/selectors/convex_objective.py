@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..common.validation import check_choice, check_integer, check_real
+from ..common.validation import check_greedy, check_integer, check_real
 from ..solvers.greedy import Step, greedy_search
 
 Objective = Callable[[np.ndarray], tuple[float, npt.ArrayLike]]
@@ -125,18 +125,12 @@ def forward_backward_minimise(
         raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
     if np.delete(coef, always).any():
         raise ValueError("start has entries other than 0 outside the free coordinates")
-    check_choice("criterion", criterion, ("gradient", "objective"))
-    most = len(coef) - len(always)
-    if n_features_to_select is None and delta is None and epsilon is None:
-        raise ValueError("n_features_to_select=None; expected a number, or delta or epsilon")
+    check_greedy(criterion, delta, epsilon, n_features_to_select)
     if n_features_to_select is not None:
         check_integer("n_features_to_select", n_features_to_select, 1)
-    for name, threshold in (("delta", delta), ("epsilon", epsilon)):
-        if threshold is not None:
-            check_real(name, threshold, 0.0, above=True)
     check_real("tol", tol, 0.0, above=True)
     model = _ConvexModel(objective, coef, always, tol)
-    size = most if n_features_to_select is None else min(n_features_to_select, most)
+    size = min(n_features_to_select or len(coef), len(coef) - len(always))
     chosen, path = greedy_search(model, size, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward)
     return SparseMinimum(model.coef, np.sort(np.array(chosen, dtype=np.intp)), model.value, path)
 

@@ -6,13 +6,12 @@ and for groups of columns.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..common.columns import included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_real, number_to_keep
+from ..common.validation import check_greedy, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
@@ -191,14 +190,7 @@ class _ForwardBackward(ScaledSelector):
         self.fit_intercept = fit_intercept
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        check_choice("criterion", self.criterion, ("gradient", "objective"))
-        for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
-            if value is not None:
-                check_real(name, value, 0.0, above=True)
-                if self.criterion != belongs:
-                    raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {self.criterion!r}")
-        if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
-            raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+        check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
         check_real("ridge", self.ridge, 0.0)
         check_curvature(loss)
         included, excluded = included_and_excluded(self.include, self.exclude, X.shape[1], getattr(self, "feature_names_in_", None))
@@ -212,10 +204,9 @@ class _ForwardBackward(ScaledSelector):
         design = self._make_design(X, weight)
         problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge)
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
-        size = model.n_units if size is None else size
-        thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
-        options: dict[str, Any] = {"criterion": self.criterion, "backward": self.backward, "fixed": fixed.tolist()}
-        _, path = greedy_search(model, size, **thresholds, **options)
+        _, path = greedy_search(
+            model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,
+            epsilon=self.epsilon)  # fmt: skip
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)

@@ -366,22 +366,22 @@ class LogitBoostClassifier(SelectingClassifier):
         if not used.all():  # rows without weight must not stretch the bins
             X, y, weight = X[used], y[used], weight[used]
         learners: Any = LinearLearners(X, weight) if self.response == "linear" else TableLearners(X, self.n_bins, self.response)
-        limits: dict[str, Any] = {"k": k, "n_rounds": self.n_rounds, "subsample": self.subsample}
-        steps: dict[str, Any] = {"learning_rate": self.learning_rate, "random_state": self.random_state}
-        boosted = boost(learners, X.shape[1], y, loss, weight, **limits, **steps)
-        rounds, responses, constant = boosted.rounds, boosted.responses, boosted.constant
-        self.rounds_ = np.array(rounds, dtype=int)
+        boosted = boost(
+            learners, X.shape[1], y, loss, weight, k=k, n_rounds=self.n_rounds, subsample=self.subsample,
+            learning_rate=self.learning_rate, random_state=self.random_state,
+        )  # fmt: skip
+        self.rounds_ = np.array(boosted.rounds, dtype=int)
         self.loss_curve_ = np.array(boosted.curve)
-        self.n_iter_ = len(rounds)
-        kept = np.array(sorted(responses), dtype=int)
+        self.n_iter_ = len(boosted.rounds)
+        kept = np.array(sorted(boosted.responses), dtype=int)
         width = 2 if self.response == "linear" else learners.basis.shape[1]
-        table = np.array([responses[j] for j in kept]).reshape(len(kept), y.shape[1], width)
+        table = np.array([boosted.responses[j] for j in kept]).reshape(len(kept), y.shape[1], width)
         if self.response == "linear":
-            self._store(learners.design, kept, table[:, :, 1], constant + table[:, :, 0].sum(axis=0))
+            self._store(learners.design, kept, table[:, :, 1], boosted.constant + table[:, :, 0].sum(axis=0))
             return
         self.support_ = np.zeros(X.shape[1], bool)
         self.support_[kept] = True
-        self.intercept_ = constant
+        self.intercept_ = boosted.constant
         self.knots_ = learners.knots[kept]
         self.responses_ = table.transpose(0, 2, 1)
 

@@ -5,19 +5,24 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import Tags
 
 from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
+from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..solvers.annealing import strongest
 from ..solvers.newton import SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
+
+_AUTO_C = 25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
 
 
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
@@ -36,16 +41,20 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     ----------
     r : int, default 10
         Features of one cut, at least 1.
-    C : float, default 10.0
-        Factor of the loss, above 0, as in eq. (4) of [1]_.
+    C : float or "auto", default 10.0
+        Factor of the loss, above 0, as in eq. (4) of [1]_. "auto" is 25 over the sum of the sample
+        weights, a ridge of 0.02 of the mean loss: for rare words and other columns with few values,
+        of which a smaller ridge takes those that explain one row each.
     max_cuts : int, default 10
         T_m: cuts at most, at least 1.
     n_features_to_select : int or None, default None
         End with so many features; a warning says where ``r * max_cuts`` cuts find fewer. None
-        leaves the number to the cuts.
-    retrain_C : float or None, default 5.0
+        leaves the number to the cuts, which with ``C="auto"`` end as soon as no training row is on
+        the wrong side.
+    retrain_C : float, "auto" or None, default 5.0
         C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
-        protocol); None keeps the mixture of the cuts.
+        protocol); None keeps the mixture of the cuts. "auto" lets the approximate deviance of rows
+        left out choose the ridge, in raw units where X is sparse.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
@@ -102,10 +111,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         self,
         r: int = 10,
         *,
-        C: float = 10.0,
+        C: float | str = 10.0,
         max_cuts: int = 10,
         n_features_to_select: int | None = None,
-        retrain_C: float | None = 5.0,
+        retrain_C: float | str | None = 5.0,
         scaling: str = "standardize",
         fit_intercept: bool = True,
         solver: str = "newton",
@@ -150,11 +159,12 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         """
         check_integer("r", self.r, 1)
         check_integer("max_cuts", self.max_cuts, 1)
-        check_real("C", self.C, 0.0, above=True)
+        if self.C != "auto":
+            check_real("C", self.C, 0.0, above=True)
         check_real("tol", self.tol, 0.0, above=True)
         if self.n_features_to_select is not None:
             check_integer("n_features_to_select", self.n_features_to_select, 1)
-        if self.retrain_C is not None:
+        if self.retrain_C not in (None, "auto"):
             check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
         check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
@@ -170,17 +180,23 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
         with problem_of(n_values(X)):
             design = self._make_design(X, weight / total)
-        kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], self.C * weight, size)
+        C = _AUTO_C / total if self.C == "auto" else float(self.C)
+        kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
             found_too_few = f"{len(kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
             warnings.warn(found_too_few, stacklevel=2)
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
-            shrinkage = 0.5 / (self.retrain_C * total)
-            problem = SupportProblem(encoded, loss, weight / total, self.fit_intercept, shrinkage=shrinkage)
-            Z = design.keep(kept).matrix().astype(np.float64)
-            fit = refit(problem, Z, coef, intercept, tol=1e-10)
-            coef, intercept = fit.theta, fit.intercept
+            problem, small = SupportProblem(encoded, loss, weight / total, self.fit_intercept), design.keep(kept)
+            raw = self.retrain_C == "auto" and sp.issparse(X)
+            Z, unit = small.matrix().astype(np.float64), (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None]
+            if self.retrain_C == "auto":
+                left_out = LeftOut(total, optimism=CHOSEN_OPTIMISM if raw else 1.0)
+                fit, _, _ = choose_ridge(problem, Z * unit[:, 0], coef / unit, intercept, left_out, few_rows=True)
+            else:
+                problem = replace(problem, shrinkage=0.5 / (self.retrain_C * total))
+                fit = refit(problem, Z, coef, intercept, tol=1e-10)
+            coef, intercept = fit.theta * unit, fit.intercept
         self._store(design, kept, coef, intercept)
         return self
 
@@ -230,7 +246,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
                 reduced = solve_smoothing(problem, tol=self.tol)
             alpha, mixture = reduced.alpha, reduced.mixture
             objective.append(reduced.primal)
-            if size is not None and len(columns) >= size:
+            separated = self.C == "auto" and (y * (Z @ reduced.coef) > 0).all()
+            if separated if size is None else len(columns) >= size:
                 break
         assert reduced is not None
         order = np.argsort(columns)

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_integer, check_sample_weight
+from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
 from ..types import ArrayLike, Matrix
@@ -135,11 +135,11 @@ class RankBoost(BaseEstimator):
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_thresholds", self.n_thresholds, 1)
         if pairs is None:
-            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+            X, y = validated(self, X, y, y_numeric=True, dtype=np.float64)
             above, below = graded_pairs(y, qid).T
             strength = np.ones(len(above))
         else:
-            X = validate_data(self, X, dtype=np.float64)
+            X = validated(self, X, dtype=np.float64)
             ij, r = check_pairs(pairs, len(X))
             above, below = np.where(r > 0.5, ij.T, ij.T[::-1])
             strength = np.abs(2.0 * r - 1.0)
@@ -156,8 +156,7 @@ class RankBoost(BaseEstimator):
 
     def _boost(self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray) -> None:
         """The rounds, on pairs of rows with weights that sum to one."""
-        low, high = X.min(axis=0), X.max(axis=0)
-        b = self.n_thresholds
+        low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
         rounds = []
@@ -192,7 +191,7 @@ class RankBoost(BaseEstimator):
             The scores.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validated(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
     def predict(self, X: Matrix) -> np.ndarray:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..common.validation import check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
@@ -27,6 +27,7 @@ class _TISP(ScaledSelector):
         scaling: str = "standardize",
         n_thresholdings: int = 10,
         n_steps: int = 500,
+        interleave: bool = True,
         learning_rate: float | str = "auto",
         ridge: float = 0.0,
         fit_intercept: bool = True,
@@ -36,6 +37,7 @@ class _TISP(ScaledSelector):
         self.scaling = scaling
         self.n_thresholdings = n_thresholdings
         self.n_steps = n_steps
+        self.interleave = interleave
         self.learning_rate = learning_rate
         self.ridge = ridge
         self.fit_intercept = fit_intercept
@@ -43,6 +45,7 @@ class _TISP(ScaledSelector):
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         check_integer("n_thresholdings", self.n_thresholdings, 1)
         check_integer("n_steps", self.n_steps, 0)
+        check_choice("interleave", self.interleave, (True, False))
         check_real("ridge", self.ridge, 0.0)
         if self.learning_rate != "auto":
             check_real("learning_rate", self.learning_rate, 0.0, above=True)
@@ -64,7 +67,9 @@ class _TISP(ScaledSelector):
 
         rate = step_of(design)
         curve: list[float] = []
-        for share in np.diff(np.linspace(0, self.n_steps, self.n_thresholdings + 1).astype(int)):
+        ends = np.linspace(0, self.n_steps, self.n_thresholdings + 1).astype(int)
+        ends[:-1] *= self.interleave
+        for share in np.diff(ends):
             gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, weight)
             moved = coef - rate * gradient
             if self.fit_intercept:
@@ -72,18 +77,11 @@ class _TISP(ScaledSelector):
             kept = strongest(strengths(moved), k)
             small = design.keep(kept)
             rate = step_of(small)
+            start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
             state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
-                small,
-                y,
-                loss,
-                np.full(share, k),
-                sample_weight=weight,
-                learning_rate=rate,
-                prior=Prior(shrinkage=0.5 * self.ridge),
-                fit_intercept=self.fit_intercept,
-                coef=moved[kept] / (1.0 + rate * self.ridge),  # hard-ridge thresholding
-                intercept=intercept,
-            )
+                small, y, loss, np.full(share, k), sample_weight=weight, learning_rate=rate, coef=start, intercept=intercept,
+                prior=Prior(shrinkage=0.5 * self.ridge), fit_intercept=self.fit_intercept,
+            )  # fmt: skip
             coef = np.zeros_like(moved)
             coef[kept], intercept = state.coef, state.intercept
             curve += [value, *state.loss_curve]
@@ -119,8 +117,10 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.
     n_steps : int, default 500
-        Further gradient steps on the selected features, at least 0, shared evenly among the
-        thresholdings.
+        Further gradient steps on the selected features, at least 0.
+    interleave : bool, default True
+        Whether these are shared evenly among the thresholdings; False: all of them after the last,
+        the order of [2]_.
     learning_rate : float or "auto", default "auto"
         Step size, above 0. "auto" is one over the curvature along the features at hand.
     ridge : float, default 0.0
@@ -172,13 +172,14 @@ class TISPClassifier(_TISP, SelectingClassifier):
         scaling: str = "standardize",
         n_thresholdings: int = 10,
         n_steps: int = 500,
+        interleave: bool = True,
         learning_rate: float | str = "auto",
         ridge: float = 0.0,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:
         super().__init__(
-            n_features_to_select, loss=loss, n_thresholdings=n_thresholdings, n_steps=n_steps, ridge=ridge,
+            n_features_to_select, loss=loss, n_thresholdings=n_thresholdings, n_steps=n_steps, ridge=ridge, interleave=interleave,
             learning_rate=learning_rate, fit_intercept=fit_intercept, scaling=scaling,
         )  # fmt: skip
         self.class_weight = class_weight
@@ -210,8 +211,10 @@ class TISPRegressor(_TISP, SelectingRegressor):
     n_thresholdings : int, default 10
         Gradient steps on all features, at least 1.
     n_steps : int, default 500
-        Further gradient steps on the selected features, at least 0, shared evenly among the
-        thresholdings.
+        Further gradient steps on the selected features, at least 0.
+    interleave : bool, default True
+        Whether these are shared evenly among the thresholdings; False: all of them after the last,
+        the order of [2]_.
     learning_rate : float or "auto", default "auto"
         Step size, above 0. "auto" is one over the curvature along the features at hand.
     ridge : float, default 0.0

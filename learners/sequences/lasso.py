@@ -7,102 +7,67 @@ coefficients is not zero.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
-_DECREASE = 0.75  # from one penalty of the path to the next: a choice
-
-
-class LassoStep(NamedTuple):
-    """One penalty of a path: its weight, the units with a coefficient that is not zero, and the fit
-    of all columns.
-    """
-
-    penalty: float
-    units: list[int]
-    fit: ChainFit
-
 
 def lasso_path(
     problem: ChainProblem,
-    groups: np.ndarray,
+    codes: np.ndarray,
     *,
-    grouped: bool = True,
-    most_units: int | None = None,
+    decrease: float = 0.75,
     max_penalties: int = 30,
     tol: float = 1e-5,
     max_iter: int = 150,
-) -> list[LassoStep]:
-    """Fit with falling penalties, from the one that leaves nothing, until more than ``most_units``
-    are in.
+) -> Iterator[ChainFit]:
+    """Fit with falling penalties on the norms of blocks of coefficients (in units of the columns,
+    times the root of the block's size), from the one that leaves nothing.
 
     Parameters
     ----------
     problem : ChainProblem
         Its own penalty stays.
-    groups : ndarray of shape (n_features,), int
-        Unit of each column.
-    grouped : bool, default True
-        Penalise the norm of each unit's block of coefficients (times the root of its size) instead
-        of single ones; either in units of the columns.
-    most_units : int or None, default None
-        None: all.
+    codes : ndarray of shape (n_features, n_classes), int
+        Block of each coefficient; blocks of one coefficient: the l1 penalty.
+    decrease : float, default 0.75
+        From one penalty to the next; a choice.
     max_penalties : int, default 30
     tol : float, default 1e-5
         End a fit when a step lowers the objective by less than this share.
     max_iter : int, default 150
         Most steps of each fit.
 
-    Returns
-    -------
-    list of LassoStep
+    Yields
+    ------
+    ChainFit
+        Of all columns, at the next penalty.
     """
     deviations = column_deviations(problem.X)
     scale = np.where(deviations > 0, deviations, np.inf)[:, None]  # a constant column stays at zero
-    empty = minimise(problem.keep(np.empty(0, int)), tol=1e-7)
-    fit = empty.with_coef(np.zeros((problem.X.shape[1], problem.n_classes)))
-    prox = _GroupShrinkage(groups, problem.n_classes) if grouped else _Shrinkage()
+    fit = minimise(problem.keep(np.zeros(codes.shape, bool))[1], tol=1e-7).with_coef(np.zeros(codes.shape))
+    prox = _Shrinkage(codes)
     penalty = prox.largest(problem.value_and_gradient(fit)[1].coef / scale)
-    most = int(groups.max()) + 1 if most_units is None else most_units
-    path: list[LassoStep] = []
     step = 1.0 / len(problem.codes)
     for _ in range(max_penalties):
-        penalty *= _DECREASE
+        penalty *= decrease
         fit, step = _fit(problem, fit, scale, prox, penalty, step, tol, max_iter)
-        units = np.unique(groups[np.any(fit.coef != 0.0, axis=1)]).tolist()
-        path.append(LassoStep(penalty, units, fit))
-        if len(units) > most:
-            break
-    return path
+        yield fit
 
 
 class _Shrinkage:
-    """Soft thresholds of single coefficients."""
+    """Soft thresholds of the norms of blocks of coefficients."""
+
+    def __init__(self, codes: np.ndarray) -> None:
+        self.codes, self.root = codes, np.sqrt(np.bincount(codes.ravel()))
+
+    def _norms(self, coef: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.bincount(self.codes.ravel(), np.square(coef).ravel(), len(self.root)))
 
     def largest(self, gradient: np.ndarray) -> float:
         """Least penalty at which zero is the minimum."""
-        return float(np.abs(gradient).max(initial=0.0))
-
-    def value(self, coef: np.ndarray) -> float:
-        return float(np.abs(coef).sum())
-
-    def __call__(self, coef: np.ndarray, amount: float) -> np.ndarray:
-        return np.sign(coef) * np.maximum(np.abs(coef) - amount, 0.0)
-
-
-class _GroupShrinkage:
-    """Soft thresholds of the norms of blocks."""
-
-    def __init__(self, groups: np.ndarray, n_classes: int) -> None:
-        self.groups, self.root = groups, np.sqrt(np.bincount(groups) * n_classes)
-
-    def _norms(self, coef: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.bincount(self.groups, np.einsum("ij,ij->i", coef, coef), len(self.root)))
-
-    def largest(self, gradient: np.ndarray) -> float:
         return float((self._norms(gradient) / self.root).max(initial=0.0))
 
     def value(self, coef: np.ndarray) -> float:
@@ -111,14 +76,14 @@ class _GroupShrinkage:
     def __call__(self, coef: np.ndarray, amount: float) -> np.ndarray:
         norms = self._norms(coef)
         kept = np.maximum(norms - amount * self.root, 0.0) / np.where(norms > 0, norms, 1.0)
-        return coef * kept[self.groups, None]
+        return coef * kept[self.codes]
 
 
 def _fit(
     problem: ChainProblem,
     start: ChainFit,
     scale: np.ndarray,
-    prox: _Shrinkage | _GroupShrinkage,
+    prox: _Shrinkage,
     penalty: float,
     step: float,
     tol: float,

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import class_codes
-from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares
+from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares, validated
 from ..objective.chain import ChainLoss, chain_terms
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
@@ -191,7 +191,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
             a parameter out of range.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
         check_finite(X)
         check_squares(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
@@ -221,7 +221,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     def _scores(self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None) -> tuple[np.ndarray, Sequences, ChainLoss]:
         """Scores of the rows, sequence after sequence, and the loss of these sequences."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False)
+        X = validated(self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False)
         check_finite(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
         scores = sequences.ordered(X @ self.coef_.T + self.intercept_)

@@ -69,6 +69,8 @@ class ChainProblem:
     fit_intercept, fit_transitions : bool
     offset : ndarray of shape (n_rows, n_classes) or None
         Scores that stay fixed, added to those of the columns.
+    free : ndarray of shape (n_features, n_classes), bool, or None
+        Coefficients that may differ from zero; None: all.
     """
 
     X: Any
@@ -80,10 +82,12 @@ class ChainProblem:
     fit_intercept: bool = True
     fit_transitions: bool = True
     offset: np.ndarray | None = None
+    free: np.ndarray | None = None
 
-    def keep(self, columns: np.ndarray) -> ChainProblem:
-        """The problem of some columns."""
-        return replace(self, X=self.X[:, columns])
+    def keep(self, chosen: np.ndarray) -> tuple[np.ndarray, ChainProblem]:
+        """The columns with a chosen coefficient (mask over coefficients), and their problem."""
+        columns = np.flatnonzero(chosen.any(axis=1))
+        return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
     def scores(self, fit: ChainFit) -> np.ndarray:
         """Scores (n_rows, n_classes), without the offset."""
@@ -136,16 +140,19 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     """
     start = problem.start() if start is None else start
     k = problem.n_classes
-    ends = np.cumsum([start.coef.size, k * k * problem.fit_transitions, k * problem.fit_intercept])
+    free_coef = np.ones(start.coef.shape, bool) if problem.free is None else problem.free
+    ends = np.cumsum([int(free_coef.sum()), k * k * problem.fit_transitions, k * problem.fit_intercept])
 
     def pack(fit: ChainFit) -> np.ndarray:
-        parts = ((fit.coef, True), (fit.transitions, problem.fit_transitions), (fit.intercept, problem.fit_intercept))
+        parts = ((fit.coef[free_coef], True), (fit.transitions, problem.fit_transitions), (fit.intercept, problem.fit_intercept))
         return np.concatenate([part.ravel() for part, free in parts if free])
 
     def unpack(theta: np.ndarray) -> ChainFit:
         transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
         intercept = theta[ends[1] : ends[2]] if problem.fit_intercept else start.intercept
-        return ChainFit(theta[: ends[0]].reshape(start.coef.shape), transitions, intercept)
+        coef = np.zeros(start.coef.shape)
+        coef[free_coef] = theta[: ends[0]]
+        return ChainFit(coef, transitions, intercept)
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = problem.value_and_gradient(unpack(theta))

@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_greedy, check_integer, number_to_keep
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -30,9 +30,10 @@ class SelectingCRF(SelectorMixin, BaseCRF):
     n_features_to_select: int | float | None
     feature_groups: Any
     polish: str | None
+    per_class: bool = False
     path_: list[Step]
 
-    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
         raise NotImplementedError
 
     def _fit_problem(self, problem: ChainProblem) -> None:
@@ -40,22 +41,22 @@ class SelectingCRF(SelectorMixin, BaseCRF):
         n_features = problem.X.shape[1]
         given = group_codes(self.feature_groups, n_features)
         groups = np.arange(n_features) if given is None else given
-        n_units = int(groups.max()) + 1
-        size = n_units
+        codes = np.repeat(groups[:, None], problem.n_classes, axis=1)
+        if self.per_class:
+            codes = codes * problem.n_classes + np.arange(problem.n_classes)
+        size = n_units = int(codes.max()) + 1
         if self.n_features_to_select is not None:
-            size = number_to_keep(self.n_features_to_select, n_units, "features" if given is None else "groups")
-        model, self.path_ = self._search(problem, groups, size)
+            names = "coefficients" if self.per_class else "features" if given is None else "groups"
+            size = number_to_keep(self.n_features_to_select, n_units, names)
+        model, self.path_ = self._search(problem, codes, size)
         if self.polish == "swap" and 0 < len(model.units) < n_units:
             self.path_ += exchange(model)
-        units = sorted(model.units)
-        model.keep(units, tol=self.tol, max_iter=self.max_iter)
-        self.support_ = np.isin(groups, units)
-        names = np.arange(n_features) if self.feature_groups is None else np.asarray(self.feature_groups)
-        self.selected_groups_ = names[[model.members[unit][0] for unit in units]]
-        coef = np.zeros((n_features, problem.n_classes))
-        coef[model.columns] = model.fit.coef
+        model.keep(sorted(model.units), tol=self.tol, max_iter=self.max_iter)
+        self.support_ = np.isin(np.arange(n_features), model.columns)
+        labels = np.arange(n_features) if self.feature_groups is None else np.asarray(self.feature_groups)
+        self.selected_groups_ = labels[[np.argmax(groups == group) for group in np.unique(groups[self.support_])]]
         self._store(model.fit)
-        self.coef_ = np.ascontiguousarray(coef.T)
+        self.coef_ = np.ascontiguousarray(model.coef().T)
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
@@ -92,6 +93,10 @@ class ForwardBackwardCRF(SelectingCRF):
         Above 0: stop when no unit has so large a gradient (criterion "gradient").
     polish : {"swap"} or None, default None
         "swap": afterwards exchange one unit for another while that lowers the refitted objective.
+    per_class : bool, default False
+        A unit is one coefficient, of a column (or group) and a class, as in [2]_, section 5: units
+        are counted and numbered as ``column * n_classes + class``, and a column is selected once
+        one of its coefficients is.
     ridge : float, default 2.0
         Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
     fit_transitions : bool, default True
@@ -165,6 +170,7 @@ class ForwardBackwardCRF(SelectingCRF):
         delta: float | None = None,
         epsilon: float | None = None,
         polish: str | None = None,
+        per_class: bool = False,
         ridge: float = 2.0,
         fit_transitions: bool = True,
         fit_intercept: bool = True,
@@ -179,21 +185,16 @@ class ForwardBackwardCRF(SelectingCRF):
         self.delta = delta
         self.epsilon = epsilon
         self.polish = polish
+        self.per_class = per_class
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("backward", self.backward, (True, False))
-        check_choice("criterion", self.criterion, ("gradient", "objective"))
-        for name, value, belongs in (("delta", self.delta, "objective"), ("epsilon", self.epsilon, "gradient")):
-            if value is not None:
-                check_real(name, value, 0.0, above=True)
-                if self.criterion != belongs:
-                    raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {self.criterion!r}")
-        if self.n_features_to_select is None and self.delta is None and self.epsilon is None:
-            raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+        for name in ("backward", "per_class"):
+            check_choice(name, getattr(self, name), (True, False))
+        check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
-    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
-        model = UnitModel(problem, groups)
+    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+        model = UnitModel(problem, codes)
         thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
         _, path = greedy_search(model, size, criterion=self.criterion, backward=self.backward, **thresholds)
         return model, path
@@ -330,11 +331,11 @@ class FSACRF(SelectingCRF):
         if self.n_features_to_select is None:
             raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
 
-    def _search(self, problem: ChainProblem, groups: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
-        n_units = int(groups.max()) + 1
+    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+        n_units = int(codes.max()) + 1
         n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MAX_CUTS))
         counts = step_counts(as_schedule(self.schedule, mu=1.0), n_units, size, n_steps)
-        model = UnitModel(problem, groups, list(range(n_units)), problem.start())
+        model = UnitModel(problem, codes, list(range(n_units)), problem.start())
         model.keep(model.units, max_iter=self.steps_per_cut)
         path: list[Step] = []
         for count in np.unique(counts[counts < n_units])[::-1]:

@@ -1,5 +1,5 @@
-"""A conditional random field on some units (columns, or groups of columns): what enters, what
-leaves, and exchanges.
+"""A conditional random field on some units (coefficients, columns, or groups of columns): what
+enters, what leaves, and exchanges.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..solvers.annealing import strengths
 from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
@@ -29,18 +28,17 @@ class UnitModel:
     ----------
     problem : ChainProblem
         Of all columns.
-    groups : ndarray of shape (n_features,), int
-        Unit of each column.
+    codes : ndarray of shape (n_features, n_classes), int
+        Unit of each coefficient.
     units : list of int, default []
         Where to start.
     fit : ChainFit or None
-        Of the columns of ``units``, in their order; None fits it.
+        Of the columns of ``units``, ascending; None fits it.
     """
 
-    def __init__(self, problem: ChainProblem, groups: np.ndarray, units: list[int] | None = None, fit: ChainFit | None = None):
-        self.problem, self.groups = problem, groups
-        self.n_units = int(groups.max()) + 1
-        self.members = [np.flatnonzero(groups == g) for g in range(self.n_units)]
+    def __init__(self, problem: ChainProblem, codes: np.ndarray, units: list[int] | None = None, fit: ChainFit | None = None):
+        self.problem, self.codes = problem, codes
+        self.n_units = int(codes.max()) + 1
         self.deviations = column_deviations(problem.X)
         self._use(units or [])
         self.fit = fit if fit is not None else minimise(self.part, tol=SEARCH_TOLERANCE)
@@ -56,12 +54,10 @@ class UnitModel:
 
         The penalty of columns that are not chosen has no gradient.
         """
-        coef = np.zeros((len(self.groups), self.problem.n_classes))
-        coef[self.columns] = self.fit.coef
-        gradient = self.problem.value_and_gradient(self.fit.with_coef(coef))[1].coef
+        gradient = self.problem.value_and_gradient(self.fit.with_coef(self.coef()))[1].coef
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = np.where(self.deviations[:, None] > 0, gradient / self.deviations[:, None], 0.0)
-        return strengths(scaled[:, None], self.groups)
+        return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         """How much each candidate alone would lower the objective, all other parameters held."""
@@ -70,7 +66,7 @@ class UnitModel:
         held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
         transitions = self.fit.transitions
         for unit in np.flatnonzero(candidates):
-            alone = held.keep(self.members[unit])
+            alone = held.keep(self.codes == unit)[1]
             start = replace(alone.start(), transitions=transitions)
             out[unit] = alone.value(start) - minimise(alone, start, tol=SEARCH_TOLERANCE).value
         return out
@@ -86,7 +82,7 @@ class UnitModel:
     def value_without(self, unit: int) -> float:
         """Objective with a unit's coefficients at zero, all others held."""
         coef = self.fit.coef.copy()
-        coef[self.groups[self.columns] == unit] = 0.0
+        coef[self.codes[self.columns] == unit] = 0.0
         return self.part.value(self.fit.with_coef(coef))
 
     def costs(self) -> np.ndarray:
@@ -97,15 +93,22 @@ class UnitModel:
         """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
         their number.
         """
-        scaled = self.fit.coef * self.deviations[self.columns, None]
-        place = np.full(self.n_units, -1)
-        place[self.units] = np.arange(len(self.units))
-        return strengths(scaled[:, None], place[self.groups[self.columns]])
+        return self._norms(self.coef() * self.deviations[:, None])[self.units]
+
+    def coef(self) -> np.ndarray:
+        """Coefficients of all columns (n_features, n_classes)."""
+        coef = np.zeros(self.codes.shape)
+        coef[self.columns] = self.fit.coef
+        return coef
+
+    def _norms(self, values: np.ndarray) -> np.ndarray:
+        """Root mean square over the coefficients of each unit (n_units,)."""
+        codes = self.codes.ravel()
+        return np.sqrt(np.bincount(codes, np.square(values).ravel()) / np.maximum(np.bincount(codes), 1))
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
         """Refit on other units, from the coefficients of those that stay."""
-        coef = np.zeros((len(self.groups), self.problem.n_classes))
-        coef[self.columns] = self.fit.coef
+        coef = self.coef()
         self._use(units)
         self.fit = minimise(self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter)
 
@@ -116,8 +119,7 @@ class UnitModel:
 
     def _use(self, units: list[int]) -> None:
         self.units = list(units)
-        self.columns = np.concatenate([np.empty(0, int), *(self.members[unit] for unit in units)])
-        self.part = self.problem.keep(self.columns)
+        self.columns, self.part = self.problem.keep(np.isin(self.codes, self.units))
 
 
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:

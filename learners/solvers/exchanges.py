@@ -8,7 +8,7 @@ it. What is exchanged is a unit: a feature with its block of columns, or a group
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -32,9 +32,15 @@ _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # one after the other
+# Rows on which exchanges are proposed, at least and for each column of the support, and from how
+# many times as many on: choices
+_ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
 _MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
 # Of them for each, and the share of the objective that one may cost: choices
 _MAX_NAMED, _MAX_COST = 5, 0.05
+
+
+Coefficients = tuple[np.ndarray, np.ndarray]  # of the columns of a support, and the intercept
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,18 @@ class Pool:
         """Columns of the units."""
         return self.columns[self.columns_of(units)].T
 
+    def part(self, units: np.ndarray) -> Pool:
+        """The pool of some of its units."""
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
+        Z = np.take(self.Z, self.columns_of(units), axis=1)
+        return Pool(self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units])
+
+    def joined(self, other: Pool) -> Pool:
+        """The pool with the units of another one behind its own."""
+        fixed = None if self.fixed is None or other.fixed is None else np.concatenate([self.fixed, other.fixed])
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
+        return Pool(np.concatenate([self.units, other.units]), np.hstack([self.Z, other.Z]), offsets, fixed)
+
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """Coefficients for a new support: those of the units that stay, zero for the others."""
         every = np.zeros((self.Z.shape[1], theta.shape[1]))
@@ -240,45 +258,49 @@ def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -
         units, theta = new, pool.moved(fit.theta, units, new)
 
 
-def add_steepest(
-    problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit
-) -> tuple[Pool, np.ndarray, Fit, bool]:
-    """Extend the pool by the units of the largest gradient, from one pass over all columns, and
-    exchange with these.
+def regrown(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit, bool]:
+    """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
+    found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
+    improved = found_fit.value < fit.value - REGROWTH * abs(fit.value)
+    return (found, found_fit, True) if improved else (support, fit, False)
 
-    Returns
-    -------
-    pool : Pool
-    support : ndarray of shape (k,), int
-    fit : Fit
-    improved : bool
-        Whether an exchange lowered the objective.
+
+@dataclass(frozen=True)
+class Candidates:
+    """All units, on all rows or on some.
+
+    Attributes
+    ----------
+    design : Design
+    units : Units
+    rows : ndarray of int, or None
     """
-    k = len(support)
-    gradient = design.gradient(fit.residual)
-    size = np.bincount(units.of_feature) * design.width * gradient.shape[2]
-    steep = np.bincount(units.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / size
-    steep[pool.units] = 0.0
-    n_new = min(N_GRADIENT_CANDIDATES * k, len(units) - len(pool.units))
-    new = Pool.read(design, units, np.sort(ascending(-steep)[:n_new]))
-    fixed = None if pool.fixed is None or new.fixed is None else np.concatenate([pool.fixed, new.fixed])
-    offsets = np.concatenate([pool.offsets, pool.offsets[-1] + new.offsets[1:]])
-    pool = Pool(np.concatenate([pool.units, new.units]), np.hstack([pool.Z, new.Z]), offsets, fixed)
-    # Among the old units no exchange is left that helps: those with the new ones decide whether to
-    # go on.
-    candidates = np.concatenate([support, np.arange(len(pool.units) - n_new, len(pool.units))])
-    offsets = np.concatenate([[0], np.cumsum(np.diff(pool.offsets)[candidates])])
-    fixed = None if pool.fixed is None else pool.fixed[candidates]
-    part = Pool(pool.units[candidates], np.take(pool.Z, pool.columns_of(candidates), axis=1), offsets, fixed)
-    found, fit, _ = swap(problem, part, np.arange(k), fit)
-    support, improved = candidates[found], not np.array_equal(found, np.arange(k))
-    if improved:
-        support, fit, _ = swap(problem, pool, support, fit)
-    return pool, support, fit, improved
+
+    design: Design
+    units: Units
+    rows: np.ndarray | None = None
+
+    def read(self, numbers: np.ndarray) -> Pool:
+        """The pool of the units ``numbers``."""
+        pool = Pool.read(self.design, self.units, numbers)
+        return pool if self.rows is None else replace(pool, Z=pool.Z[self.rows])
+
+    def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
+        """Units outside the pool that have the largest gradient, from one pass over all columns."""
+        residual, of_feature = fit.residual, self.units.of_feature
+        if self.rows is not None:
+            residual = np.zeros((self.design.n_samples, residual.shape[1]))
+            residual[self.rows] = fit.residual
+        gradient = self.design.gradient(residual)
+        size = np.bincount(of_feature) * self.design.width * gradient.shape[2]
+        steep = np.bincount(of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / size
+        steep[pool.units] = 0.0
+        n_new = min(N_GRADIENT_CANDIDATES * k, len(self.units) - len(pool.units))
+        return self.read(np.sort(ascending(-steep)[:n_new]))
 
 
 def swap_until_stable(
-    problem: SupportProblem, design: Design, units: Units, pool: Pool, support: np.ndarray, fit: Fit, rounds: int
+    problem: SupportProblem, candidates: Candidates, pool: Pool, support: np.ndarray, fit: Fit, rounds: int
 ) -> tuple[Pool, np.ndarray, Fit]:
     """Exchange within the pool, then with the columns of the largest gradient; where annealing has
     failed, regrow the support.
@@ -286,21 +308,48 @@ def swap_until_stable(
     It has failed where more than a quarter of the units had to be exchanged, or where one was
     dropped early.
     """
-    annealed = support
+    annealed, k = support, len(support)
     support, fit, _ = swap(problem, pool, support, fit)
     annealing_failed = 4 * np.isin(annealed, support, invert=True).sum() > len(support)
     for _ in range(rounds):
         improved = False
-        if len(pool.units) < len(units):
-            pool, support, fit, improved = add_steepest(problem, design, units, pool, support, fit)
+        if len(pool.units) < len(candidates.units):
+            new = candidates.steepest(pool, k, fit)
+            # Among the old units no exchange is left that helps: those with the new ones decide
+            # whether to go on.
+            found, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
+            improved = not np.array_equal(found, np.arange(k))
             annealing_failed = annealing_failed or improved
+            if annealing_failed:
+                support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[found]
+                pool = pool.joined(new)
+            if improved:
+                support, fit, _ = swap(problem, pool, support, fit)
         if annealing_failed and not improved:
-            found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
-            if found_fit.value < fit.value - REGROWTH * abs(fit.value):
-                support, fit, improved = found, found_fit, True
+            support, fit, improved = regrown(problem, pool, support, fit)
         if not improved:
             break
     return pool, support, fit
+
+
+def proposed(
+    problem: SupportProblem, candidates: Candidates, pool: Pool, support: np.ndarray, start: Coefficients, rounds: int
+) -> tuple[Pool, np.ndarray, Coefficients]:
+    """The same on a part of the rows, where rows are many: the pool for all rows, which decide
+    afterwards, is the support found and the units that come nearest to one of its."""
+    rows = np.flatnonzero(problem.sample_weight)
+    n = max(_ROWS, _ROWS_PER_COLUMN * len(start[0]))
+    if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
+        return pool, support, start
+    rows = np.sort(np.random.default_rng(0).choice(rows, n, replace=False))
+    weight = problem.sample_weight[rows]
+    part = replace(problem, y=problem.y[rows], sample_weight=weight / weight.sum())
+    some = replace(pool, Z=pool.Z[rows])
+    fit = refit(part, some.matrix_of(support), *start)
+    some, found, fit = swap_until_stable(part, replace(candidates, rows=rows), some, support, fit, rounds)
+    near = ascending(exchange_changes(part, some, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
+    numbers = np.union1d(found, near)
+    return candidates.read(some.units[numbers]), np.searchsorted(numbers, found), (fit.theta, fit.intercept)
 
 
 def exchange(
@@ -339,8 +388,10 @@ def exchange(
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
     pool, support, theta = _around(design, units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
-    fit = refit(problem, pool.matrix_of(support), theta, np.asarray(state.intercept, dtype=float))
-    pool, support, fit = swap_until_stable(problem, design, units, pool, support, fit, rounds)
+    candidates, start = Candidates(design, units), (theta, np.asarray(state.intercept, dtype=float))
+    pool, support, start = proposed(problem, candidates, pool, support, start, rounds)
+    fit = refit(problem, pool.matrix_of(support), *start)
+    pool, support, fit = swap_until_stable(problem, candidates, pool, support, fit, rounds)
     fit = refit(problem, pool.matrix_of(support), fit.theta, fit.intercept, tol=1e-9)
     features = units.features(pool.units[support])
     order = np.argsort(features)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 from scipy.optimize import minimize
 
@@ -92,7 +93,9 @@ class SupportProblem:
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:
         """The columns in double precision and, where an intercept is fitted, one of ones behind
-        them."""
+        them; sparse where ``A`` is."""
+        if sp.issparse(A):
+            return sp.hstack([A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64)
         A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
         A1[: A.shape[1]] = A.T
         return A1.T
@@ -222,6 +225,7 @@ def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np
     """Hessian of one output over columns and intercept, from ``A1`` of
     :meth:`SupportProblem.with_intercept` and W A1."""
     H = A1.T @ WA
+    H = H.toarray() if sp.issparse(H) else H
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
         H[-1, -1] = 1.0  # it stays where it is

@@ -383,7 +383,9 @@ def _open(path: Path, name: str | None) -> Any:
             return _only(zarr.open(str(path), mode="r"), name)
     except ModuleNotFoundError as error:
         extra = "parquet" if kind == ".parquet" else "disk"
-        raise ModuleNotFoundError(f"{path}: reading {kind} needs {error.name} (pip install annealed[{extra}])") from None
+        raise ModuleNotFoundError(
+            f"{path}: reading {kind} needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)"
+        ) from None
     raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
 
 

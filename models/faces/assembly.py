@@ -266,7 +266,30 @@ def _support(best, anchor, position, strength, ied, templates, max_pairs, max_tu
     return pairs[suppress_transforms(pairs[:, 1:5], max_pairs)]
 
 
-@jit
+def _plain_score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
+    anchor, position, strength, ied = anchor[best], position[best], strength[best], ied[best]
+    alike = np.maximum.outer(ied, ied) <= _MAX_WINDOW_RATIO * np.minimum.outer(ied, ied)
+    of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(len(templates), bool)
+    of_two[:, :, 0] |= np.eye(len(best), dtype=bool)
+    i, j, t = np.nonzero(of_two)
+    one, begin = i == j, templates[t, anchor[i]]
+    scale_rotation = np.where(one, ied[i], position[j] - position[i]) / np.where(one, 1, templates[t, anchor[j]] - begin)
+    size, middle = abs(scale_rotation), np.sqrt(ied[i] * ied[j])
+    good = (size <= _MAX_SIZE_RATIO * middle) & (size * _MAX_SIZE_RATIO >= middle) & (abs(np.angle(scale_rotation)) <= max_turn)
+    i, j, t, one, scale_rotation, size = (column[good] for column in (i, j, t, one, scale_rotation, size))
+    translation = position[i] - scale_rotation * begin[good]
+    total = strength[i] + np.where(one, 0, strength[j])
+    for k in range(templates.shape[1]):
+        away = position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
+        square = (away.real**2 + away.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
+        support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(axis=1, initial=0)
+        total += np.where((anchor[i] == k) | (anchor[j] == k), 0, support)
+    columns = total, scale_rotation.real, scale_rotation.imag, translation.real, translation.imag, t
+    pairs[: len(i)] = np.column_stack(columns)
+    return len(i)
+
+
+@jit(plain=_plain_score_pairs, by_size=False)
 def _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
     """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
     count = 0

@@ -4,7 +4,7 @@ probabilities."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,6 +54,7 @@ class Face:
     box : tuple of float
         x0, y0, x1, y1 around all its points, in image pixels.
     keypoints : dict of str to FacePoint
+        By name.
     landmarks : ndarray of shape (n, 2)
         All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
         model learnt these.
@@ -62,6 +63,10 @@ class Face:
     support : float
         Sum of the log-odds of the detected keypoints above the least: what its probability depends
         on besides its looks.
+    person : int or None, default None
+        In a video, the number of the person: the same from frame to frame, from 1.
+    appearance : ndarray of shape (n, 128) or None, default None
+        Histograms of gradients around its points, by which the faces of two frames are compared.
     """
 
     probability: float
@@ -71,10 +76,19 @@ class Face:
     landmarks: np.ndarray
     ied: float
     support: float
+    person: int | None = None
+    appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def record(self) -> dict:
-        """Return the JSON object of the command line, without the landmarks."""
+        """Return the JSON object of the command line, without the landmarks.
+
+        Returns
+        -------
+        dict
+            Numbers rounded; ``person`` only where there is one.
+        """
         return {
+            **({} if self.person is None else {"person": self.person}),
             "probability": round(self.probability, 6),
             "pose": {name: round(angle, 4) for name, angle in self.pose._asdict().items()},
             "box": [round(v, 2) for v in self.box],
@@ -261,7 +275,7 @@ class FaceFinder:
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support)
+        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support, None, refined.histograms)
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Yaw, pitch and roll."""

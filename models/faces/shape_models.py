@@ -91,14 +91,11 @@ class ShapeModel:
         Missing anchors take part in the alignment at their predicted positions; it is repeated
         until these settle. Also returns the transform.
         """
-        columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
-        given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
-        gain = np.linalg.solve(given, self.covariance[columns]).T
+        of_x, of_y = self._gains(which)
 
         def conditional_mean(transform: SimilarityTransform) -> np.ndarray:
             deviation = transform.to_shape(anchors) - self.mean_points[which]
-            moved = (gain @ np.stack([deviation.real, deviation.imag], axis=1).ravel()).reshape(-1, 2)
-            return self.mean_points + moved[:, 0] + 1j * moved[:, 1]
+            return self.mean_points + of_x @ deviation.real + of_y @ deviation.imag
 
         transform = self.align(anchors, which)
         for _ in range(1 if len(which) == len(self.anchors) else 4):
@@ -106,6 +103,18 @@ class ShapeModel:
             filled[which] = anchors
             transform = self.align(filled[self.anchors], self.anchors)
         return transform.to_image(conditional_mean(transform)), transform
+
+    def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How all keypoints move, (n, n_which) complex, with the x and with the y of some; computed
+        once for each choice of these."""
+        known = self.__dict__.setdefault("_known_gains", {})
+        if which.tobytes() not in known:
+            columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
+            given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
+            gain = np.linalg.solve(given, self.covariance[columns]).T
+            by_point = gain[::2] + 1j * gain[1::2]
+            known[which.tobytes()] = by_point[:, ::2], by_point[:, 1::2]
+        return known[which.tobytes()]
 
 
 def learn_shape(

@@ -11,14 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...learners.compilation import jit
-
 SAME_FACE = 0.4
 """IED: faces whose keypoints lie this near to each other on average are the same. A choice."""
-
-SAME_IN_NEXT_FRAME = 0.5
-"""IED: the nearest face of the frame before is the same one within this; between two frames a face
-moves. A choice."""
 
 SAME_HYPOTHESIS = 0.35
 """IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
@@ -73,26 +67,13 @@ def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> lis
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """The first n rows of (m, 4), scale and rotation and translation as x, y each, that differ from
     all kept before them."""
-    kept = np.empty(min(n, len(transforms)), np.int64)
-    return kept[: _suppress_transforms(transforms, kept)]
-
-
-@jit
-def _suppress_transforms(transforms, kept):
-    """Fill ``kept`` with rows; returns how many."""
-    n_kept = 0
-    for row in range(len(transforms)):
-        if n_kept == len(kept):
-            break
-        a = transforms[row]
-        is_new = True
-        for k in kept[:n_kept]:
-            b = transforms[k]
-            reach = _SAME_TRANSFORM**2 * (b[0] ** 2 + b[1] ** 2)
-            if (a[2] - b[2]) ** 2 + (a[3] - b[3]) ** 2 < reach and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 < reach:
-                is_new = False
-                break
-        if is_new:
-            kept[n_kept] = row
-            n_kept += 1
-    return n_kept
+    kept: list[int] = []
+    free = np.ones(len(transforms), bool)
+    while len(kept) < n and free.any():
+        kept.append(int(free.argmax()))
+        best = transforms[kept[-1]]
+        away = np.square(transforms - best)
+        reach = _SAME_TRANSFORM**2 * (best[0] ** 2 + best[1] ** 2)
+        free &= (away[:, 2] + away[:, 3] >= reach) | (away[:, 0] + away[:, 1] >= reach)
+        free[kept[-1]] = False
+    return np.array(kept, np.int64)

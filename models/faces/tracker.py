@@ -11,13 +11,15 @@ import numpy as np
 from ...vision.pyramid import gaussian_pyramid
 from .assembly import Candidates
 from .face_finder import Face, FaceFinder
+from .one_euro import OneEuroFilter
+from .persons import PersonTracker
 from .probabilities import probability_of
-from .suppression import SAME_IN_NEXT_FRAME
+from .suppression import suppress_faces
 
-# IED around a face of the last frame that is looked through in the next one. A choice
-_AROUND = 1.0
-# is searched around a face
-_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
+_AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
+_STEP = 1 / 25  # seconds from one frame to the next where nobody says
+_AWAY = 0.2  # seconds without a face after which its filter begins anew. A choice
+_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
 
 
 @dataclass
@@ -26,7 +28,9 @@ class FaceTracker:
 
     Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
     refined from its keypoints in the last frame, and keeps the support that its keypoints'
-    detections gave it. It is lost when its probability falls too low.
+    detections gave it. It is lost when its probability falls too low, or when it has come to lie on
+    another one. Faces have the number of their person
+    (:class:`~annealed.models.faces.persons.PersonTracker`).
 
     Parameters
     ----------
@@ -35,9 +39,9 @@ class FaceTracker:
         Takes a frame (H, W, 3) and returns its faces, from nothing.
     search_every : int, default 10
         Frames from one search to the next.
-    smooth : float, default 0.0
-        Weight of the last frame's position, from 0 (none) to below 1: points move more smoothly,
-        and lag behind.
+    smooth : float or None, default None
+        Cut-off frequency at rest in Hz of the filter that keeps the points of a person still
+        (:class:`~annealed.models.faces.one_euro.OneEuroFilter`); None: they stay as found.
     min_probability : float, default 0.5
         Of a face that is followed.
 
@@ -50,37 +54,46 @@ class FaceTracker:
     finder: FaceFinder
     search: Callable[[np.ndarray], Sequence[Face]]
     search_every: int = 10
-    smooth: float = 0.0
+    smooth: float | None = None
     min_probability: float = 0.5
     _faces: list[Face] = field(default_factory=list, init=False)
-    _shown: list[Face] = field(default_factory=list, init=False)
+    _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
+    _filters: dict[int, OneEuroFilter] = field(default_factory=dict, init=False)
+    _time: float = field(default=-_STEP, init=False)
     _left: int = field(default=0, init=False)  # frames until the next search
 
     def __post_init__(self) -> None:
         if self.search_every < 1:
             raise ValueError(f"search_every={self.search_every}: expected a whole number of at least 1")
-        if not 0 <= self.smooth < 1:
-            raise ValueError(f"smooth={self.smooth}: expected a number from 0 to below 1")
+        if self.smooth is not None and not 0 < self.smooth < np.inf:
+            raise ValueError(f"smooth={self.smooth}: expected a cut-off frequency above 0 Hz")
 
-    def update(self, frame: np.ndarray) -> list[Face]:
+    def update(self, frame: np.ndarray, time: float | None = None) -> list[Face]:
         """Return the faces of the next frame, by falling probability.
 
         Parameters
         ----------
         frame : ndarray of shape (H, W, 3), uint8
+        time : float, optional
+            Seconds, later than the last one; by default 1/25 later.
 
         Returns
         -------
         list of Face
         """
         followed = [self._follow(frame, face) for face in self._faces] if self._left > 0 else []
-        if self._left > 0 and all(face is not None for face in followed):
+        apart = suppress_faces([_anchors(face) for face in followed if face], [face.ied for face in followed if face])
+        if self._left > 0 and len(apart) == len(followed):
             self._left -= 1
             self._faces = [face for face in followed if face is not None]
         else:
             self._faces, self._left = list(self.search(frame)), self.search_every - 1
-        self._shown = sorted((self._smoothed(face) for face in self._faces), key=lambda face: -face.probability)
-        return self._shown
+        self._time = self._time + _STEP if time is None else time
+        shown = self._persons.update(self._faces, self._time)
+        if self.smooth is not None:
+            self._filters = {number: kept for number, kept in self._filters.items() if self._time - kept.time <= _AWAY}
+            shown = [self._still(face, self.smooth) for face in shown]
+        return sorted(shown, key=lambda face: -face.probability)
 
     def _follow(self, frame: np.ndarray, face: Face) -> Face | None:
         """The face in the next frame, None if it is lost."""
@@ -108,19 +121,18 @@ class FaceTracker:
         refined = finder.refine_again(refined, levels)
         return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
 
-    def _smoothed(self, face: Face) -> Face:
-        """The face with its points moved towards those of the same face in the last frame."""
-        if not self.smooth or not self._shown:
-            return face
-        distance = [np.hypot(*(face.landmarks - last.landmarks).T).mean() for last in self._shown]
-        last = self._shown[int(np.argmin(distance))]
-        if min(distance) > SAME_IN_NEXT_FRAME * face.ied:
-            return face
-        s, before = self.smooth, last.keypoints
-        keypoints = {
-            name: p._replace(x=s * before[name].x + (1 - s) * p.x, y=s * before[name].y + (1 - s) * p.y)
-            for name, p in face.keypoints.items()
-        }
-        landmarks = s * last.landmarks + (1 - s) * face.landmarks
+    def _still(self, face: Face, cutoff: float) -> Face:
+        """The face with its points filtered; a person who was away starts anew."""
+        assert face.person is not None
+        keep = self._filters.setdefault(face.person, OneEuroFilter(cutoff))
+        names = list(face.keypoints)
+        points = np.array([*face.landmarks, *((p.x, p.y) for p in face.keypoints.values())])
+        points = keep(points, self._time, face.ied)
+        landmarks, places = points[: -len(names)], points[-len(names) :].tolist()
+        keypoints = {name: face.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
         box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
         return replace(face, keypoints=keypoints, landmarks=landmarks, box=box)
+
+
+def _anchors(face: Face) -> np.ndarray:
+    return np.array([complex(p.x, p.y) for p in face.keypoints.values()])

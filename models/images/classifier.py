@@ -9,10 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import StratifiedKFold
 
-from ...vision.words.pet_features import PetFeatures, Photograph
-from ...vision.words.visual_words import VisualWords
+from ...vision.words.pet_features import PetColumns, Photograph
+from ...vision.words.visual_words import WordCounts
 from ..files import check_array, check_settings, read_model, reading, write_model
 from .evidence import Explanation, occurrences, paint
 from .learning import ClassifierSettings, temperature
@@ -34,7 +33,8 @@ class ImageClassifier:
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        The columns.
+        The columns; of a loaded model `annealed.vision.words.pet_features.PetColumns`, which cannot
+        learn.
     settings : ClassifierSettings, default ClassifierSettings()
         How it learns.
     classes : list of str
@@ -57,7 +57,7 @@ class ImageClassifier:
     ['cat']
     """
 
-    features: PetFeatures = field(default_factory=lambda: PetFeatures(random_state=0))
+    features: PetColumns = field(default_factory=lambda: _new_features())
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     classes: list[str] = field(default_factory=list)
     scorers: dict[str, list[Scorer]] = field(default_factory=dict)
@@ -89,6 +89,8 @@ class ImageClassifier:
         self.settings.check()
         self.classes, y = _codes(labels)
         if X is None:
+            if not hasattr(self.features, "fit"):
+                raise ValueError("features of a loaded model: expected a PetFeatures, which learns its words")
             X = self.features.fit(photographs).transform(photographs)
         X = X.tocsc()  # as the learner holds it: neither it nor the folds are copied again
         self.scorers, self.info = {}, dict(self.info)
@@ -124,6 +126,8 @@ class ImageClassifier:
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
         """Fit one part; its cross-validated scores give the temperature and the error in
         ``info``."""
+        from sklearn.model_selection import StratifiedKFold
+
         columns = self.columns(part)
         part_X = X if len(columns) == X.shape[1] else X[:, columns]
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
@@ -329,7 +333,7 @@ class ImageClassifier:
             "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
             **self.info,
             "classes": self.classes,
-            "features": self.features.get_params(),
+            "features": self.features.settings(),
             "settings": vars(self.settings),
             "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
             "chosen": {part: self.selected_names(part) for part in self.scorers},
@@ -358,9 +362,9 @@ class ImageClassifier:
         arrays, header = read_model(path, KIND)
         with reading(path):
             seed = None if header["features"]["random_state"] is None else 0
-            example = PetFeatures(random_state=seed).get_params()
+            example = PetColumns(random_state=seed).settings()
             limits = {"n_words": (1, 1e6), "side": (32, 4096), "head_side": (32, 4096), "random_state": (0, 2**32)}
-            features = PetFeatures(**check_settings(header["features"], example, limits))
+            features = PetColumns(**check_settings(header["features"], example, limits))
             settings = ClassifierSettings(**check_settings(header["settings"], vars(ClassifierSettings())))
             settings.check()
             classes = list(check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"])
@@ -369,8 +373,8 @@ class ImageClassifier:
             if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
                 raise ValueError("classes or scorers")
             n = features.n_words
-            features.words_ = _vocabulary(path, arrays, WHOLE, VisualWords(n))
-            features.head_words_ = _vocabulary(path, arrays, HEADS, VisualWords(n, spatial=False)) if features.heads else None
+            features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
+            features.head_words_ = _vocabulary(path, arrays, HEADS, WordCounts(n, spatial=False)) if features.heads else None
             n_features = len(features.get_feature_names_out())
             kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
             info = {name: value for name, value in header.items() if name not in kept}
@@ -378,6 +382,12 @@ class ImageClassifier:
             for part, listed in kinds.items():
                 model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
         return model
+
+
+def _new_features() -> PetColumns:
+    from ...vision.words.estimators import PetFeatures
+
+    return PetFeatures(random_state=0)
 
 
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
@@ -390,7 +400,7 @@ def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     return [str(name) for name in names], y
 
 
-def _vocabulary(path: Path, arrays: dict[str, np.ndarray], part: str, words: VisualWords) -> VisualWords:
+def _vocabulary(path: Path, arrays: dict[str, np.ndarray], part: str, words: WordCounts) -> WordCounts:
     centres = check_array(path, arrays, f"{part}.words", np.uint8, (words.n_words, 128))
     starts = check_array(path, arrays, f"{part}.cell_starts", np.int64, (None,))
     if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(centres) or (np.diff(starts) < 1).any():

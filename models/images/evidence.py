@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, Descriptors
-from ...vision.words.pet_features import N_SHADES, PetFeatures, Photograph, shade_bins
+from ...vision.words.pet_features import N_SHADES, PetColumns, Photograph, shade_bins
 
 WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
 
@@ -37,7 +37,7 @@ class Explanation:
     contributions: list[tuple[str, float]]
 
 
-def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
+def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
     """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m,
     4).
 
@@ -53,7 +53,7 @@ def occurrences(features: PetFeatures, photograph: Photograph) -> tuple[np.ndarr
     return np.concatenate(columns), np.concatenate(windows)
 
 
-def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
+def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
     """Evidence per pixel (H, W) of a photograph, resized already, from that of each column
     (n_features,).
 
@@ -79,7 +79,7 @@ def paint(features: PetFeatures, photograph: Photograph, evidence: np.ndarray) -
     return heat + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
 
 
-def _views(features: PetFeatures, photograph: Photograph):
+def _views(features: PetColumns, photograph: Photograph):
     """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of
     the head."""
     yield 0, features.words_, features.sift.describe(photograph.image), (0.0, 0.0, 1.0, 1.0)

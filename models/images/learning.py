@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 
-from ...learners import FSAClassifier, Prior, Schedule, SDist
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
@@ -81,6 +78,8 @@ class ClassifierSettings:
         list of scorers
             Their probabilities are averaged.
         """
+        from ...learners import FSAClassifier, Prior, Schedule, SDist
+
         if self.method == "sdist-sgd":
             sizes: dict[str, Any] = {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
             return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
@@ -100,6 +99,8 @@ class ClassifierSettings:
 
 def metric_on(X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
     """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
+    from ...learners import SDist
+
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y).renumbered(columns)
 
@@ -107,6 +108,9 @@ def metric_on(X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarr
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
     """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to
     100."""
+
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
 
     def loss(log_t: float) -> float:
         return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import softmax
 
-from ...learners import FSAClassifier, SDist
 from ...learners.common.additive import AdditiveModel
 from ..files import check_array
+
+if TYPE_CHECKING:
+    from ...learners import FSAClassifier, SDist
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class AdditiveScorer:
 
     def probabilities(self, X) -> np.ndarray:
         """Class probabilities (n, n_classes)."""
-        return softmax(self.scores(X) / self.temperature, axis=1)
+        scores = self.scores(X) / self.temperature
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays for a model file."""

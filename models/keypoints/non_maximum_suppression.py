@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...learners.compilation import jit
 from ..files import check_settings
 
 DEFAULT_REFERENCE_LENGTH = 28.3
@@ -118,48 +117,22 @@ def suppress_non_maxima(
     # Equal scores: the coarser window first, then from the top left, whatever the order in which
     # they came.
     order = np.lexsort((x, y, scale, -score))
-    columns = [np.ascontiguousarray(v[order], dtype=np.float64) for v in (x, y, scale, score)]
+    x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
     c = localisation
-    dx = c.offset_x + c.annotation_x
-    return _suppress(  # type: ignore[call-arg]
-        *columns, c.radius, c.octaves, c.sharpness, c.margin, dx, c.offset_y, reference_length, radius, threshold, max_detections
-    )
-
-
-@jit
-def _suppress(
-    x, y, scale, score, radius, octaves, sharpness, margin, dx, dy, reference_length, suppression, threshold, max_detections
-):
-    n = len(x)
-    free = np.ones(n, np.bool_)
-    detections = np.empty((min(n, max_detections), 4))
-    found = 0
+    free = score >= threshold
     octave = np.log2(scale)
-    for i in range(n):
-        if found == max_detections or score[i] < threshold:
-            break
-        if not free[i]:
-            continue
+    maxima: list[list[float]] = []
+    while len(maxima) < max_detections and free.any():
+        i = int(free.argmax())
         unit = reference_length / scale[i]
-        near = (radius * unit) ** 2
-        clear = (suppression * unit) ** 2
-        weight = 0.0
-        sum_x = 0.0
-        sum_y = 0.0
-        # Windows from i on score no higher: those around a better maximum nearby cannot pull this
-        # one away.
-        for j in range(i, n):
-            distance = (x[j] - x[i]) ** 2 + (y[j] - y[i]) ** 2
-            if distance <= clear:
-                free[j] = False
-            if distance <= near and score[j] >= score[i] - margin and abs(octave[j] - octave[i]) <= octaves:
-                w = np.exp(sharpness * (score[j] - score[i]))
-                weight += w
-                sum_x += w * x[j]
-                sum_y += w * y[j]
-        detections[found, 0] = sum_x / weight + dx * unit
-        detections[found, 1] = sum_y / weight + dy * unit
-        detections[found, 2] = score[i]
-        detections[found, 3] = scale[i]
-        found += 1
-    return detections[:found]
+        distance = (x - x[i]) ** 2 + (y - y[i]) ** 2
+        near = (distance <= (c.radius * unit) ** 2) & (score >= score[i] - c.margin) & (abs(octave - octave[i]) <= c.octaves)
+        # Windows before i score higher: those around a better maximum nearby cannot pull this one
+        # away.
+        near[:i] = False
+        weight = np.exp(c.sharpness * (score[near] - score[i]))
+        weight /= weight.sum()
+        shift_x, shift_y = (c.offset_x + c.annotation_x) * unit, c.offset_y * unit
+        maxima.append([weight @ x[near] + shift_x, weight @ y[near] + shift_y, score[i], scale[i]])
+        free &= distance > (radius * unit) ** 2
+    return np.array(maxima).reshape(-1, 4)

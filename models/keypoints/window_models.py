@@ -347,7 +347,7 @@ class FaceCascade:
         column = (corner[:, :1] + [0, 1, 0, 1]).ravel()
         row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
         inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
-        number = np.unique(row[inside] * sides[1] + column[inside])
+        number = np.flatnonzero(np.bincount(row[inside] * sides[1] + column[inside]))
         return first + grid * (number % max(1, sides[1])), first + grid * (number // max(1, sides[1]))
 
 
@@ -372,7 +372,7 @@ def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels:
             columns = slice(max(0, int(x.min()) - margin), min(shape[1], int(x.max()) + margin + 1))
             height = max(2 * margin, max_pixels // (columns.stop - columns.start))
             piece = (y - y.min()) // height
-            for number in np.unique(piece):
+            for number in sorted(set(piece.tolist())):
                 rows_y = y[piece == number]
                 rows = slice(max(0, int(rows_y.min()) - margin), min(shape[0], int(rows_y.max()) + margin + 1))
                 parts.append((rows, columns, np.sort(cluster[piece == number])))

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from ...learners import FSARanker, PiecewiseLinear, Prior, Schedule
 from ...learners.common.additive import AdditiveModel
 from ..files import check_array
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
@@ -97,6 +96,8 @@ class RankingFunction:
         ValueError
             If no sequence has two candidates of different error.
         """
+        from ...learners import FSARanker, PiecewiseLinear, Prior, Schedule
+
         sets = [one for one in sets if len(one) > 1]
         pairs = ranked_pairs(sets)
         if not (pairs[:, 2] != 0.5).any():

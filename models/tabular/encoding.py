@@ -4,7 +4,7 @@ for those it predicts."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +19,7 @@ OTHER, MISSING = "(other)", "(missing)"
 # how cells of text were written in training
 THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"
 WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?!\d)(.*)")
+DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?!\d)(.*)")
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,17 @@ class ColumnEncoding:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
 
+    def check_not_empty(self, values: pd.Series) -> None:
+        """Complain about a column of several rows without any cell.
+
+        Raises
+        ------
+        ValueError
+            If it is one.
+        """
+        if len(values) > 1 and all(word is None for word in as_words(values)):
+            raise ValueError(f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts from the others)")
+
     def note(self, values: pd.Series) -> str | None:
         """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
         they count as; None without."""
@@ -144,8 +155,10 @@ class TableEncoding:
         """Return the encoding of some of the columns."""
         return replace(self, columns=tuple(self.columns[i] for i in positions))
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+    def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
         """Return the matrix of a table that has these columns, among others.
+
+        In single precision by columns: they are written, and read, one after the other.
 
         Raises
         ------
@@ -156,7 +169,8 @@ class TableEncoding:
         if gone:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
-        X, end = np.empty((len(frame), sum(column.width for column in self.columns))), 0
+        shape = (len(frame), sum(column.width for column in self.columns))
+        X, end = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C"), 0
         # each into its place: a second copy of a large table would not fit
         for column in self.columns:
             end += column.width
@@ -200,14 +214,27 @@ def to_numbers(values: pd.Series) -> np.ndarray:
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
-        values = pd.to_numeric(pd.Series([_without_thousands(cell) for cell in values], dtype=object), errors="coerce")
+        return _by_value(values, _numbers_of)
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
-def _without_thousands(cell: object) -> object:
-    return cell.replace(",", "") if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip()) else cell
+def _numbers_of(cells: np.ndarray) -> np.ndarray:
+    import pandas as pd
+
+    plain = [cell.replace(",", "") if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip()) else cell for cell in cells]
+    return to_numbers(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").astype(np.float64))
+
+
+def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A function of cells, called once for different text, and the missing."""
+    import pandas as pd
+
+    if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal, but not the same text
+        return function(values.astype(object).to_numpy())
+    codes, different = pd.factorize(values.astype(object))
+    return function(np.array([*different, None], object))[codes]
 
 
 def days(values: pd.Series, style: str = "") -> np.ndarray:
@@ -218,13 +245,20 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
     """
     import pandas as pd
 
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return np.full(len(values), np.nan)
     if style and not _is_date(values):
         day, month = (1, 2) if style == DAY_FIRST else (2, 1)
         found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
-        iso = [word if m is None else f"{m[3]}-{m[month]:0>2}-{m[day]:0>2}{m[4]}" for word, m in found]
+        iso = [word if m is None else f"{_year(m[3])}-{m[month]:0>2}-{m[day]:0>2}{m[4]}" for word, m in found]
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _year(digits: str) -> str:
+    """Of two digits from 1969 to 2068, as POSIX has it."""
+    return digits if len(digits) == 4 else f"{19 + (digits < '69')}{digits}"
 
 
 def _is_date(values: pd.Series) -> bool:
@@ -235,8 +269,13 @@ def _is_date(values: pd.Series) -> bool:
 
 def as_words(values: pd.Series) -> np.ndarray:
     """Return a column as text without blanks at its ends, and None for empty cells."""
+    return _by_value(values, _words_of)
+
+
+def _words_of(cells: np.ndarray) -> np.ndarray:
     import pandas as pd
 
-    gone = pd.isna(values).to_numpy()
-    words = [None if empty else str(value).strip() for value, empty in zip(values.astype(object), gone)]
+    # a whole number is the same text with and without empty cells beside it
+    cells = np.array([int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells], object)
+    words = [None if empty else str(value).strip() for value, empty in zip(cells, pd.isna(cells))]
     return np.array([word or None for word in words], object)

@@ -83,7 +83,9 @@ class Contributions:
         try:
             import shap
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError("to_shap needs shap: pip install 'annealed[shap]'", name=error.name) from None
+            raise ModuleNotFoundError(
+                "to_shap needs shap: pip install '.[shap]' in the checkout of annealed", name=error.name
+            ) from None
         one = len(self.outputs) == 1
         base = np.tile(self.base, (len(self.values), 1))
         parts = {"data": self.data.to_numpy(), "feature_names": list(self.names)}

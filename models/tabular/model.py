@@ -11,9 +11,8 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from ... import __version__
-from ...learners.common.additive import AdditiveModel
-from ...learners.common.targets import observed_probability
-from ...learners.common.validation import feature_names
+from ...learners.common.additive import AdditiveModel, observed_probability
+from ...learners.common.columns import feature_names
 from ..files import check_array, read_model, reading, write_model
 from .encoding import CATEGORY, TableEncoding
 

@@ -1,19 +1,28 @@
 """The command ``annealed``: one module per group of commands, each of which imports what it needs
-when it runs."""
+when it runs.
+
+Only the module of the command that was asked for is imported; for anything else, such as
+``--help``, all.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from ..console import command_of, new_app
-from . import data, faces, keypoints, models, motion, pets, reproduce, select, sensors, serve, warmup
 
 # Libraries would add lines of their own to ours; whoever wants these sets the variables.
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
+# name -> module
+_GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "data", "models")}
+_COMMANDS = dict.fromkeys(("select", "predict", "export"), "select") | {name: name for name in ("reproduce", "serve", "warmup")}
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
 
@@ -28,14 +37,15 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     pass
 
 
-for group in (faces, keypoints, motion, pets, sensors, data, models):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
-for command in (select.select, select.predict, select.export, reproduce.reproduce, serve.serve, warmup.warmup):
-    command_of(app)(command)
+_names = _GROUPS | _COMMANDS
+for name in [name for name in _names if name in sys.argv[1:2]] or _names:
+    module = import_module(f".{_names[name]}", __package__)
+    if name in _GROUPS:
+        app.add_typer(module.app, name=name)
+    else:
+        command_of(app)(getattr(module, name))

@@ -20,7 +20,13 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA.")],
     as_json: AsJson = False,
 ) -> None:
-    """Bring a public data set into the folder that the commands read."""
+    """Bring a public data set into the folder that the commands read.
+
+    \b
+    Examples:
+      annealed data convert usps downloads data
+      annealed data convert usps downloads data --json
+    """
     from ..conversion.registry import DATA_SETS, convert
 
     folder, notes = convert(name, source, out)
@@ -34,7 +40,13 @@ def convert(
 
 @command_of(app, "list")
 def list_sets(as_json: AsJson = False) -> None:
-    """Name the data sets, what is downloaded, and the command that runs next."""
+    """Name the data sets, what is downloaded, and the command that runs next.
+
+    \b
+    Examples:
+      annealed data list
+      annealed data list --json
+    """
     from ..conversion.registry import DATA_SETS
 
     rows = [{"name": key, "source": one.source.replace("NAME_", f"{key}_"), "then": one.then} for key, one in DATA_SETS.items()]

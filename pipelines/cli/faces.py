@@ -2,62 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import console
 from ..console import AsJson, Model, Quiet, command_of, new_app
 
+if TYPE_CHECKING:
+    from ..faces.detect import FileDetections
+    from ..faces.forms import Finished, Forms
+
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
 Keypoints = Annotated[list[str] | None, typer.Option("--keypoint", help="Only this one; may be repeated.")]
-Mode = Annotated[
-    str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default if available).")
-]
-Assembly = Annotated[
-    str | None,
-    typer.Option(help="How faces are assembled: 2d, 3d, or none (each keypoint by itself). By default as the model says."),
-]
+Mode = Annotated[str | None, typer.Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default).")]
+Assembly = Annotated[str | None, typer.Option(help="How faces are assembled: 2d, 3d, or none; by default as the model says.")]
+Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")]
 
 
 @command_of(app)
 def detect(
-    images: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="IMAGE", help="Image files, a video, or: camera 0. By default a sample photograph."),
-    ] = None,
+    images: Inputs = None,
     model: Model = "faces",
     keypoint: Keypoints = None,
-    min_probability: Annotated[
-        float | None, typer.Option(help="Minimum probability of a face, 0.5 by default; 0: every candidate.")
-    ] = None,
+    min_probability: Annotated[float | None, typer.Option(help="Least probability of a face, 0.5 by default; 0: all.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Minimum score of a keypoint, whatever the face.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    roll: Annotated[
-        float | None, typer.Option(help="Where no face is upright: search turned by so many degrees, 30 by default (video: 0).")
-    ] = None,
+    roll: Annotated[float | None, typer.Option(help="Where no face is upright: search turned; degrees, 30 (video: 0).")] = None,
     mode: Mode = None,
     assembly: Assembly = None,
-    landmarks: Annotated[
-        bool, typer.Option("--landmarks", help="Report all points of a face, not the nine keypoints alone.")
-    ] = False,
+    landmarks: Annotated[bool, typer.Option("--landmarks", help="All points of a face, not the nine keypoints alone.")] = False,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
-    smooth: Annotated[float, typer.Option(help="Of a video or camera: weight of the last frame's positions, below 1.")] = 0.0,
+    smooth: Annotated[str, typer.Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")] = "auto",
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
+    table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per face.")] = None,
+    coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
+    crops: Annotated[Path | None, typer.Option(help="Folder for crops of the faces, their eyes always in the same place.")] = None,
+    size: Annotated[int, typer.Option(help="Side of the crops in pixels.")] = 112,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a table or COCO file after an interruption.")] = False,
+    overlay: Annotated[Path | None, typer.Option(help="Picture or video to write; a folder for several images.")] = None,
     as_json: AsJson = False,
-    overlay: Annotated[
-        Path | None, typer.Option(help="Picture or video to write; several images: a folder, for NAME_keypoints.png.")
-    ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find keypoints in photographs."""
+    """Find keypoints in photographs and videos; without INPUT, in a sample photograph.
+
+    \b
+    Examples:
+      annealed faces detect holiday --table faces.csv --crops crops
+      annealed faces detect clip.mp4 --landmarks --json --smooth off
+    """
+    import tempfile
+
+    from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
-    from ..faces.detect import detect_files, video_source
+    from ..common.image_folders import are_few
+    from ..common.inputs import list_inputs
+    from ..common.outputs import distinct_stems
+    from ..faces.detect import SAMPLE, detect_files, video_source
+    from ..faces.forms import Finished, Forms
 
     images = images or []
+    images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
     detector = console.load_model_of("keypoint detector", model)
     source = video_source(images)
     if roll is None:
@@ -69,31 +79,27 @@ def detect(
     options = detector.resolve(options)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
+    forms = Forms(table, coco, crops, size, landmarks)
+    if resume and (source is not None or not forms.files):
+        raise ValueError("--resume: expected photographs, and --table or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
-    if source is not None:
-        from ..faces.video import detect_video
+    forms.check([*images, model], options)
+    output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
+    with tempfile.TemporaryDirectory() as folder:
+        if source is not None or not forms.files:
+            finished = Finished(Path(folder) / "results", {})
+        else:
+            finished = forms.unfinished(resolve_model(model), images, options, resume)
+        todo = images[finished.n :]
+        results: Iterator[FileDetections] = iter(())
+        if source is not None:
+            from ..faces.video import detect_video
 
-        try:
-            _detect_frames(detect_video(detector, source, options, every, overlay, smooth), as_json, quiet)
-        except ValueError as reason:
-            console.complain(reason)
-            if as_json:
-                console.print_json({"image": " ".join(images), "error": str(reason)})
-            raise typer.Exit(console.BAD_INPUT) from None
-        return
-    failed = 0
-    results = detect_files(detector, images, options, console.jobs_of(jobs, max(1, len(images)), quiet))
-    for i, result in enumerate(console.progress(results, quiet, "images", max(1, len(images)))):
-        error = result.error or _draw(pictures[i] if pictures else None, result, landmarks)
-        if error is not None:
-            console.complain(error)
-            failed += 1
-        if as_json:
-            console.print_json(result.record(landmarks) | ({} if error is None else {"error": error}))
-        elif result.error is None:
-            _print_tables(result, options.assembly != "none", landmarks)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+            results = detect_video(detector, source, options, every, overlay, smooth)
+        elif todo or not images:
+            # the rest of an earlier run is handled as all are: the same numbers
+            results = detect_files(detector, todo, options, console.jobs_of(jobs, max(1, len(todo)), quiet), are_few(images))
+        output.write(detector, results, finished, source)
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
@@ -117,21 +123,91 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     return pictures
 
 
-def _draw(picture: Path | None, result, landmarks: bool) -> str | None:
-    """Write a photograph with what was found in it; the reason where that fails: the record has
-    both."""
-    from ..faces.drawing import draw_detections, write_image
+@dataclass
+class _Output:
+    """Where results go: printed, and into files of all forms."""
 
-    if picture is not None:
+    forms: Forms
+    assembled: bool
+    as_json: bool
+    quiet: bool
+    images: list[str]
+    pictures: list[Path]
+    stems: list[str]  # of the names of crops
+    n_failed: int = field(default=0, init=False)
+
+    def write(self, detector, results: Iterator[FileDetections], finished: Finished, source: str | int | None) -> None:
+        """Answer one photograph or frame after the other, after what an earlier run finished."""
+        import time
+
+        n_images, n_before = max(1, len(self.images)), finished.n
+        for record in finished:
+            self._say(record)
+        if n_before:
+            console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
+        start, n, seconds = time.perf_counter(), 0, 0.0
+        shown = results if source is not None else console.progress(results, self.quiet, "images", n_images - n_before)
         try:
-            write_image(picture, draw_detections(result.pixels, result.detections, result.faces, landmarks))
+            for n, result in enumerate(shown, n_before + 1):
+                seconds += result.seconds
+                error = result.error or self._write_pictures(n - 1, result)
+                record = result.record(self.forms.landmarks) | ({} if error is None else {"error": error})
+                if self.forms.files:
+                    finished.add(record)
+                self._say(record)
+                if not self.as_json and result.error is None:
+                    _print_result(result, self.assembled, self.forms.landmarks)
+        except KeyboardInterrupt:
+            if isinstance(results, Generator):
+                results.close()
+            if not isinstance(source, int):  # this is how one leaves a camera
+                raise
+        except ValueError as error:
+            if source is None:
+                raise
+            self._say({"image": " ".join(self.images), "error": str(error)})
+            raise typer.Exit(console.BAD_INPUT) from None
+        self.forms.write(finished, detector)
+        finished.remove()
+        if source is not None:
+            elapsed = max(time.perf_counter() - start, 1e-9)
+            rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
+            console.say(f"{n} frames processed, {rates}", self.quiet)
+        console.end(1 if source is not None else n_images, self.n_failed)
+
+    def _say(self, record: dict) -> None:
+        if "error" in record:
+            console.complain(record["error"])
+            self.n_failed += 1
+        if self.as_json:
+            console.print_json(record)
+
+    def _write_pictures(self, number: int, result: FileDetections) -> str | None:
+        """Write a photograph with what was found in it, and crops; the reason where that fails: the
+        record has both."""
+        from ..faces.drawing import draw_detections, write_image
+        from ..faces.forms import write_crops
+
+        try:
+            if self.pictures and result.pixels is not None:
+                drawn = draw_detections(result.pixels, result.detections, result.faces, self.forms.landmarks)
+                write_image(self.pictures[number], drawn)
+            if self.forms.crops is not None:
+                stem = self.stems[number] if result.frame is None else Path(result.image).stem
+                write_crops(self.forms.crops / stem, result, self.forms.size)
         except ValueError as error:
             return str(error)
-    return None
+        return None
 
 
-def _print_tables(result, assembled: bool, landmarks: bool) -> None:
-    """Print the detections in a photograph, and the points of its faces if asked for."""
+def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
+    """Print the detections in a photograph, and the points of its faces if asked for; of a frame
+    one line."""
+    if result.frame is not None:
+        best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)}
+        typer.echo(f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
+        return
+    assert result.pixels is not None
     rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in result.detections]
     height, width = result.pixels.shape[:2]
     title = f"{result.image}  {width}x{height}  {result.seconds:.3f} s"
@@ -150,9 +226,7 @@ def train(
     data: Annotated[Path, typer.Option(help="Folder with images and keypoints.csv, .pts files or COCO JSON.")],
     out: Annotated[Path, typer.Option(help="Model file to write; checkpoints go beside it.")],
     keypoint: Keypoints = None,
-    background: Annotated[
-        Path | None, typer.Option(help="Folder of images without faces; by default 'background' beside DATA.")
-    ] = None,
+    background: Annotated[Path | None, typer.Option(help="Folder of images without faces, by default beside DATA.")] = None,
     n_background: Annotated[int, typer.Option(help="How many of them, in the order of their names.")] = 140,
     mode: Annotated[str, typer.Option(help="The fastest mode of the detector: scan, regress, or prune+regress.")] = "prune+regress",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
@@ -160,7 +234,13 @@ def train(
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector from nothing; the defaults are those of the shipped model."""
+    """Train a detector from nothing; the defaults are those of the shipped model.
+
+    \b
+    Examples:
+      annealed faces train --data photographs --out mine.safetensors
+      annealed faces train --data photographs --out mine.safetensors --mode scan --resume
+    """
     from ...models.keypoints.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
     from ..common.image_folders import list_images
@@ -194,7 +274,13 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="Folder for tables, curves and pictures.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare detections with annotations: average precision per keypoint, tolerance and source."""
+    """Compare detections with annotations: average precision per keypoint, tolerance and source.
+
+    \b
+    Examples:
+      annealed faces evaluate --data photographs --json
+      annealed faces evaluate --data photographs --model mine.safetensors --report report
+    """
     from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
@@ -226,25 +312,4 @@ def evaluate(
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
         console.print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
-    if evaluation.errors:
-        raise typer.Exit(console.BAD_INPUT)
-
-
-def _detect_frames(frames, as_json: bool, quiet: bool) -> None:
-    """Print what was found in each frame, and at last how many frames were processed per second."""
-    import time
-
-    start, n, seconds = time.perf_counter(), 0, 0.0
-    try:
-        for frame in frames:
-            n += 1
-            seconds += frame.seconds
-            if as_json:
-                console.print_json(frame.record())
-            else:
-                best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(frame.detections)}
-                typer.echo(f"{frame.time:8.3f} s  in {1000 * frame.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
-    except KeyboardInterrupt:  # how one leaves a camera
-        frames.close()
-    elapsed = max(time.perf_counter() - start, 1e-9)
-    console.say(f"{n} frames processed, {n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)", quiet)
+    console.end(len(images) + len(empty), len(evaluation.errors))

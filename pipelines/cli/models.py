@@ -16,7 +16,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 
 @command_of(app, "list")
 def list_command(as_json: AsJson = False) -> None:
-    """List the models that ship with the package."""
+    """List the models that ship with the package.
+
+    \b
+    Examples:
+      annealed models list
+      annealed models list --json
+    """
     from ...models import list_models
     from ...models.files import read_header
     from ...models.weights import path_of
@@ -35,7 +41,13 @@ def convert(
     out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in the present format, with a checksum: the same arrays, the same answers."""
+    """Write a model in the present format, with a checksum: the same arrays, the same answers.
+
+    \b
+    Examples:
+      annealed models convert old.safetensors
+      annealed models convert old.safetensors --out new.safetensors
+    """
     import warnings
 
     from ...models import load_model, resolve_model
@@ -59,8 +71,15 @@ def convert(
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped model, or a model file.")], as_json: AsJson = False
 ) -> None:
-    """Show the header of a model: settings, training, scores; and its card."""
+    """Show the header of a model: settings, training, scores; and its card.
+
+    \b
+    Examples:
+      annealed models show faces
+      annealed models show mine.safetensors --json
+    """
     import json
+    import re
 
     from ...models import resolve_model
     from ...models.files import read_header
@@ -72,5 +91,5 @@ def show(
         return
     card = path.with_suffix(".md")
     if card.is_file():
-        typer.echo(card.read_text(encoding="utf-8"))
+        typer.echo(re.sub(r"<!--.*?-->\n?", "", card.read_text(encoding="utf-8")))
     typer.echo(json.dumps(header, indent=2, ensure_ascii=False))

@@ -22,28 +22,43 @@ def segment(
     motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
     model: Model = "motion",
     overlay: Annotated[Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")] = None,
+    tracks: Annotated[Path | None, typer.Option(help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only).")] = None,
+    masks: Annotated[Path | None, typer.Option(help="Folder for masks of what moves in a video, named for COLMAP.")] = None,
     outliers: Annotated[bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Label every track by the rigid motion it belongs to."""
-    from ..common.outputs import check_outputs
+    """Label every track by the rigid motion it belongs to.
+
+    \b
+    Examples:
+      annealed motion segment tracks.npz --motions 3 --json
+      annealed motion segment walk.mp4 --tracks tracks.csv --masks masks --overlay coloured.mp4
+    """
+    from ...learners.compilation import plain_forms
+    from ...vision.tracks.io import check_tracks_name
+    from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
-    from ..motion.segment import segment_file
+    from ..motion.segment import MAX_FEW, segment_file
 
     number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
-    if overlay is not None and len(files) > 1:
-        raise ValueError(f"--overlay takes one FILE, not {len(files)}")
+    for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
+        if out is not None and len(files) > 1:
+            raise ValueError(f"--{option} takes one FILE, not {len(files)}")
+    if tracks is not None:
+        check_tracks_name(tracks)
     if overlay is not None:
         check_video_name(overlay)
-    check_outputs([*files, model], [overlay])
+    check_outputs([*files, model], [overlay, tracks])
+    make_folder(masks)
     ranker = console.load_model_of("segmentation ranker", model)
     failed = 0
     for path in console.progress(files, quiet, "files", len(files)):
         try:
-            answer = segment_file(ranker, path, number, overlay, outliers=outliers)
+            with plain_forms(len(files) <= MAX_FEW):
+                answer = segment_file(ranker, path, number, overlay, outliers=outliers, tracks_out=tracks, masks=masks)
         except ValueError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
             console.complain(message)
@@ -56,8 +71,7 @@ def segment(
         else:
             rows = [(c.family, c.dimension, float(s)) for c, s in zip(answer.segmentation.candidates, answer.segmentation.scores)]
             console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files), failed)
 
 
 @command_of(app)
@@ -68,7 +82,13 @@ def train(
     synthetic: Annotated[int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")] = 80,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the ranking from labelled sequences."""
+    """Learn the ranking from labelled sequences.
+
+    \b
+    Examples:
+      annealed motion train --data sequences --out mine.safetensors
+      annealed motion train --data sequences --out mine.safetensors --synthetic 0
+    """
     from ...vision.tracks.io import read_sequences
     from ..common.outputs import check_outputs
     from ..motion.segment import train_ranker
@@ -89,21 +109,23 @@ def train(
 @command_of(app)
 def evaluate(
     data: Data,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")
-    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")] = None,
     partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
-    pool: Annotated[str, typer.Option(help="all: features of subspaces and frame pairs; paper: the 2,068 of the paper.")] = "all",
-    choose: Annotated[
-        bool, typer.Option("--choose", help="Also choose features, response and number inside the training folds (long).")
-    ] = False,
+    pool: Annotated[str, typer.Option(help="all: subspaces and frame pairs; paper, trajectories: readings of the paper.")] = "all",
+    choose: Annotated[bool, typer.Option("--choose", help="Also choose the settings inside the training folds (long).")] = False,
     auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for the table, curves and pictures.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Ten-fold cross-validation by video, in the layout of the papers' Table VII."""
+    """Ten-fold cross-validation by video, in the layout of the papers' Table VII.
+
+    \b
+    Examples:
+      annealed motion evaluate --data sequences --report report
+      annealed motion evaluate --data sequences --method fsa --method oracle --pool paper
+    """
     import numpy as np
 
     from ...vision.tracks.io import read_sequences
@@ -120,7 +142,7 @@ def evaluate(
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
     if pool not in POOLS:
-        raise ValueError(f"--pool {pool}: expected {' or '.join(POOLS)}")
+        raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
     if resume and report is None:
         raise ValueError("--resume needs --report: finished partitions are kept in that folder")
     check_outputs([data], report=report, report_files=REPORT_FILES)

@@ -22,16 +22,20 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[
-        str, typer.Option(help="fsa, piecewise (piecewise-linear responses), sdist (on FSA's columns), both, sdist-sgd.")
-    ] = "fsa",
+    method: Annotated[str, typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd.")] = "fsa",
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Learn words and classes from photographs (of the training split, where the data name one)."""
+    """Learn words and classes from photographs (of the training split, where the data name one).
+
+    \b
+    Examples:
+      annealed pets train --data photographs --out mine.safetensors
+      annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
+    """
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
-    from ...vision.words.pet_features import PetFeatures
+    from ...vision.words.estimators import PetFeatures
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
@@ -47,9 +51,8 @@ def train(
         console.complain(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        raise ValueError(
-            f"{data}: {f'one class only ({classes[0]!r})' if classes else 'no photograph'} to learn from; expected two"
-        )
+        found = f"one class only ({classes[0]!r})" if classes else "no photograph"
+        raise ValueError(f"{data}: {found} to learn from; expected two")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
     console.say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
@@ -62,13 +65,9 @@ def train(
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        console.say(
-            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
-            f"cross-validated error {facts['cross_validated_error']:.3f}",
-            quiet,
-        )
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+        learnt = f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs"
+        console.say(f"{learnt}, cross-validated error {facts['cross_validated_error']:.3f}", quiet)
+    console.end(len(files) + len(errors), len(errors))
 
 
 @command_of(app)
@@ -79,7 +78,13 @@ def classify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what photographs show."""
+    """Say what photographs show.
+
+    \b
+    Examples:
+      annealed pets classify a.jpg b.jpg --json
+      annealed pets classify a.jpg --overlay evidence.png
+    """
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -108,8 +113,7 @@ def classify(
         rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
-    if failed:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(images), failed)
 
 
 @command_of(app)
@@ -121,7 +125,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Errors on the test split (all photographs, where the data have no split), beside methods that
-    use all columns."""
+    use all columns.
+
+    \b
+    Examples:
+      annealed pets evaluate --data photographs
+      annealed pets evaluate --data photographs --model mine.safetensors --report report
+    """
     from ..common.outputs import check_outputs, make_folder
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier
@@ -143,5 +153,4 @@ def evaluate(
     if report is not None:
         write_report(report, record, classifier, found)
     console.print_answer(record, as_json, "", COLUMNS)
-    if errors:
-        raise typer.Exit(console.BAD_INPUT)
+    console.end(len(files) + len(errors), len(errors))

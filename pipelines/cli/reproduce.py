@@ -26,7 +26,13 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Make a table of the papers, our numbers beside theirs. Or draw its figures."""
+    """Make a table of the papers, our numbers beside theirs. Or draw its figures.
+
+    \b
+    Examples:
+      annealed reproduce --list
+      annealed reproduce fsa-regression --runs 2 --json
+    """
     from ..common.outputs import check_outputs
     from ..reproduce.registry import entries
 
@@ -51,7 +57,9 @@ def reproduce(
     if results is not None:
         from ..reproduce.render import update
 
-        update(results, record)
+        given: dict[str, list[Any]] = {"runs": [runs] if runs else [], "method": method or [], "set": sets or []}
+        words = [f"--{key} {word!r}" for key, values in given.items() for word in values] + ["--noisy"] * noisy
+        update(results, record, " ".join(["annealed reproduce", name, *words]))
     if as_json:
         print_json(record)
         return

@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..console import print_json, print_table, progress, say
+from ..common.config import read_tables
+from ..console import BAD_INPUT, complain, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
     from ..tabular.selection import Selection
@@ -16,29 +23,95 @@ if TYPE_CHECKING:
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 Dates = Literal["dayfirst", "monthfirst"]
+Table = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
+]
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
+def _config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take options from a file; those of the command line go before them."""
+    if path is None:
+        return None
+    try:
+        given = read_tables(path)
+        options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
+        known = {}
+        for name, value in given.items():
+            if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
+                raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
+            several = getattr(option, "multiple", False)
+            if (isinstance(value, list) and not several) or isinstance(value, dict):
+                raise ValueError(f"{path}: {name}={value!r}, expected one value")
+            known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
+    except ValueError as error:
+        complain(error)
+        raise typer.Exit(BAD_INPUT) from None
+    context.default_map = known
+    return path
+
+
+@contextmanager
+def _on_disk(table: Path) -> Iterator[Path]:
+    """A table as a file: what stands for stdin, "-", becomes a temporary one."""
+    if str(table) != "-":
+        yield table
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin.csv"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
 def select(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz (X, y, names) or svmlight file.")],
+    context: typer.Context,
+    table: Table,
     k: Annotated[str | None, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None,
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
     response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
+    loss: Annotated[str, typer.Option(help="Loss of the fit: logistic, lorenz, huber, quantile, poisson and others.")] = "auto",
+    class_weight: Annotated[
+        list[str] | None, typer.Option(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; may be repeated.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Another parameter of the estimator, such as schedule.mu=20.")
+    ] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Chooses the size and is shown first: roc_auc, log_loss, r2 and others.")
+    ] = None,
     include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
     monotone: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")
     ] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=LEAST:GREATEST", help="Bounds of a coefficient, such as age=0: or age=-1:1.")
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Beginning of names of columns that are selected together.")] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category or date.")
+    ] = None,
     card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
+    keep_rare: Annotated[bool, typer.Option("--keep-rare", help="Keep classes of one row; there are no scores then.")] = False,
+    weight: Annotated[str | None, typer.Option(help="Column of how much each row counts.")] = None,
     row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column that orders the rows: folds are scored on later ones.")] = None,
+    split_duplicates: Annotated[bool, typer.Option("--split-duplicates", help="Equal rows need not be in one fold.")] = False,
+    boosting: Annotated[bool, typer.Option("--boosting", help="Also the score of gradient boosting on all columns.")] = False,
+    test: Annotated[Path | None, typer.Option(help="Another table, whose rows score the model.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
     dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
     fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0,
+    config: Annotated[
+        Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
@@ -46,40 +119,37 @@ def select(
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated
-    score."""
-    from ..tabular.selection import select_file
+    score.
 
+    \b
+    Examples:
+      annealed select table.csv --target price -k 5
+      annealed select table.parquet --target price -k auto --response piecewise --report report
+    """
+    from ..tabular.selection import select_file
+    from ..tabular.settings import Request
+
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
+    wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
+    request = Request(**wanted, pvalues=report is not None)
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder
         from ..tabular.report import REPORT_FILES, write_report
         from ..tabular.writers import check_out, write_columns
 
         check_out(out, table)
-        check_outputs([table], [out], save, report, REPORT_FILES)
-    found = select_file(
-        table,
-        target,
-        k,
-        task=task,
-        response=response,
-        include=include or (),
-        exclude=exclude or (),
-        monotone=monotone or (),
-        card=card,
-        row_groups=row_groups,
-        sep=sep,
-        encoding=encoding,
-        dates=dates,
-        fdr=fdr,
-        intervals=intervals,
-        pvalues=report is not None,
-        progress=lambda iterable, what: progress(iterable, quiet, what),
-        note=lambda text: say(f"annealed: {text}", quiet),
-    )
-    if save is not None:
-        found.to_model(target).save(save)
-    if out is not None:
-        write_columns(table, out, [column["name"] for column in found.columns], target, sep, encoding)
+        check_outputs([table, test, config], [out], save, report, REPORT_FILES)
+    with _on_disk(table) as path:
+        found = select_file(
+            path,
+            request,
+            progress=lambda iterable, what: progress(iterable, quiet, what),
+            note=lambda text: say(f"annealed: {text}", quiet),
+        )
+        if save is not None:
+            found.to_model(target).save(save)
+        if out is not None:
+            write_columns(path, out, [column["name"] for column in found.columns], target, sep, encoding)
     if report is not None:
         make_folder(report)
         write_report(report, found)
@@ -118,18 +188,23 @@ def _print_selection(found: Selection, quiet: bool) -> None:
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, npz or svmlight file with the model's columns.")
-    ],
+    table: Table,
     contributions: Annotated[
         bool, typer.Option("--contributions", help="Also the score of each row and what each column adds to it.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="csv, tsv or parquet file to write instead of printing.")] = None,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Predict from the others where a column has no cell.")] = False,
+    out: Annotated[Path | None, typer.Option(help="csv, tsv, parquet or xlsx file to write instead of printing.")] = None,
     sep: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table. One line per row, as csv."""
+    """Predict the target of each row of a table. One line per row, as csv.
+
+    \b
+    Examples:
+      annealed predict model.safetensors new.csv
+      annealed predict model.safetensors new.csv --out predicted.csv
+    """
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.writers import check_out, write_frame
@@ -137,7 +212,8 @@ def predict(
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])
     notes: list[str] = []
-    found = predict_table(model, table, sep, encoding, notes.append, contributions)
+    with _on_disk(table) as path:
+        found = predict_table(model, path, sep, encoding, notes.append, contributions, allow_empty)
     for line in notes:
         say(f"annealed: {line}", quiet=False)
     if out is not None:
@@ -156,7 +232,13 @@ def export(
     key: Annotated[list[str] | None, typer.Option(help="For .sql: column that the answer repeats; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Write a model of a table as a query, a graph, a source or a score sheet."""
+    """Write a model of a table as a query, a graph, a source or a score sheet.
+
+    \b
+    Examples:
+      annealed export model.safetensors model.sql --dialect sqlite --table customers
+      annealed export model.safetensors model.onnx
+    """
     from ...models import export as write
     from ..common.outputs import check_outputs
     from ..tabular.prediction import load_tabular

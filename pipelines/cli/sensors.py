@@ -27,7 +27,13 @@ def train(
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the activities of a home, from all or from few of its sensors."""
+    """Learn the activities of a home, from all or from few of its sensors.
+
+    \b
+    Examples:
+      annealed sensors train --data homes --out home.safetensors -k 5
+      annealed sensors train --data homes --out home.safetensors --home A --method foba
+    """
     from ..common.outputs import check_outputs
     from ..sensors.readers import read_home
     from ..sensors.train import train_model
@@ -51,7 +57,13 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say from when to when the inhabitant did what."""
+    """Say from when to when the inhabitant did what.
+
+    \b
+    Examples:
+      annealed sensors predict --data homes --model home.safetensors --json
+      annealed sensors predict --data homes --model home.safetensors --day 2011-11-29
+    """
     import numpy as np
 
     from ..common.outputs import check_outputs
@@ -74,15 +86,11 @@ def predict(
     spans = []
     for part in np.split(rows, np.flatnonzero(changes) + 1):
         code = codes[part[0]]
-        spans.append(
-            {
-                "home": found.name,
-                "start": str(minutes.times[part[0]]).replace("T", " "),
-                "end": str(minutes.times[part[-1]] + np.timedelta64(1, "m")).replace("T", " "),
-                "activity": trained.activities[code],
-                "probability": float(probability[part, code].mean()),
-            }
+        start, end = (
+            str(time).replace("T", " ") for time in (minutes.times[part[0]], minutes.times[part[-1]] + np.timedelta64(1, "m"))
         )
+        span = {"home": found.name, "start": start, "end": end, "activity": trained.activities[code]}
+        spans.append(span | {"probability": float(probability[part, code].mean())})
     if overlay is not None:
         names = np.array(trained.activities)
         draw_day(overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}")
@@ -107,7 +115,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k
-    also on few sensors."""
+    also on few sensors.
+
+    \b
+    Examples:
+      annealed sensors evaluate --data homes
+      annealed sensors evaluate --data homes -k 8 --method FoBa --report report
+    """
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs, make_folder
     from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows

@@ -16,14 +16,20 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a local page for photographs, videos and tables. What is dropped on it is answered by
-    this computer."""
+    this computer.
+
+    \b
+    Examples:
+      annealed serve --open
+      annealed serve --port 0 --workers 1
+    """
     from importlib.util import find_spec
 
     from ..serve.server import serve as run
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise ValueError(f"annealed serve needs {name} (pip install 'annealed[serve]')")
+            raise ValueError(f"annealed serve needs {name} (pip install '.[serve]' in the checkout of annealed)")
 
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (Ctrl-C ends it)")

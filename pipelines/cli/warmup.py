@@ -10,13 +10,17 @@ from ..console import print_answer, progress
 
 
 def warmup(
-    parts: Annotated[
-        list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; all by default.")
-    ] = None,
+    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; or all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
-    """Compile everything once. No later call waits for it: for container images and servers."""
+    """Compile everything once. No later call waits for it: for container images and servers.
+
+    \b
+    Examples:
+      annealed warmup
+      annealed warmup faces learners --quiet
+    """
     import time
 
     from ...learners.compilation import seconds_compiling

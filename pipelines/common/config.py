@@ -33,14 +33,25 @@ def read_config(path: Path | None, defaults: Settings) -> Settings:
         If the file cannot be read, or an entry is unknown or of another type; names the file and
         the entry.
     """
-    if path is None:
-        return defaults
+    return defaults if path is None else _merged(path, "", read_tables(path), defaults)
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """Read the nested tables of a TOML or JSON file.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or holds something else.
+    """
     try:
         raw = path.read_text(encoding="utf-8")
         entries = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
-    return _merged(path, "", entries, defaults)
+    if not isinstance(entries, dict):
+        raise ValueError(f"{path}: the file: expected settings by name")
+    return entries
 
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:

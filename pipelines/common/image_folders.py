@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from ...vision.images import image_size
+
+# Photographs, and pixels in all, up to which a command compiles nothing. A choice: with more, code
+# that is in the cache is faster; compiling it takes as long as some fifty photographs.
+MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -18,6 +25,17 @@ def list_images(folder: str | Path) -> list[Path]:
     if not paths:
         raise ValueError(f"{folder}: no image in this folder")
     return paths
+
+
+def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether so few and so small photographs are to be handled that plain forms of the loops serve
+    (`annealed.learners.compilation.plain_forms`): at most 8, of 16 million pixels in all."""
+    pixels = 0
+    for path in paths[: MAX_FEW + 1]:
+        with suppress(ValueError):  # one that cannot be read takes no time
+            width, height = image_size(path)
+            pixels += width * height
+    return len(paths) <= MAX_FEW and pixels <= MAX_FEW_PIXELS
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:

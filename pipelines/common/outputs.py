@@ -129,12 +129,28 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images")
+    return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
+
+
+def distinct_stems(images: Sequence[str | Path]) -> list[str]:
+    """Names of images without folder and ending, numbered where several are alike; also those that
+    differ in case alone.
+
+    Examples
+    --------
+    >>> distinct_stems(["a/x.jpg", "b/X.jpg", "y.png"])
+    ['x', 'X_2', 'y']
+    """
     taken: set[str] = set()
-    paths = []
+    stems = []
+    numbers: dict[str, int] = {}
     for image in images:
-        stem, n = Path(image).stem, 1
-        while (name := stem if n == 1 else f"{stem}_{n}").lower() in taken:
+        stem = name = Path(image).stem
+        n = numbers.get(stem.lower(), 1)
+        while name.lower() in taken:
             n += 1
+            name = f"{stem}_{n}"
+        numbers[stem.lower()] = n
         taken.add(name.lower())
-        paths.append(overlay / f"{name}_{ending}.png")
-    return paths
+        stems.append(name)
+    return stems

@@ -41,6 +41,7 @@ class DataSet:
 _RUN = "annealed reproduce"
 _TABLE = f"{_RUN} public-tables --data DATA --set"
 _NIPS = "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, NAME_valid.labels"
+_RANKING = "python benchmarks/ranking.py --data DATA"
 _FACES = "annealed faces train --out faces.safetensors --data DATA"
 _ORDONEZ = ", ".join(f"{home}_{kind}.txt" for home in ("OrdonezA", "OrdonezB") for kind in ("Sensors", "ADLs"))
 _LAMBDARANK = "rank.train, rank.train.query, rank.test, rank.test.query"
@@ -58,12 +59,8 @@ DATA_SETS = {
     ),
     "news20": DataSet("tables.news20", "LIBSVM: news20 or news20.bz2", ""),
     "libsvm": DataSet("tables.libsvm", "a LIBSVM training file of two classes, its test file (NAME.t) beside it", f"{_TABLE} NAME"),
-    "mq2008": DataSet(
-        "ranking.mq2008", "LETOR 4.0: Fold1 to Fold5, or S1.txt to S5.txt", f"{_RUN} ranking --data DATA", "ranking_mq2008"
-    ),
-    "lambdarank": DataSet(
-        "ranking.lambdarank", f"LightGBM's examples/lambdarank: {_LAMBDARANK}", f"{_RUN} ranking --data DATA", "ranking_lambdarank"
-    ),
+    "mq2008": DataSet("ranking.mq2008", "LETOR 4.0: Fold1 to Fold5, or S1.txt to S5.txt", _RANKING, "ranking_mq2008"),
+    "lambdarank": DataSet("ranking.lambdarank", f"LightGBM's examples/lambdarank: {_LAMBDARANK}", _RANKING, "ranking_lambdarank"),
     "hopkins155": DataSet(
         "sequences.hopkins155", "Hopkins155.zip, or its tree NAME/NAME_truth.mat", f"{_RUN} motion-table --data DATA"
     ),

@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import cv2
 import numpy as np
 
-from ...learners.compilation import seconds_compiling
+from ...learners.compilation import all_threads, plain_forms, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
+from ..common.image_folders import are_few
 from ..common.video import VIDEO_SUFFIXES
 
 Item = TypeVar("Item")
@@ -33,9 +34,8 @@ SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph, or the reason in one line why there are none.
-
-    ``seconds`` is the detection alone.
+    """Detections and faces in one photograph or frame, or the reason in one line why there are
+    none.
 
     Attributes
     ----------
@@ -53,6 +53,10 @@ class FileDetections:
         Name of the objects where they are no faces.
     error : str or None
         One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
     """
 
     image: str
@@ -62,14 +66,22 @@ class FileDetections:
     faces: Sequence[Face] = ()
     category: str | None = None
     error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        facts = {"image": self.image, "width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks, self.category)
+        return {
+            "image": self.image,
+            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            **records(self.detections, self.faces, landmarks, self.category),
+        }
 
 
 def records(
@@ -85,14 +97,17 @@ def records(
 
 
 def detect_files(
-    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1
+    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1, plain: bool | None = None
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it.
+    So many as ``n_jobs`` at a time; the detections do not depend on it. ``plain``: nothing is
+    compiled, by default for few photographs; results differ in the last digits.
     """
-    return map_images(partial(_detect_file, options), detector, images or [None], n_jobs)
+    return map_images(
+        partial(detect_file, options, are_few(images) if plain is None else plain), detector, images or [None], n_jobs
+    )
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -109,24 +124,27 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
         _ready.add(mode)
 
 
-def _detect_file(options: DetectionOptions, detector: KeypointDetector, name: str | None) -> FileDetections:
-    warm_up(detector, options)
+def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None) -> FileDetections:
+    """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
+    loops."""
+    if not plain:
+        warm_up(detector, options)
     shown = SAMPLE if name is None else name
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        result, seconds = timed(partial(detector.find, options=options), pixels)
+        with plain_forms(plain):
+            result, seconds = timed(partial(detector.find, options=options), pixels)
         return FileDetections(shown, pixels, seconds, *result, detector.category)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
-def timed(process: Callable[[np.ndarray], DetectionResult], pixels: np.ndarray) -> tuple[DetectionResult, float]:
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
     """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted.
-    """
+    counted."""
     start, compiled = time.perf_counter(), seconds_compiling()
-    result = process(pixels)
+    result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
 
 
@@ -160,8 +178,8 @@ def video_source(images: Sequence[str]) -> str | int | None:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time, in the
-    order of the images.
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time but no
+    more than there are cores, in the order of the images.
 
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
@@ -181,6 +199,7 @@ def map_images(
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+    n_jobs = min(int(n_jobs), all_threads())
     if n_jobs == 1:
         yield from (work(detector, item) for item in items)
         return
@@ -189,7 +208,7 @@ def map_images(
     with tempfile.TemporaryDirectory() as folder:
         pickled = Path(folder) / "detector"
         pickled.write_bytes(pickle.dumps(detector))
-        processes = Parallel(int(n_jobs), return_as="generator", pre_dispatch=2 * int(n_jobs), batch_size=1)
+        processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
         results = processes(delayed(_remote)(pickled, work, item) for item in items)
         try:
             for result, error, notes in results:

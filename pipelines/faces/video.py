@@ -2,84 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 from ...models.faces.assembly import Assembly
-from ...models.faces.face_finder import Face
+from ...models.faces.one_euro import DEFAULT_CUTOFF
 from ...models.faces.tracker import FaceTracker
-from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
-from ...vision.tracks.video import open_video, warn_if_cut_short
+from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
-from .detect import records, timed, warm_up
+from .detect import FileDetections, timed, warm_up
 from .drawing import draw_symbols
 
 _RATE = 25.0  # frames per second where the source does not say
 
 
-@dataclass(frozen=True)
-class FrameDetections:
-    """Detections in one frame, by falling score.
-
-    ``time`` is when it is shown, in seconds from the first frame; ``seconds`` the detection alone;
-    sizes in pixels.
-
-    Attributes
-    ----------
-    source : str
-        As it was named.
-    frame : int
-        Number of the frame, from 0.
-    time : float
-        When it is shown, in seconds from the first one.
-    width, height : int
-        Its size in pixels.
-    seconds : float
-        The detection alone.
-    detections : list of Detection
-        By falling score.
-    faces : list of Face
-        By falling probability.
-    """
-
-    source: str
-    frame: int
-    time: float
-    width: int
-    height: int
-    seconds: float
-    detections: Sequence[Detection]
-    faces: Sequence[Face]
-
-    def record(self) -> dict:
-        """Return the JSON object of the command line."""
-        facts = {"image": self.source, "frame": self.frame, "time": round(self.time, 6), "width": self.width}
-        return facts | {"height": self.height, "seconds": round(self.seconds, 6)} | records(self.detections, self.faces)
+FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
 
 
-def _processing(detector: KeypointDetector, smooth: float, options: DetectionOptions) -> Callable[[np.ndarray], DetectionResult]:
-    """What is done with each frame, in their order."""
+def frame_processor(detector: KeypointDetector, smooth: float | str, options: DetectionOptions) -> FrameProcessor:
+    """Return what is done with each frame (H, W, 3) and its time in seconds, in their order."""
     options = detector.resolve(options)
+    cutoff = _cutoff(smooth)
     finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
     if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
-        if smooth:
+        if smooth not in ("auto", "off"):
             raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
-        return partial(detector.find, options=options)
-    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=smooth, min_probability=min_probability)
+        return lambda frame, time: detector.find(frame, options)
+    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=cutoff, min_probability=min_probability)
 
-    def follow(frame: np.ndarray) -> DetectionResult:
-        faces = tracker.update(frame)
+    def follow(frame: np.ndarray, time: float) -> DetectionResult:
+        faces = tracker.update(frame, time)
         detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
         return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow
+
+
+def _cutoff(smooth: float | str) -> float | None:
+    """Cut-off frequency at rest, in Hz; None: no filter."""
+    try:
+        return None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
+    except ValueError:
+        raise ValueError(f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz") from None
 
 
 def detect_video(
@@ -88,61 +58,46 @@ def detect_video(
     options: DetectionOptions | None = None,
     every: int = 1,
     overlay: Path | None = None,
-    smooth: float = 0.0,
-) -> Iterator[FrameDetections]:
+    smooth: float | str = "auto",
+) -> Generator[FileDetections]:
     """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is
     complete all the same.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
-    a face are many, and not searched thrice. Faces are followed, and their points smoothed
+    a face are many, and not searched thrice. Faces are followed, and their persons numbered
     (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
-    asked for.
+    asked for. ``smooth`` is the cut-off frequency at rest in Hz of the filter that keeps their
+    points still, "auto" for :data:`~annealed.models.faces.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
-    process = _processing(detector, smooth, options)
+    process = frame_processor(detector, smooth, options)
     camera = isinstance(source, int)
     name = f"camera {source}" if camera else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
-    try:
+    with ExitStack() as stack:
+        stack.callback(capture.release)
         if not capture.isOpened():
             raise ValueError(f"{name}: cannot be opened as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
-        with ExitStack() as stack:
-            shown = DetectionResult([], [])
-            number = 0
-            write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
-            while True:
-                try:
-                    good, frame = capture.read()
-                # how one leaves a camera, which mostly waits here: what was written stays
-                except KeyboardInterrupt:
-                    good = False
-                    if not camera:
-                        raise
-                if not good:
-                    if not camera:
-                        warn_if_cut_short(capture, number, name)
-                    break
-                pixels = np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)
-                height, width = pixels.shape[:2]
-                if number == 0:
-                    warm_up(detector, options)
-                if number % every == 0:
-                    shown, seconds = timed(process, pixels)
-                if write is not None:
-                    draw_symbols(pixels, shown.detections, shown.faces)
-                    write(pixels)
-                if number % every == 0:
-                    try:
-                        yield FrameDetections(name, number, number / rate, width, height, seconds, *shown)
-                    except GeneratorExit:
-                        break
-                number += 1
+        write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
+        number, shown = -1, DetectionResult([], [])
+        for number, pixels in enumerate(frames_of(capture, name, camera)):
             if number == 0:
-                raise ValueError(f"{name}: a video without a readable frame")
-    finally:
-        capture.release()
+                warm_up(detector, options)
+            if number % every == 0:
+                shown, seconds = timed(process, pixels, number / rate)
+            if write is not None:
+                drawn = pixels.copy()
+                draw_symbols(drawn, shown.detections, shown.faces)
+                write(drawn)
+            if number % every == 0:
+                try:
+                    yield FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
+                except GeneratorExit:
+                    break
+        if number < 0:
+            raise ValueError(f"{name}: a video without a readable frame")

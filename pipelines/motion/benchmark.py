@@ -12,7 +12,7 @@ import numpy as np
 
 from ...models.motion.candidate_set import CandidateSet, candidate_sets
 from ...vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES
-from ...vision.tracks.features import PAPER_FEATURES
+from ...vision.tracks.features import PAPER_FEATURES, TRAJECTORY_FEATURES
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracks import Tracks
@@ -22,6 +22,7 @@ FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_
 POOLS: dict[str, tuple[tuple[str, ...], Features]] = {
     "all": (tuple(FAMILY_SETS), JoinedFeatures()),
     "paper": (("paper",), PAPER_FEATURES),
+    "trajectories": (("paper",), TRAJECTORY_FEATURES),
 }
 
 # Categories of the benchmark's videos; its files do not hold them.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ...models.files import replacing
 from ...models.motion.candidate_set import joined
+from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.completion import thin_tracks
-from ...vision.tracks.drawing import draw_tracks, frames_on_black
-from ...vision.tracks.io import TrackSequence, read_tracks
+from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
+from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
-from .benchmark import shuffled_tracks
-from .methods import SHIPPED
-from .synthetic import TRAINING_SEEDS, perspective_sequence
 
 TRACK_FILES = (".npz", ".csv", ".mat")
+MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
 MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
 
 
@@ -72,6 +73,8 @@ def segment_file(
     overlay: Path | None = None,
     outliers: bool = False,
     on_frame: Callable[[], object] | None = None,
+    tracks_out: Path | None = None,
+    masks: Path | None = None,
 ) -> FileSegmentation:
     """Segment a file of tracks or a video.
 
@@ -88,6 +91,10 @@ def segment_file(
         Label -1 for points that no motion fits.
     on_frame : function or None, default None
         Called without arguments after each frame of a video that was tracked.
+    tracks_out : path or None, default None
+        File for the labelled tracks, see :func:`.io.write_tracks`.
+    masks : path or None, default None
+        Folder for masks of what moves in a video, see :func:`write_overlay`.
 
     Returns
     -------
@@ -103,8 +110,11 @@ def segment_file(
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
         found = ranker.segment(sequence.tracks, n_motions, outliers)
+        if masks is not None:
+            raise ValueError(f"{path}: tracks without pictures have no masks; expected a video")
         if overlay is not None:
             write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
+        _write_tracks(tracks_out, sequence.tracks, found.labels)
         return FileSegmentation(sequence.name, found.labels, found, found.unseen, sequence.tracks)
     tracks = Tracker().track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
@@ -117,39 +127,68 @@ def segment_file(
     found = ranker.segment(long_tracks, n_motions, outliers)
     labels = np.full(tracks.shape[1], -1, np.int64)
     labels[kept] = found.labels
-    if overlay is not None:
-        write_overlay(path, overlay, tracks, labels)
+    _write_tracks(tracks_out, tracks, labels)
+    if masks is not None or overlay is not None:
+        write_overlay(path, overlay, tracks, labels, masks)
     return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
 
 
-def write_overlay(video: str | Path, out: str | Path, tracks: np.ndarray, labels: np.ndarray) -> None:
-    """Write the video with coloured tracks.
+def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> None:
+    if out is not None:
+        with replacing(out) as temporary:
+            write_tracks(temporary, tracks, labels, label_probabilities(tracks, labels))
+
+
+def write_overlay(video: str | Path, out: Path | None, tracks: np.ndarray, labels: np.ndarray, masks: Path | None = None) -> None:
+    """Write the video with coloured tracks, and masks of what moves.
+
+    ``000001.png.png`` is the mask of the first frame, as COLMAP expects it beside ``000001.png``
+    (the names that ``ffmpeg -i VIDEO %06d.png`` gives): 0, nothing to be matched, where something
+    moves by itself, 255 in the background, the motion whose tracks span the greatest area.
 
     Parameters
     ----------
     video : path
         The video that was tracked.
-    out : path
-        The suffix decides the container (mp4, avi).
+    out : path or None
+        The suffix decides the container (mp4, avi); None: masks alone.
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
+    masks : path or None, default None
+        An existing folder; the video then shows them, in the colours of what moves.
 
     Raises
     ------
     ValueError
-        If the video cannot be read, or the file not be written.
+        If the video cannot be read, or a file not be written.
     """
+    background, frames = background_of(tracks, labels), read_frames(video)
+    labelled = ((frame, None) for frame in frames) if masks is None else label_maps(frames, tracks, labels)
+
+    def drawn() -> Iterator[np.ndarray]:
+        for t, (frame, motions) in zip(range(len(tracks)), labelled):
+            if masks is not None and motions is not None:
+                moving = (motions >= 0) & (motions != background)
+                with replacing(masks / f"{t + 1:06d}.png.png") as temporary:
+                    temporary.write_bytes(cv2.imencode(".png", np.where(moving, 0, 255).astype(np.uint8))[1].tobytes())
+                frame = np.where(moving[..., None], frame // 2 + COLOURS[motions % len(COLOURS)] // 2, frame)
+            yield draw_tracks(frame, tracks, labels, t)
+
+    if out is None:
+        deque(drawn(), 0)
+        return
     capture = open_video(video)
     rate = capture.get(cv2.CAP_PROP_FPS) or 25.0
     capture.release()
-    frames = (draw_tracks(frame, tracks, labels, t) for t, frame in enumerate(read_frames(video)) if t < len(tracks))
-    write_video(out, frames, rate)
+    write_video(out, drawn(), rate)
 
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
+    from .methods import SHIPPED
+
     return SegmentationRanker(settings=SHIPPED, min_motion_size=min_motion_size)
 
 
@@ -181,6 +220,9 @@ def train_ranker(
     ValueError
         If a sequence has no labels or cannot be segmented; names it.
     """
+    from .benchmark import shuffled_tracks
+    from .synthetic import TRAINING_SEEDS, perspective_sequence
+
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]

@@ -157,35 +157,3 @@ def _drift(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings
         start = int(rng.integers(n_frames))
         away = rng.standard_normal(2) * 0.8
         tracks[start:, p] += np.arange(n_frames - start)[:, None] * away
-
-
-def without_runs(sequence: TrackSequence, share: float, seed: int) -> TrackSequence:
-    """The sequence with a share of its entries removed in runs, as tracks are lost.
-
-    Parameters
-    ----------
-    sequence : TrackSequence
-        Complete.
-    share : float
-        Of all entries, 0 to less than 1.
-    seed : int
-
-    Returns
-    -------
-    TrackSequence
-        Whole ends of tracks are removed: the points are chosen at random, each loses between a
-        fifth and four fifths of its frames, at its beginning or end. At least three frames of each
-        are left.
-    """
-    rng = np.random.default_rng(seed)
-    tracks = np.array(sequence.tracks)
-    n_frames, n_points, _ = tracks.shape
-    wanted, removed = share * n_frames * n_points, 0
-    for p in rng.permutation(n_points):
-        if removed >= wanted:
-            break
-        length = min(int(rng.uniform(0.2, 0.8) * n_frames), n_frames - 3, int(np.ceil(wanted - removed)))
-        frames = slice(0, length) if rng.random() < 0.5 else slice(n_frames - length, n_frames)
-        tracks[frames, p] = np.nan
-        removed += max(length, 0)
-    return TrackSequence(sequence.name, tracks, sequence.labels)

@@ -11,7 +11,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -144,21 +143,6 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
     axes.bar(edges[:-1], difference, np.diff(edges), align="edge", color=np.where(difference > 0, "tab:blue", "tab:orange"))
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}")
-    _save(figure, path)
-
-
-def draw_pixels(path: Path, images: Sequence[np.ndarray], strengths: np.ndarray, titles: Sequence[str]) -> None:
-    """Chosen pixels on images (H, W) (Figure 4.3): the stronger, the redder; pixels of strength 0
-    stay grey.
-    """
-    figure = Figure(figsize=(2.4 * len(images), 2.7), layout="constrained")
-    red = 0.25 + 0.75 * strengths / max(float(strengths.max()), 1e-12)
-    for axes, image, title in zip(np.ravel(figure.subplots(1, len(images))), images, titles):
-        grey = (image - image.min()) / max(float(np.ptp(image)), 1e-12)
-        shown = np.repeat(grey[:, :, None], 3, axis=2)
-        tint = colormaps["Reds"](red)[:, :, :3]
-        shown = np.where((strengths > 0)[:, :, None], 0.35 * shown + 0.65 * tint, shown)
-        _show(axes, shown, title, 9)
     _save(figure, path)
 
 

@@ -3,22 +3,18 @@ no selection code of ours.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
 "classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
-those names (``pip install annealed[bench]``).
+those names (``pip install '.[bench]'`` in the checkout).
 """
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
@@ -182,11 +178,34 @@ def _lightgbm(X, y, k, task, random_state=None):
     return strongest_columns(model.fit(X, y).feature_importances_, k)
 
 
+def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
+    """Simulated annealing on subsets of k columns, least squares in two-fold cross-validation: one
+    column is exchanged; a subset that is worse by the share d stays with probability exp(-d step).
+    """
+    rng = np.random.default_rng(random_state)
+    halves = [np.arange(len(y)) % 2 == half for half in (0, 1)]
+
+    def error(columns):
+        Z = np.column_stack([np.ones(len(y)), X[:, columns]])
+        fits = [np.linalg.lstsq(Z[half], y[half], rcond=None)[0] for half in halves]
+        return sum(float(np.sum((y[~half] - Z[~half] @ fit) ** 2)) for half, fit in zip(halves, fits))
+
+    chosen = rng.choice(X.shape[1], k, replace=False)
+    value = error(chosen)
+    for step in range(1, n_steps + 1):
+        trial = chosen.copy()
+        trial[rng.integers(k)] = rng.choice(np.setdiff1d(np.arange(X.shape[1]), chosen))
+        new = error(trial)
+        if rng.random() < np.exp(min(0.0, step * (value - new) / value)):
+            chosen, value = trial, new
+    return np.sort(chosen)
+
+
 _mcp = partial(_skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0})
 _scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
 COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
-    "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "abess": _abess,
-    "skscope": _skscope, "LightGBM": _lightgbm,
+    "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "SA": _simulated_annealing,
+    "abess": _abess, "skscope": _skscope, "LightGBM": _lightgbm,
 }  # fmt: skip
 _NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
 
@@ -202,7 +221,9 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     """
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
-        raise ValueError(f"competitor {name!r} needs the package {_NEEDS[name]}; install annealed[bench]")
+        raise ValueError(
+            f"competitor {name!r} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -212,92 +233,36 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
     """Fit a model in place: its error on the test rows, and processor seconds of the fit.
 
-    A model that stops at its limit of iterations is measured as it is, without a warning.
+    A model that stops at its limit of iterations is measured as it is, without a warning; one that
+    is fitted by another program brings its ``seconds_``.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.process_time()
         model.fit(X, y)
         seconds = time.process_time() - start
-        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": seconds}
+        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": getattr(model, "seconds_", seconds)}
 
 
-def ridge_scores(X, y, task: str, X_new) -> np.ndarray:
+ON_ALL = ("L2", "L2, SGD")  # rows of models on all columns
+
+
+def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
     """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a
-    held-out fifth: the row "L2" of the papers' tables.
+    held-out fifth: ridge or logistic regression, or ``by_sgd`` as the papers have it the hinge loss
+    by at most 1,000 epochs of stochastic gradient descent.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
     held = np.arange(len(y)) % 5 == 0
-    strengths = 10.0 ** np.arange(-4, 2) * np.count_nonzero(~held)
-    models = [Ridge(alpha=s) if task == "regression" else LogisticRegression(C=1.0 / s, max_iter=100) for s in strengths]
+    n = np.count_nonzero(~held)
+
+    def model_of(strength: float):
+        if by_sgd:
+            return SGDClassifier("hinge", alpha=strength, max_iter=1000, random_state=0)
+        return Ridge(alpha=n * strength) if task == "regression" else LogisticRegression(C=1.0 / (n * strength), max_iter=100)
+
+    models = map(model_of, 10.0 ** np.arange(-4, 2))
     best = max(models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held]))  # the first of equals
     model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)
-
-
-_LMNN = """
-import json, signal, sys, time, warnings
-import numpy as np
-from metric_learn import LMNN
-
-data, (n_neighbors, limit) = np.load(sys.argv[1]), map(float, sys.argv[3:])
-warnings.simplefilter("ignore")
-
-def keep(L, finished):
-    np.savez(sys.argv[2], components=L, seconds=time.process_time() - start, finished=finished)
-    sys.exit()
-
-def give_up(_, frame):
-    while frame.f_code.co_name != "fit":
-        frame = frame.f_back
-    keep(frame.f_locals["L"], False)
-
-signal.signal(signal.SIGPROF, give_up)
-signal.setitimer(signal.ITIMER_PROF, limit)
-start = time.process_time()
-model = LMNN(n_neighbors=int(n_neighbors), random_state=0).fit(data["X"], data["y"])
-signal.setitimer(signal.ITIMER_PROF, 0)
-keep(model.components_, True)
-"""
-
-
-class LMNN(TransformerMixin, BaseEstimator):
-    """Large margin nearest neighbours of metric-learn, fitted by another Python.
-
-    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in
-    an environment of its own, whose program is ``python``. After ``seconds`` of processor time the
-    fit is stopped: the metric is then the one that it had reached, and ``finished_`` is False.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_features, n_features)
-        Distances are Euclidean between transformed rows.
-    seconds_ : float
-        Processor seconds of the fit.
-    finished_ : bool
-        False where it was stopped.
-    """
-
-    def __init__(self, python: str, n_neighbors: int = 3, seconds: float = 60.0):
-        self.python = python
-        self.n_neighbors = n_neighbors
-        self.seconds = seconds
-
-    def fit(self, X, y):
-        """Learn the metric."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = [str(Path(folder) / name) for name in ("rows.npz", "metric.npz")]
-            np.savez(files[0], X=X, y=y)
-            command = [self.python, "-c", _LMNN, *files, str(self.n_neighbors), str(self.seconds)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
-            with np.load(files[1]) as found:
-                self.components_ = found["components"]
-                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
-        return self
-
-    def transform(self, X):
-        """Rows in the learnt metric: Euclidean distances between them."""
-        return np.asarray(X) @ self.components_.T

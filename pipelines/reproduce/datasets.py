@@ -114,26 +114,3 @@ def _queries(file: Path, n_features: int) -> Queries:
     with gzip.open(_there(file)) as lines:
         X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
     return Queries(X.toarray(), grade.astype(int), qid.astype(int))
-
-
-def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
-    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a
-    relevant item.
-
-    All arrays have shape (n_items,); equal scores keep the order of the rows.
-
-    Examples
-    --------
-    >>> round(mean_ndcg(np.array([0, 2, 1]), np.array([0.1, 0.2, 0.3]), np.zeros(3)), 4)
-    0.7967
-    """
-    discount = 1.0 / np.log2(np.arange(2, k + 2))
-    found = []
-    for query in np.unique(qid):
-        rows = qid == query
-        gain = 2.0 ** grade[rows] - 1.0
-        if gain.max() > 0:
-            ranked = gain[np.argsort(-score[rows], kind="stable")][:k]
-            best = np.sort(gain)[::-1][:k]
-            found.append((ranked @ discount[: len(ranked)]) / (best @ discount[: len(best)]))
-    return float(np.mean(found))

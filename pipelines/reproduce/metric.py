@@ -12,9 +12,11 @@ References
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
-from .competitors import LMNN, measured_fit
+from ..common.config import check_names
+from .competitors import measured_fit
 from .datasets import load_set, random_split
 from .printed_values import printed
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
@@ -42,6 +45,14 @@ SIMULATED = {
 # p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [{"noise_scale": NOISE_SCALE}, {"noise_scale": 1.0}, {"noise_scale": 1.0, "tenth": True}]
+# What the text does not have, left out.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "sDist": {},
+    "sDist, no screen": {"seed_interactions": 0},
+    "sDist, no trimming": {"n_features_to_select": None},
+    "sDist, neither": {"seed_interactions": 0, "n_features_to_select": None},
+}
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
 MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
 COMPETITOR_RUNS = 3
@@ -70,43 +81,53 @@ REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # at hand
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "usps_7v9": 5}
 
 
-def sdist_simulated(runs: int = 20, data_dir=None, *, sizes=None, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
+def sdist_simulated(
+    runs: int = 20,
+    data_dir=None,
+    *,
+    sizes=None,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    others: Mapping[str, Any] = _NONE,
+    checkpoint=None,
+) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
     Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
     noise of equal scale, and a tenth of the columns informative, all of equal scale, as the text
-    has it.
+    has it. The text has neither the screen of all pairs of columns nor the trimming of columns at
+    the end: ``VARIANTS`` are rows without them.
 
-    Cells are all nine (N, p), or ``sizes``; at N = 5,000 three runs at most. Competitors: kNN, NCA
-    (scikit-learn, at most 50 iterations, three runs) where a fit takes half a minute at most, and
-    LMNN (three runs, a minute a fit at most) where the environment variable
-    ``ANNEALED_LMNN_PYTHON`` names a Python with metric-learn, or its cells are in the checkpoint.
+    Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs
+    at most. ``methods`` are of ``VARIANTS``, "kNN" and "NCA". Competitors: kNN, NCA (at most
+    50 iterations, three runs) where a fit takes half a minute at most, and ``others``, classifiers
+    by name (three runs).
     """
+    check_names("method", methods, (*VARIANTS, "kNN", "NCA", *others))
+    check_names("set", sets, ("100", "500", "5000"))
     cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
     rows = []
-    too_long: list[tuple[int, int]] = []  # sizes at which LMNN did not finish: neither would it at larger ones
-    for case in ("xor", "rings"):
-        for design in DESIGNS:
-            for n, p in sizes or _SIZES:
-                head = {"case": case, **design, "N": n, "p": p}
-                settings = TENTH if "tenth" in design else SIMULATED
-                methods = {"sDist": SDist(**settings)} | (_competitors(n, p, VOTES, standardize=False) if competitors else {})
-                for name, model in methods.items():
-                    if name == "LMNN" and any(n >= a and p >= b for a, b in too_long):
-                        continue
-                    seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", "LMNN") else runs)
-                    key = head | {"method": name} | (settings if name == "sDist" else {"votes": VOTES})
-                    draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
-                    measured = _measured(cells, key, model, draws)
-                    if measured:
-                        row = _summary(head | {"method": name}, measured, printed("sdist-simulated", name, case, n, p))
-                        rows.append(row | {"bayes": bayes_error(case)})
-                    elif measured is None:
-                        too_long.append((n, p))
-    return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED}, "rows": rows}
+    for case, design in product(("xor", "rings"), DESIGNS):
+        for n, p in sizes or [(n, p) for n, p in _SIZES if sets is None or str(n) in sets]:
+            head = {"case": case, **design, "N": n, "p": p}
+            settings = TENTH if "tenth" in design else SIMULATED
+            variants: dict[str, dict[str, Any]] = {}
+            for name, without in VARIANTS.items():
+                variants |= {name: settings | without} if settings | without not in variants.values() else {}
+            models = {name: SDist(**chosen) for name, chosen in variants.items()}
+            for name, model in {**models, **_competitors(n, p, VOTES, standardize=False), **others}.items():
+                if methods and name not in methods:
+                    continue
+                seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", *others) else runs)
+                key = head | {"method": name} | variants.get(name, {"votes": VOTES})
+                draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
+                paper = printed("sdist-simulated", "sDist" if name in VARIANTS else name, case, n, p)
+                rows.append(_summary(head | {"method": name}, _measured(cells, key, model, draws), paper))
+                rows[-1]["bayes"] = bayes_error(case)
+    return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED, "tenth": TENTH}, "rows": rows}
 
 
-def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bool = True, checkpoint=None) -> dict[str, Any]:
+def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=_NONE, checkpoint=None) -> dict[str, Any]:
     """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
     USPS 7 against 9 on its own.
 
@@ -115,7 +136,7 @@ def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bo
     missing values are left out, other missing values are means of the training rows. One row in
     fifteen is a fail: answering "pass" always has the error 0.066, which the row "majority" shows.
 
-    ``sets`` are names in ``REAL_GRIDS``; competitors as in :func:`sdist_simulated`. In the rows,
+    ``sets`` are names in ``REAL_GRIDS``; ``others`` as in :func:`sdist_simulated`. In the rows,
     ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
@@ -131,18 +152,18 @@ def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, competitors: bo
             splits = [_complete(*random_split(X, y, seed)) for seed in range(runs)]
         search = SDistCV(SDist(), REAL_GRIDS[name], cv=REAL_FOLDS[name])
         n, p = splits[0][0].shape
-        others = _competitors(n, p, 3, standardize=True) if competitors else {}
+        models = {"sDist": search, **_competitors(n, p, 3, standardize=True), **others}
         if name.startswith("secom"):
-            others["majority"] = DummyClassifier()
-        methods = {"sDist": search} | others
-        for method, model in methods.items():
-            chosen = splits[:COMPETITOR_RUNS] if method in ("NCA", "LMNN") else splits
+            models["majority"] = DummyClassifier()
+        for method, model in models.items():
+            if methods and method not in methods:
+                continue
+            chosen = splits[:COMPETITOR_RUNS] if method in ("NCA", *others) else splits
             choices = {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} if method == "sDist" else {}
             key = {"data": name, "method": method} | choices
             measured = _measured(cells, key, model, [partial(tuple, split) for split in chosen])
-            if measured:
-                paper = [printed("sdist-real", method, name.removesuffix("_partial"), what) for what in ("error", "seconds")]
-                rows.append(_summary({"data": name, "method": method, "columns": p}, measured, *paper))
+            paper = [printed("sdist-real", method, name.removesuffix("_partial"), what) for what in ("error", "seconds")]
+            rows.append(_summary({"data": name, "method": method, "columns": p}, measured, *paper))
     return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
 
 
@@ -155,9 +176,7 @@ def _complete(X, y, X_test, y_test):
 
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, NCA where its work n^2 p stays bearable, and LMNN where ``ANNEALED_LMNN_PYTHON``
-    names a Python that has it.
-    """
+    """Plain kNN, and NCA where its work n^2 p stays bearable."""
 
     def behind(*steps):
         return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
@@ -165,31 +184,17 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
     found = {"kNN": behind()}
     if float(n) ** 2 * p <= MAX_WORK:
         found["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
-    python = os.environ.get("ANNEALED_LMNN_PYTHON")
-    return found | {"LMNN": behind(LMNN(python)) if python else None}
+    return found
 
 
-def _measured(cells, key, model, draws) -> list[dict[str, Any]] | None:
-    """A cell for each draw; nothing where there is neither a model nor all cells, None as soon as a
-    fit was stopped.
-    """
-    keys = [key | {"seed": seed} for seed in range(len(draws))]
-    measured: list[dict[str, Any]] = []
-    if model is None and not all(key in cells for key in keys):
-        return measured
-    for key, draw in zip(keys, draws):
-        found = cells(key, lambda draw=draw: _measure(model, *draw()))
-        if found is None:
-            return None
-        measured.append(found)
-    return measured
+def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
+    """A cell for each draw."""
+    return [cells(key | {"seed": seed}, lambda draw=draw: _measure(model, *draw())) for seed, draw in enumerate(draws)]
 
 
-def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
+def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
     """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings
     found), columns of X used.
-
-    None for LMNN that was stopped.
     """
     model = clone(model)
     measured: dict[str, Any] = {}
@@ -199,11 +204,6 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any] | None:
         measured = {"search_seconds": time.process_time() - start, "chosen": search.best_params_}
         model = clone(search.best_estimator_)
     measured |= measured_fit(model, X, y, X_test, y_test)
-    for step in getattr(model, "named_steps", {}).values():
-        if isinstance(step, LMNN):
-            if not step.finished_:
-                return None
-            measured["seconds"] = step.seconds_
     if isinstance(model, SDist):
         measured["variables"] = len(model.selected_features_)
     return measured

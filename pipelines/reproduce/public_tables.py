@@ -1,5 +1,4 @@
-"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features, and
-ranking on MQ2008.
+"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features.
 
 Every method sees the same training part; its number of features is chosen among the same sizes by
 the same five folds of that part, and the test part is evaluated once for each size, for the columns
@@ -13,23 +12,21 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import RFE
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier, FSAPath, FSARanker, PiecewiseLinear, Prior
+from ...learners import FSAClassifier
 from ..common.checkpoints import Checkpoint
-from .datasets import Queries, load_set, mean_ndcg, read_lambdarank, read_mq2008
+from .datasets import load_set
 
 SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
 SIZES = {
@@ -165,16 +162,17 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         seconds = (time.process_time() - start) / len(sizes)
         test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
-        at_test[method] = models, best
+        at_test[method] = models, best, test
         rows.append({
             "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
             "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
             "seconds_per_fit": seconds, "seconds_cv": cv_seconds,
         })  # fmt: skip
     if {"annealed", "l1"} <= at_test.keys():
-        models, best = at_test["annealed"]
+        models, best, _ = at_test["annealed"]
         other = at_test["l1"][0][best]
         if other is not None:
+            rows.append({"data": name, "method": "l1, same k", "k": sizes[best], "error": at_test["l1"][2][best]})
             mean, error = _paired(name, models[best], other, X_test, y_test)
             rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
     return rows
@@ -188,63 +186,6 @@ def _boosting(name, X, y, X_test, y_test):
     seconds = time.process_time() - start
     error = _errors(name, [model], X_test, y_test)[0]
     return {"data": name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
-
-
-def _best(models, valid):
-    """The model of greatest NDCG@10 on the validation part, the first of equals."""
-    return max(models, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
-
-
-def _fsa_rankers(train, valid):
-    """FSARanker with several responses, penalties and sizes."""
-    responses: tuple[Any, ...] = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
-    for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
-        path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
-        path.fit(train.X, train.grade, qid=train.qid)
-        yield from map(path.get_estimator, path.sizes_)
-
-
-def _ridge_rankers(train, valid):
-    """Ridge regression of the grades with several penalties."""
-    for alpha in (0.1, 1, 10, 100, 1000):
-        yield make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade)
-
-
-def _lightgbm_rankers(train, valid):
-    """LightGBM's ranker with several numbers of leaves."""
-    from lightgbm import LGBMRanker, early_stopping, log_evaluation
-
-    parts = []
-    for part in (train, valid):
-        order = np.argsort(part.qid, kind="stable")
-        parts.append((part.X[order], part.grade[order], np.unique(part.qid, return_counts=True)[1]))
-    (X, grade, group), (X_valid, grade_valid, group_valid) = parts
-    stop: dict[str, Any] = {"eval_set": [(X_valid, grade_valid)], "eval_group": [group_valid], "eval_at": [10]}
-    for leaves in (7, 15, 31):
-        model = LGBMRanker(n_estimators=500, num_leaves=leaves, learning_rate=0.05, n_jobs=1, random_state=0, verbose=-1)
-        yield model.fit(X, grade, group=group, callbacks=[early_stopping(50, verbose=False), log_evaluation(0)], **stop)
-
-
-RANKERS = {"annealed": _fsa_rankers, "ridge": _ridge_rankers, "lightgbm": _lightgbm_rankers}
-
-
-def _mq2008(name: str, data_dir) -> dict[str, Any]:
-    start = time.process_time()
-    folds, sizes = [], []
-    for train, valid, test in read_mq2008(data_dir):
-        model = _best(RANKERS[name](train, valid), valid)
-        folds.append(mean_ndcg(test.grade, model.predict(test.X), test.qid))
-        sizes.append(int(model.support_.sum()) if name == "annealed" else train.X.shape[1])
-    found = {"k": sizes, "ndcg@10": float(np.mean(folds)), "folds": np.round(folds, 4).tolist()}
-    return {"data": "mq2008", "method": name, **found, "seconds": time.process_time() - start}
-
-
-def _lambdarank(name: str, data_dir) -> dict[str, Any]:
-    train, test = read_lambdarank(data_dir)
-    fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
-    parts = [Queries(*(part[rows] for part in train)) for rows in (fitted, ~fitted)]
-    model = _best(RANKERS[name](*parts), parts[1])
-    return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
 
 
 def public_tables(
@@ -269,21 +210,3 @@ def public_tables(
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))
     return {"name": "public-tables", "settings": {"sets": list(sets), "methods": list(methods)}, "rows": rows}
-
-
-def ranking(
-    runs: int = 1, data_dir=None, *, methods: Sequence[str] = ("annealed", "ridge", "lightgbm"), checkpoint=None
-) -> dict[str, Any]:
-    """NDCG@10 of "annealed", "ridge" and "lightgbm" on the five official folds of MQ2008 and on
-    LightGBM's ranking example.
-
-    The parts are fixed, so ``runs`` is not used.
-    """
-    cells = Checkpoint.of(checkpoint, {"table": "ranking"})
-    parts: dict[str, Callable[..., dict[str, Any]]] = {"mq2008": _mq2008, "lambdarank": _lambdarank}
-    rows = [
-        cells({"data": data, "method": name}, functools.partial(make, name, data_dir))
-        for data, make in parts.items()
-        for name in methods
-    ]
-    return {"name": "ranking", "settings": {"methods": list(methods)}, "rows": rows}

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from ...models.files import replacing
-from .printed_values import printed
+from ..common.intervals import wilson
+from ..common.provenance import run_of
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -31,7 +32,7 @@ _LABELS = {
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
 _PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
 _BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
-_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<key>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
+_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
 
 
 def _percent(value: float) -> str:
@@ -64,23 +65,28 @@ def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:
-    """Our number, and the printed one behind a slash."""
-    numbers = [row.get(what), row.get(f"paper_{what}")]
-    return " / ".join(form(number) for number in numbers if number is not None) if numbers[0] is not None else ""
-
-
-def _by_method(record: Record, line: Callable[[dict[str, Any]], Any]) -> dict[Any, dict[str, dict[str, Any]]]:
-    """Rows by what ``line`` makes of them, and by method."""
-    found: dict[Any, dict[str, dict[str, Any]]] = {}
-    for row in record["rows"]:
-        found.setdefault(line(row), {})[row["method"]] = row
-    return found
+    """Our number, a dash where there is none, and the printed one behind a slash."""
+    ours, theirs = row.get(what), row.get(f"paper_{what}")
+    if theirs is None:
+        return "" if ours is None else form(ours)
+    return f"{'-' if ours is None else form(ours)} / {form(theirs)}"
 
 
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     """Rows by design and method, small k first."""
-    found = _by_method(record, lambda row: (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", "")))
+    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        size = (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", ""))
+        found.setdefault(size, {})[row["method"]] = row
     return dict(sorted(found.items()))
+
+
+def _rate(row: dict[str, Any]) -> str:
+    """DR with its 95% interval, and the printed one."""
+    ours, *theirs = _beside(row, "DR", _percent).split(" / ")
+    if row.get("DR") is not None:
+        ours += " [{:.0f}-{:.0f}]".format(*(100.0 * end for end in wilson(row["DR"] / 100.0, row["runs"])))
+    return " / ".join([ours, *theirs])
 
 
 def _methods(record: Record, *without: str) -> list[str]:
@@ -93,7 +99,7 @@ def _runs(row: dict[str, Any]) -> str:
 
 
 def _full(record: Record) -> str:
-    """One table per size: runs, DR, PCD, quality and seconds of every method."""
+    """One table per size: runs, DR with its interval, PCD, quality and seconds of every method."""
     text = ""
     for (_, k, n, m, _), methods in _by_size(record).items():
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
@@ -101,7 +107,7 @@ def _full(record: Record) -> str:
         form = _decimals if quality == "RMSE" else "{:.3f}".format
         cells = []
         for name, row in methods.items():
-            shares = [_beside(row, what, _percent) for what in ("DR", "PCD")]
+            shares = [_rate(row), _beside(row, "PCD", _percent)]
             cells.append([labels.get(name, name), row["runs"], *shares, _beside(row, quality, form), _decimals(row["seconds"])])
         text += f"\n### N = {n}, {'' if m == 1000 else f'M = {m}, '}k = {k}\n\n" + _table(
             ["method", "runs", "DR", "PCD", quality, "seconds"], cells
@@ -133,98 +139,51 @@ def _summary(record: Record) -> str:
     100; the papers' best DR.
     """
     names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)]
-    table_name = {"fsa-classification": "noisy" if record["settings"].get("noisy") else "clean"}
-    table_name = table_name.get(record["name"], record["name"].removeprefix("fsa-"))
     lines = []
     for (task, k, n, m, columns), methods in _by_size(record).items():
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
-        paper = [printed(table_name, name, *((n, m, k) if table_name == "wide" else (n, k)), "DR") for name in _PAPERS_OWN]
-        best = max((value for value in paper if value is not None), default=None)
-        lines.append([head, "" if best is None else _percent(best), *(_summed(methods.get(name)) for name in names)])
+        paper = [methods[name]["paper_DR"] for name in _PAPERS_OWN if methods.get(name, {}).get("paper_DR") is not None]
+        cells = [
+            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}" if row else ""
+            for row in map(methods.get, names)
+        ]
+        lines.append([head, _percent(max(paper)) if paper else "", *cells])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
     return _table([first, "paper", *names], lines)
 
 
-def _summed(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    return f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
-
-
-def _recovered(record: Record) -> str:
-    """Setups of Tan et al. against methods: columns recovered, accuracy, seconds."""
-    methods = _methods(record, "truth")
-    found = _by_method(record, lambda row: (row["setup"], row["selected"], "" if row["tau"] is None else f"{row['tau']:g}"))
-
-    def cell(row: dict[str, Any] | None) -> str:
-        return f"{row['recovered']:g}, {row['accuracy']:.1f}%, {row['seconds']:.2f} s" if row else ""
-
-    lines = ([*size, *(cell(rows.get(name)) for name in methods)] for size, rows in found.items())
-    return _table(["setup", "selected", "tau", *methods], lines)
-
-
-def _errors(record: Record) -> str:
-    """Sets against methods: test error in percent and the number of features chosen."""
-    methods = _methods(record)
-    lines = []
-    for name, by_method in _by_method(record, itemgetter("data")).items():
-        cells: list[str] = []
-        for method in methods:
-            row = by_method.get(method, {})
-            size = f" ({row['k']})" if method != "boosting" and row else ""
-            cells.append(f"{row['error']:.1f}{size}" if row else "")
-            if method == "l1":
-                same = row.get("at", {}).get(str(by_method["annealed"]["k"]))
-                cells.append("" if same is None else f"{same:.1f}")
-        lines.append([name, *cells])
-    head = [column for name in methods for column in ([name, "l1 at the same k"] if name == "l1" else [name])]
-    return _table(["set", *head], lines)
-
-
-_HOMES_LABELS = {
-    "true sensors": "the 10 true sensors (oracle)",
-    "all sensors": "all 40 sensors",
-    "annealed": "annealed, smallest coefficients",
-    "annealed-objective": "annealed, least rise of the objective",
-    "annealed+swap": "the same, then exchanges (`FSACRF()`)",
-}
-
-
-def _homes(record: Record) -> str:
-    """Methods on simulated homes: true sensors, errors, objectives, seconds."""
-    head = ["method", "homes", "sensors", "true ones", "test error, % (shrunk)", "oracle's error", "objective"]
-    head += ["FoBa's objective", "s"]
-    lines = []
-    for row in record["rows"]:
-        shrunk = "" if row["shrunk_error"] is None else f" ({100 * row['shrunk_error']:.1f})"
-        numbers = [f"{row['sensors']:.1f}", f"{row['true']:.1f}", f"{100 * row['error']:.1f}{shrunk}"]
-        beside = [f"{100 * row['oracle_error_same_homes']:.1f}"]
-        beside += ["" if row[key] is None else f"{row[key]:.0f}" for key in ("objective", "FoBa_objective_same_homes")]
-        seconds = f"{row['seconds']:.1f}" if row["seconds"] > 0.05 else ""
-        lines.append([_HOMES_LABELS.get(row["method"], row["method"]), row["homes"], *numbers, *beside, seconds])
-    return _table(head, lines)
-
-
-def _sensors(record: Record) -> str:
-    """Errors per minute / class-averaged in percent, by method and number of sensors."""
-    rows = {(row["method"], row["sensors"]): f"{100 * row['error']:.1f} / {100 * row['class_error']:.0f}" for row in record["rows"]}
-    sizes = sorted({size for _, size in rows})
-    methods = [name for name in ("FoBa", "annealed-objective") if name in _methods(record)]
-    return _table(["method", *sizes], ([_HOMES_LABELS.get(name, name), *(rows.get((name, k)) for k in sizes)] for name in methods))
-
-
-def _rows(record: Record) -> str:
-    """The rows as they are: a column per key, printed numbers behind a slash."""
-    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith("paper_")]
+def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
+    """The rows as they are: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
+    behind a slash.
+    """
+    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith(("paper_", "made"))]
+    keys = columns.split(",") if columns else keys
 
     def cell(row: dict[str, Any], key: str) -> str:
-        return _beside(row, key, "{:.3g}".format) if isinstance(row.get(key), float) else str(row.get(key, ""))
+        return _beside(row, key, lambda value: format(value, form)) if isinstance(row.get(key), float) else str(row.get(key, ""))
 
     return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
 
 
-_ALL = (_rows, _full, _detection, _summary, _recovered, _errors, _homes, _sensors)
-VIEWS: dict[str, Callable[[Record], str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
+def _cells(record: Record) -> str:
+    """Columns and cells as they are in the file."""
+    return _table(record["columns"], record["rows"])
+
+
+def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> str:
+    """Lines by some keys, columns by the values of another, cells of one or more numbers;
+    ``pivot:setup,tau:method:recovered,seconds:.3g``.
+    """
+    heads = list(dict.fromkeys(row[across] for row in record["rows"]))
+    lines: dict[tuple, dict[Any, str]] = {}
+    for row in record["rows"]:
+        cell = ", ".join(filter(None, (_beside(row, value, lambda number: format(number, form)) for value in values.split(","))))
+        lines.setdefault(tuple(row.get(key) for key in keys.split(",")), {})[row[across]] = cell
+    return _table([*keys.split(","), *heads], ([*line, *map(cells.get, heads)] for line, cells in lines.items()))
+
+
+_ALL = (_cells, _rows, _full, _detection, _summary, _pivot)
+VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 
 def render_page(page: Path, results: Path) -> str:
@@ -239,32 +198,46 @@ def render_page(page: Path, results: Path) -> str:
         return json.loads(file.read_text())
 
     def fill(block: re.Match[str]) -> str:
-        if block["view"] not in VIEWS:
-            raise ValueError(f"{page}: view {block['view']!r} is unknown; expected one of {', '.join(VIEWS)}")
-        return block[1] + VIEWS[block["view"]](record(block["name"])) + block[4]
+        view, *options = block["view"].split(":")
+        if view not in VIEWS:
+            raise ValueError(f"{page}: view {view!r} is unknown; expected one of {', '.join(VIEWS)}")
+        return block[1] + VIEWS[view](record(block["name"]), *options) + block[4]
 
     def number(mark: re.Match[str]) -> str:
-        facts = [fact.split("=") for fact in mark["facts"].split()]
-        rows = [row for row in record(mark["name"])["rows"] if all(str(row.get(key)) == value for key, value in facts)]
+        key, *facts = shlex.split(mark["facts"])
+        found = record(mark["name"])
+        rows = [dict(zip(found["columns"], row)) if "columns" in found else row for row in found["rows"]]
+        rows = [row for row in rows if all(str(row.get(fact.split("=")[0])) == fact.split("=")[1] for fact in facts)]
         if len(rows) != 1:
-            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {mark['facts']}; expected one")
-        return mark[1] + _percent(rows[0][mark["key"]]) + mark[5]
+            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {' '.join(facts)}; expected one")
+        key, _, how = key.partition("#")
+        value = rows[0][key]
+        if isinstance(value, str):
+            return mark[1] + re.findall(r"-?\d[\d.]*", value)[int(how or 1) - 1] + mark[4]
+        return mark[1] + (format(value, how) if how else _percent(value)) + mark[4]
 
     return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
 
+def pages_of(folder: Path) -> list[Path]:
+    """The pages that :func:`render` writes."""
+    beside = folder.absolute().parent
+    return sorted([*folder.rglob("*.md"), *beside.glob("README.md"), *beside.glob("models/weights/*.md")])
+
+
 def render(folder: Path) -> list[Path]:
-    """Write the tables and numbers of all pages in a folder, its sub-folders and the README beside
-    it from ``folder/results``; returns the pages that changed.
+    """Write the tables and numbers of all pages in a folder, its sub-folders, the README and the
+    cards of models beside it from ``folder/results``; returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row in whole percent.
+    one row: in whole percent (``KEY#.2f``: in that format), or of a cell that is text the first
+    number (``KEY#2``: the second).
     """
     results = folder / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
     changed = []
-    for page in sorted([*folder.rglob("*.md"), *folder.absolute().parent.glob("README.md")]):
+    for page in pages_of(folder):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")
@@ -272,30 +245,32 @@ def render(folder: Path) -> list[Path]:
     return changed
 
 
-def update(file: Path, record: dict[str, Any]) -> None:
+def update(file: Path, record: dict[str, Any], command: str) -> None:
     """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of
     results, made when missing.
 
-    Rows of the same design and method are replaced, others stay.
+    Rows of the same design and method are replaced, others stay. The file says of each row by which
+    of its runs it was ``made``: command, date, commit, versions, processor and settings.
     """
-    rows = {}
+    rows, made = {}, []
     if file.is_file():
         try:
             old = json.loads(file.read_text(encoding="utf-8"))
             same = old["name"] == record["name"] and old["settings"].get("noisy") == record["settings"].get("noisy")
-            rows = {_facts(row): row for row in old["rows"]}
+            rows, made = {_facts(row): row for row in old["rows"]}, old["made"]
         except (ValueError, TypeError, KeyError):
             same = False
         if not same:
             raise ValueError(f"{file}: expected results of {record['name']} with the same labels")
-    rows.update({_facts(row): row for row in record["rows"]})
-    lines = ",\n  ".join(json.dumps(row) for row in rows.values())
-    head = f' "name": {json.dumps(record["name"])},\n "settings": {json.dumps(record["settings"])},\n "rows": [\n  '
+    rows |= {_facts(row): row | {"made": len(made)} for row in record["rows"]}
+    parts = {"made": [*made, run_of(command, record["settings"])], "rows": list(rows.values())}
+    text = "".join(f' "{key}": {json.dumps(record[key])},\n' for key in ("name", "settings"))
+    text += ",\n".join(f' "{key}": [\n  ' + ",\n  ".join(map(json.dumps, part)) + "\n ]" for key, part in parts.items())
     with replacing(file) as temporary:
-        temporary.write_text("{\n" + head + lines + "\n ]\n}\n", encoding="utf-8")
+        temporary.write_text("{\n" + text + "\n}\n", encoding="utf-8")
 
 
 def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
     names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
-    return tuple(row.get(name) for name in names.split())
+    return tuple(row.get(name) for name in f"{names} pool category motions home features".split())

@@ -16,12 +16,13 @@ from ..common.config import check_names
 from ..common.data_folder import data_folder
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
 from .readers import read_home
-from .selection import METHODS, select_sensors
-from .simulation import simulate_home
+from .selection import FEATURE_METHODS, METHODS, select_features, select_sensors
+from .simulation import SimulatedHome, simulate_home
 from .train import SELECTION_KINDS
 
 N_TRUE = 10
 N_DAYS = 10  # of training, and as many of test
+N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single ones
 
 
 def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
@@ -42,8 +43,7 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
     Returns
     -------
     dict
-        ``name``, ``settings`` and ``rows``: the mean over the homes, and how each method's
-        objective compares with that of the forward steps and of FoBa.
+        ``name``, ``settings`` and ``rows``: means over the homes.
     """
     check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
@@ -59,15 +59,30 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
         row["oracle_error_same_homes"] = float(np.mean([home["error"] for home in found["true sensors"]]))
-        forward_backward = [home["objective"] for home in found.get("FoBa", ())]
-        row["FoBa_objective_same_homes"] = float(np.mean(forward_backward)) if forward_backward else None
-        for other in ("forward", "FoBa"):
-            if other in found and method != other:
-                pairs = [(home["objective"], rival["objective"]) for home, rival in zip(homes, found[other], strict=True)]
-                row[f"at_most_{other}"] = sum(own <= rival * (1 + 1e-6) for own, rival in pairs)
         rows.append(row)
     settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "k": N_TRUE}
     return {"name": "sensors-simulated", "settings": settings, "rows": rows}
+
+
+def sensors_features(runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
+    """Figure 2 of Liu et al. (2014) with its own unit on simulated homes: single features, one for
+    each sensor and activity; a sensor counts once one of its features is in.
+
+    The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
+    Rows: one for each home, number of features and method. L1 stands in the row of a number with
+    the next below on its path (``taken``).
+    """
+    check_names("method", methods, FEATURE_METHODS)
+    cells = Checkpoint.of(checkpoint, {"table": "sensors-features"})
+    rows = []
+    for seed in range(runs):
+        for method in methods or FEATURE_METHODS:
+            found = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
+            for size in N_FEATURES:
+                taken = max((row["taken"] for row in found if row["taken"] <= size), default=None)
+                rows += [{"home": seed, "features": size, "method": method, **row} for row in found if row["taken"] == taken]
+    settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "features": 560}
+    return {"name": "sensors-features", "settings": settings, "rows": rows}
 
 
 def sensors(
@@ -104,16 +119,35 @@ def sensors(
     return {"name": "sensors", "settings": settings, "rows": rows}
 
 
-def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
+def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
+    train, test, true = _home(seed)
+    start = time.process_time()
+    sizes = range(1, max(N_FEATURES) + 1) if method == "L1" else N_FEATURES
+    by_size = select_features(method, train.on, train.activities, train.days, sizes)
+    seconds = time.process_time() - start
+    rows = []
+    for size, model in by_size.items():
+        used = np.any(model.coef_, axis=0)
+        error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
+        rows.append({"taken": size, "sensors": int(used.sum()), "true": int(used[true].sum()), "error": error, "seconds": seconds})
+    return rows
+
+
+def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:
+    """Days to train and to test, and the true sensors."""
     home = simulate_home(2 * N_DAYS, random_state=seed)
-    train, test = home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS))
-    n_sensors = home.on.shape[1]
+    return home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS)), home.true
+
+
+def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
+    train, test, true = _home(seed)
+    n_sensors = train.on.shape[1]
     start = time.process_time()
     shrunk_error = None
     if method == "all sensors":
         units = list(range(n_sensors))
     elif method == "true sensors":
-        units = home.true.tolist()
+        units = true.tolist()
     else:
         select = partial(select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors))
         # The path of a penalty misses sizes: then the greatest below.
@@ -127,7 +161,7 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     return {
         "sensors": len(units),
         "units": units,
-        "true": int(np.isin(units, home.true).sum()),
+        "true": int(np.isin(units, true).sum()),
         "error": 1.0 - model.score(test.on[:, units], test.activities, sequence=test.days),
         "shrunk_error": shrunk_error,
         "objective": model.objective_,

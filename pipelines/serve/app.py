@@ -47,6 +47,8 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
     Starlette
     """
 
+    camera = WorkerPool(1, pool.memory)  # one process, which knows the persons of the frames before
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         try:
@@ -54,9 +56,13 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
             yield
         finally:
             pool.stop()
+            camera.stop()
 
     async def answer(request: Request) -> Response:
-        return await _respond(request, partial(_answer, pool, request, request.path_params["kind"]))
+        kind = request.path_params["kind"]
+        if kind == "camera" and not camera.workers:
+            camera.start()
+        return await _respond(request, partial(_answer, camera if kind == "camera" else pool, request, kind))
 
     async def features(request: Request) -> Response:
         return await _respond(request, partial(_run, pool, request, "features", Upload("features")))

@@ -29,7 +29,7 @@ from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_S
 from .answers.samples import sample
 from .uploads import Upload
 
-TABS = ("faces", "motion", "pets", "select")
+TABS = ("faces", "camera", "motion", "pets", "select")
 ProgressCallback = Callable[[dict[str, Any]], object]
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS])

@@ -119,9 +119,17 @@ def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequ
     return axes.svg("effect and stability of the selected columns")
 
 
-def curve_chart(x: Sequence[float], curves: Sequence[Sequence[float]], name: str, y_range: tuple[float, float]) -> str:
-    """What a column adds to the score against its value, one line per output; small."""
+def curve_chart(
+    x: Sequence[float], curves: Sequence[Sequence[float]], name: str, y_range: tuple[float, float], rows: Sequence[int] = ()
+) -> str:
+    """What a column adds to the score against its value, one line per output, over bars of the
+    rows in equal parts of the range; small."""
     axes = Axes((min(x), max(x)), y_range, width=300, height=190, left=52)
+    edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
+    for left, right, count in zip(edges, edges[1:], rows):
+        high = 0.3 * (axes.bottom - axes.top) * count / max(*rows, 1)
+        place = f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" height="{high:.1f}"'
+        axes.add(f'<rect {place} fill="#e3e6ea"/>')
     axes.frame(name, "adds to the score", x_ticks=ticks(min(x), max(x), 4))
     for colour, curve in zip([BLUE, ORANGE, "#3c9a5f", "#a14fb0", "#b33a3a", GREY] * 10, curves):
         axes.line(x, curve, colour)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +32,16 @@ from ...models.tabular.encoding import (
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_MISSING = 0.5  # a column with a larger share of missing values is left out
+MAX_MISSING = 0.5  # a column with a larger share of missing values is left out
 # a category has at most so many levels of its own, the most frequent ones: a choice
-MOST_LEVELS = 30
-_LEAST_ROWS = 5  # of a level of its own: fewer say nothing about it; two where no level has as many
+MAX_LEVELS = 30
+_MIN_ROWS = 5  # of a level of its own: fewer say nothing about it; two where no level has as many
 _NEARLY_ALL = 0.9  # of the cells: text with more different values names the rows
+MAX_ROWS = 20_000  # that folds and halves are made of: more cost time and change little
+_RARE = 20  # drawn rows of each class, where there are so many
+_WORDS = 4  # text whose cells have so many words in the mean is free text
+LARGE = 20_000_000  # cells from which on a table is kept in single precision
+KINDS = (NUMBER, CATEGORY, DATE)  # for --as
 # text of which a larger share are numbers (dates) is a column of numbers (dates) with bad cells
 _MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
@@ -44,6 +49,7 @@ _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
 _DATES = "dates, as days since 1970-01-01"
+_AS_CATEGORY = " (--as COLUMN=category otherwise)"
 _ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
 
@@ -67,6 +73,12 @@ class Table:
         Which rows of the file these are.
     row_groups : ndarray of shape (n_rows,) or None
         Rows that stay together in cross-validation.
+    weight : ndarray of shape (n_rows,) or None
+        How much each row counts.
+    times : ndarray of shape (n_rows,) or None
+        What orders the rows.
+    twins : ndarray of shape (n_rows,), int, or None
+        The first row that is equal to each, where some are.
     """
 
     X: Any
@@ -76,31 +88,79 @@ class Table:
     notes: list[str] = field(default_factory=list)
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, int))
     row_groups: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    times: np.ndarray | None = None
+    twins: np.ndarray | None = None
 
     @property
     def names(self) -> list[str]:
         """Names of the columns in use."""
         return [column.name for column in self.encoding.columns]
 
+    def columns_of(self, names: Collection[str]) -> np.ndarray:
+        """Which columns of the matrix are those of some columns of the table."""
+        return np.isin(self.encoding.groups, [self.names.index(name) for name in names])
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return the table of some rows."""
+        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
+        parts = {name: value[rows] for name in per_row if (value := getattr(self, name)) is not None and value.shape[0]}
+        return replace(self, **parts, notes=list(self.notes))
+
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
         name."""
         if not len(alone):
             return self
-        keep = np.delete(np.arange(len(self.y)), alone)
         # classes are whole numbers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
-        said = [f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside" for i in alone]
-        groups = None if self.row_groups is None else self.row_groups[keep]
-        notes = [*self.notes, *said]
-        return replace(self, X=self.X[keep], y=self.y[keep], rows=self.rows[keep], row_groups=groups, notes=notes)
+        said = [
+            f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside (--keep-rare otherwise)"
+            for i in alone
+        ]
+        left = self.take(np.delete(np.arange(len(self.y)), alone))
+        left.notes += said
+        return left
+
+    def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
+        """Return at most ``MAX_ROWS`` rows, drawn evenly along the ordered target, and which of
+        them are equal; the notes say so."""
+        n, small = len(self.y), replace(self, notes=list(self.notes))
+        if n > MAX_ROWS:
+            rng = np.random.default_rng(seed)
+            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, MAX_ROWS + 1)
+            rows = order[(ends[:-1] + rng.random(MAX_ROWS) * np.diff(ends)).astype(int)]
+            if task == "classification":
+                starts = np.unique(self.y[order], return_index=True)[1]
+                rare = [order[start:end][:_RARE] for start, end in zip(starts, [*starts[1:], n])]
+                rows = np.concatenate([rows, *rare])
+            small = self.take(np.unique(rows))
+            small.notes.append(f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target")
+        if not split_duplicates and not hasattr(small.X, "tocsr"):
+            small.twins = _first_equal(small.X, small.y)
+            if small.twins is not None:
+                n_twins = (small.twins != np.arange(len(small.y))).sum()
+                said = f"{n_twins} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
+                small.notes.append(said)
+        return small
+
+
+def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The first row that equals each; None where all differ, or most do not: such a table counts
+    kinds of rows."""
+    codes = np.column_stack([np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]).astype(np.float64)
+    factors = np.random.default_rng(0).integers(1, 2**63, codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    key = codes.view(np.uint64) @ factors
+    first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
+    return first[which] if 0.5 * len(y) <= len(first) < len(y) else None
 
 
 class _Decisions:
     """What becomes of each column, grouped into one line per reason."""
 
-    def __init__(self, keep_missing: bool, required: Collection[str]):
-        self.keep_missing, self.required = keep_missing, required
+    def __init__(self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}):
+        self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
+        self.precise = True  # whether single precision is enough
         self.columns: list[ColumnEncoding] = []
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
@@ -118,12 +178,13 @@ class _Decisions:
             self.done[read].append(name)
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
-        if share > MOST_MISSING:
+        if share > MAX_MISSING:
             return self.leave_out(name, "more than half of the values missing")
         there = numbers[~gone]
         if len(there) == 0 or ((there == there[0]).all() and not (self.keep_missing and share > 0)):
             return self.leave_out(name, "constant")
         fill = None if self.keep_missing else float(np.median(there))
+        self.precise &= is_precise(there)
         if share > 0:
             self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, style=style))
@@ -132,27 +193,30 @@ class _Decisions:
         """Decide on a column of text: one level is the reference, rare ones are put together."""
         there = np.array([word for word in words if word is not None], object)
         n_gone = len(words) - len(there)
-        if n_gone > MOST_MISSING * len(words):
+        if n_gone > MAX_MISSING * len(words):
             return self.leave_out(name, "more than half of the values missing")
         levels, counts = np.unique(there.astype(str), return_counts=True)
         if len(levels) == 1 and not n_gone:
             return self.leave_out(name, "constant")
-        if len(levels) > max(2, _NEARLY_ALL * len(there)):
-            return self.leave_out(name, f"text that names the rows, {len(levels)} different values in {len(words)} rows")
+        asked = name in self.kinds
+        if len(levels) > max(2, _NEARLY_ALL * len(there)) and not asked:
+            free = np.mean([level.count(" ") for level in levels[:1000]]) >= _WORDS - 1
+            what = "free text" if free else "text that names the rows"
+            return self.leave_out(name, f"{what}, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
         order = np.argsort(-counts, kind="stable")
-        frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_LEAST_ROWS, counts.max()))][:MOST_LEVELS]
+        frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))][:MAX_LEVELS]
         if not frequent:
             return self.leave_out(name, "text, no value in two rows")
         n_other = len(there) - sum(counts[i] for i in order[: len(frequent)])
-        if len(levels) > MOST_LEVELS and n_other > MOST_MISSING * len(words):
-            return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows")
+        if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
+            return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
         extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
         rows = [*counts[order[1 : len(frequent)]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
         shares = tuple(float(n / len(words)) for n in rows)
         self.columns.append(ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares))
         self.done["text, one 0 / 1 for each level"].append(name)
         if n_other:
-            self.done[f"text, levels in fewer than {_LEAST_ROWS} rows are put together"].append(name)
+            self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
 
     def notes(self) -> list[str]:
         """One line per reason."""
@@ -174,7 +238,12 @@ def _some(names: list[str], most: int = 40) -> str:
 
 
 def encode_frame(
-    frame: pd.DataFrame, keep_missing: bool, required: Collection[str] = (), ids: Collection[str] = (), dates: str | None = None
+    frame: pd.DataFrame,
+    keep_missing: bool,
+    required: Collection[str] = (),
+    ids: Collection[str] = (),
+    dates: str | None = None,
+    kinds: Mapping[str, str] = {},
 ) -> tuple[Any, _Decisions]:
     """Return the matrix of a table and what was decided on its columns.
 
@@ -190,15 +259,39 @@ def encode_frame(
         Columns that number the rows, see :func:`numbers_rows`: left out unless they are required.
     dates : {"dayfirst", "monthfirst"} or None, default None
         How dates such as 31/12/2019 are written; None: found out, where the column shows it.
+    kinds : mapping of str to str
+        What some columns hold, instead of what they look like: see ``KINDS``.
     """
-    decisions = _Decisions(keep_missing, required)
+    decisions = _Decisions(keep_missing, required, kinds)
     for name in frame.columns:
-        if name in ids and name not in required:
+        if name in kinds:
+            _decide_as(decisions, name, frame[name], kinds[name], dates or "")
+        elif name in ids and name not in required:
             decisions.leave_out(name, _ROW_NUMBERS)
         else:
             _decide(decisions, name, frame[name], [dates] if dates else [DAY_FIRST, MONTH_FIRST])
     encoding = TableEncoding(tuple(decisions.columns))
-    return encoding.encode(frame), decisions
+    large = frame.size >= LARGE and decisions.precise
+    return encoding.encode(frame, np.float32 if large else np.float64), decisions
+
+
+def is_precise(numbers: np.ndarray) -> bool:
+    """Whether single precision keeps a thousandth of a standard deviation of numbers."""
+    there = numbers[np.isfinite(numbers)]
+    return not len(there) or float(np.abs(there).max()) <= 1e4 * float(there.std(dtype=np.float64))
+
+
+def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, style: str) -> None:
+    """What was asked for; a column without such cells is an error."""
+    read = f"read as {kind}, as asked for"
+    if kind == CATEGORY:
+        decisions.done[read].append(name)
+        decisions.category(name, as_words(values))
+    else:
+        numbers = days(values, style) if kind == DATE else to_numbers(values)
+        decisions.number(name, numbers, kind, style if kind == DATE else "", read)
+    if name in decisions.left_out:
+        raise ValueError(f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})")
 
 
 def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[str]) -> None:
@@ -224,7 +317,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if len(bad):
             decisions.done[f"with cells that are no numbers, such as {bad.iloc[0]!r}, which count as missing"].append(name)
         if len(grouped):
-            decisions.done[f"of numbers with thousands separators, such as {grouped.iloc[0]}"].append(name)
+            such = f"of numbers with thousands separators, such as {grouped.iloc[0]} (--as COLUMN=category otherwise)"
+            decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
         return decisions.number(name, days(values), DATE, read=_DATES)
@@ -234,7 +328,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if len(fitting) == 2:
             return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
         if fitting:
-            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise), as days since 1970-01-01"
+            short = "" if slashed.str.contains(r"[/.-]\d{4}").all() else ", two digits of a year as 1969 to 2068"
+            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise){short}, as days since 1970-01-01"
             return decisions.number(name, days(values, fitting[0]), DATE, fitting[0], read)
     return decisions.category(name, words)
 
@@ -248,11 +343,12 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
     if values.dtype.kind not in "iuf" or (values == np.inf).any():
         return False
     there = values.dropna()
-    if not len(there) or not there.is_unique or (there != there.round()).any():
+    if not len(there):
         return False
+    called = _ID.fullmatch(str(values.name).strip()) is not None
     counts = first and len(there) == len(values) >= 10 and there.iloc[0] in (0, 1) and bool((there.diff().iloc[1:] == 1).all())
     large = values.dtype.kind in "iu" and len(there) >= 10 and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
-    return counts or large or _ID.fullmatch(str(values.name).strip()) is not None
+    return (called or counts or large) and there.is_unique and not (there != there.round()).any()
 
 
 def read_target(values: pd.Series) -> np.ndarray:
@@ -305,7 +401,7 @@ def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collec
         if np.isinf(X).any():
             infinite = np.flatnonzero(np.isinf(X).any(axis=0))
             decisions.done["with infinite values, which count as missing"] = [names[j] for j in infinite]
-        some = (missing > 0) & (missing <= MOST_MISSING)
+        some = (missing > 0) & (missing <= MAX_MISSING)
         fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
         if gone.any():
             X = np.where(gone, np.nan, X)
@@ -315,7 +411,7 @@ def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collec
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
             decisions.done[decisions.incomplete] = [names[j] for j in np.flatnonzero(some & ~constant)]
-    keep = (missing <= MOST_MISSING) & ~constant
+    keep = (missing <= MAX_MISSING) & ~constant
     for j in np.flatnonzero(~keep):
         decisions.leave_out(names[j], "constant" if constant[j] else "more than half of the values missing")
     decisions.columns = [ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j])) for j in np.flatnonzero(keep)]

@@ -3,33 +3,28 @@ each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ...learners import Constraints, FDRSelector, FSAClassifier, FSAInference, FSARegressor, selection_pvalues
+from ...learners import Constraints, FDRSelector, FSAInference, selection_pvalues
 from .encoding import Table
 
 _FEW_VALUES = 10  # of a column: a normal model of it is a rough one
 _SKEWED = 2.0  # absolute skewness above which a normal model is a rough one
 
 
-def trusted_columns(
-    table: Table, task: str, fdr: float, response: str = "linear", include: Sequence[str] = ()
-) -> tuple[list[str], dict[str, Any]]:
+def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
     """The columns of which at most a share ``fdr`` is false in the mean, and what that rests on.
 
     Parameters
     ----------
     table : Table
-    task : {"classification", "regression"}
+    model : FSAClassifier or FSARegressor
+        Whose columns are tested; those that it includes are selected in any case, and not tested.
     fdr : float
         In (0, 1).
-    response : {"linear", "piecewise"}, default "linear"
-    include : sequence of str, default ()
-        Columns that are selected in any case, and not tested.
 
     Returns
     -------
@@ -46,10 +41,9 @@ def trusted_columns(
         If the table cannot be tested.
     """
     groups = table.encoding.groups
-    wanted = np.isin(groups, [table.names.index(name) for name in include])
-    estimator = FSAClassifier if task == "classification" else FSARegressor
-    model = estimator(response=response, constraints=Constraints(groups, wanted))
-    found = FDRSelector(model, fdr, random_state=0).fit(_named(table), _target(table, task))
+    given = model.constraints or Constraints()
+    grouped = clone(given).set_params(groups=groups if given.groups is None else given.groups)
+    found = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(_named(table), table.y)
     names = [table.names[number] for number in np.unique(groups[found.support_])]
     method = "distilled conditional randomisation test" if found.method_ == "conditional" else "knockoffs"
     promise = f"in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others"
@@ -68,14 +62,14 @@ def trusted_columns(
     }
 
 
-def add_certainty(columns: list[dict[str, Any]], table: Table, task: str, model: Any, intervals: bool) -> list[str]:
+def add_certainty(columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool) -> list[str]:
     """Give each column that a fitted model selected its ``pvalue``, and with ``intervals`` its
     ``interval`` of 95%; returns lines that say why there is none.
     """
     notes: list[str] = []
     if not columns:
         return notes
-    X, y, groups = _named(table), _target(table, task), table.encoding.groups
+    X, y, groups = _named(table), table.y, table.encoding.groups
     numbers = groups[model.support_]
     ends = np.full((len(numbers), 2), np.nan)
     if intervals:
@@ -103,10 +97,6 @@ def _named(table: Table) -> Any:
     several = np.bincount(groups)[groups] > 1
     names = [f"{table.names[j]} ({i})" if many else table.names[j] for i, (j, many) in enumerate(zip(groups, several))]
     return pd.DataFrame(table.X, columns=names, copy=False)
-
-
-def _target(table: Table, task: str) -> np.ndarray:
-    return table.y.astype(np.int64) if task == "classification" and table.y.dtype.kind == "f" else table.y
 
 
 def _assumptions(table: Table) -> list[str]:

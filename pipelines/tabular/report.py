@@ -15,14 +15,15 @@ from ... import __version__
 from ...learners.common.additive import AdditiveModel
 from ...models.files import replacing
 from ...models.tabular.encoding import DATE
-from ..console import plain
+from ..console import plain, text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
 from .selection import N_HALVES, Selection
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # whose score is explained: a choice
-MOST_PICTURES = 30  # response curves and bars; the table names all columns
+_MAX_SHOWN = 12  # classes
+MAX_PICTURES = 30  # response curves and bars; the table names all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
 
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
@@ -42,15 +43,15 @@ def write_report(folder: Path, found: Selection) -> None:
         If they cannot be written.
     """
     record = {"name": "select", "rows": found.columns, **found.record()}
-    for name, text in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
+    for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
         with replacing(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8")
 
 
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = (_summary, _scores, _card, _columns, _responses, _rows, _alternatives, _left_out, _how)
+    sections = (_summary, _scores, _errors, _card, _columns, _responses, _rows, _alternatives, _left_out, _how)
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
     return (
@@ -70,7 +71,7 @@ def _summary(found: Selection) -> str:
     scores = found.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
-        rest = [f"{name} {next(iter(scores[name].values())):.3f}" for name in ("all columns", "baseline")]
+        rest = [f"{name} {text(next(iter(values.values())))}" for name, values in scores.items() if name != "selected"]
         long = escape(_LONG.get(measure, measure))
         words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
@@ -83,7 +84,7 @@ def _scores(found: Selection) -> str:
     if not v.scores:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
-    rows = [(name, *(f"{values[m]:.3f}" for m in measures)) for name, values in v.scores.items()]
+    rows = [(name, *(text(values[m]) for m in measures)) for name, values in v.scores.items()]
     body = "<h2>Scores by cross-validation</h2>" + _table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
@@ -101,6 +102,25 @@ def _scores(found: Selection) -> str:
     return body + _small(words)
 
 
+def _errors(found: Selection) -> str:
+    """Where the predictions of held-out rows go wrong."""
+    errors, body = found.validation.errors, ""
+    if confusion := errors.get("confusion"):
+        classes, counts = confusion["classes"][:_MAX_SHOWN], np.array(confusion["rows"])[:_MAX_SHOWN, :_MAX_SHOWN]
+        rows = [(str(name), *(f"{n:g}" for n in row)) for name, row in zip(classes, counts)]
+        body += _table(["true class / predicted as", *map(str, classes)], rows)
+    if calibration := errors.get("calibration"):
+        rows = [(str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration]
+        what = f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
+        body += _table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
+        body += _small(
+            "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
+        )
+    if residuals := errors.get("residuals"):
+        body += _table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
+    return body and f"<h2>Where predictions go wrong</h2>{body}"
+
+
 def _card(found: Selection) -> str:
     if (card := found.card) is None:
         return ""
@@ -113,10 +133,17 @@ def _card(found: Selection) -> str:
 
 def _columns(found: Selection) -> str:
     rows = [
-        (c["name"], _coefficient(c), f"{c['effect']:.3g}", "–" if c["stability"] is None else f"{c['stability']:.0%}", _p(c))
+        (
+            c["name"],
+            _coefficient(c),
+            f"{c['effect']:.3g}",
+            "–" if c["stability"] is None else f"{c['stability']:.0%}",
+            _p(c),
+            _cost(c),
+        )
         for c in found.columns
     ]
-    shown = found.columns[:MOST_PICTURES]
+    shown = found.columns[:MAX_PICTURES]
     notes = "".join(_small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
     if not shown:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
@@ -126,14 +153,19 @@ def _columns(found: Selection) -> str:
         "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
         f"what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from which it is "
         f"selected again.{kappa} P-value: that the target does not depend on the "
-        "column, given all others, if it was named in advance."
+        "column, given all others, if it was named in advance. Cost: by how much the first score gets worse "
+        "without the column, the others refitted, on the same folds; the columns are given there, not selected anew."
     )
-    table = _table(["column", "coefficient", "effect", "stability", "p-value"], rows)
+    table = _table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
     return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}{notes}"
 
 
 def _p(column: dict[str, Any]) -> str:
     return "–" if column.get("pvalue") is None else f"{column['pvalue']:.2g}"
+
+
+def _cost(column: dict[str, Any]) -> str:
+    return "–" if column.get("cost") is None else f"{column['cost']:.3g}"
 
 
 def _coefficient(column: dict[str, Any]) -> str:
@@ -148,7 +180,7 @@ def _responses(found: Selection) -> str:
     if not found.columns or found.card:
         return ""
     pictures = []
-    shapes = [(c, *_shape(found, c)) for c in found.columns[:MOST_PICTURES]]
+    shapes = [(c, *_shape(found, c)) for c in found.columns[:MAX_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
     spread = (min([*values, 0.0]), max([*values, 0.0])) if values else (0.0, 1.0)
     for column, x, curves in shapes:
@@ -157,7 +189,7 @@ def _responses(found: Selection) -> str:
                 pictures.append(level_chart([entry["level"] for entry in column["levels"]], curves[0], column["name"], spread))
         else:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
-            pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread))
+            pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread, column["distribution"]["rows"]))
     classes: list[Any] = list(getattr(found.model, "classes_", []))
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
@@ -167,6 +199,7 @@ def _responses(found: Selection) -> str:
     else:
         legend = " The score is the prediction."
     words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
+    words += " The bars below count rows."
     words += escape(legend)
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{_small(words)}'
 
@@ -175,20 +208,14 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
     """Values of a column, and what it adds there for each output."""
     if "levels" in column:
         return [], np.transpose([entry["coefficient"] for entry in column["levels"]]).tolist()
-    table = found.table
-    place = int(np.flatnonzero(table.encoding.groups == table.names.index(column["name"]))[0])
-    values = table.X[:, [place]]
-    values = values.toarray().ravel() if hasattr(values, "toarray") else values.ravel()
-    values = values[~np.isnan(values)]
-    low, high = np.percentile(values, [1, 99])
-    low, high = (low, high) if high > low else (values.min(), values.max())
+    low, high, mean = (column["distribution"][name] for name in ("from", "to", "mean"))
     if "curve" in column:
         knots, curves = np.array(column["curve"]["x"]), np.array(column["curve"]["y"]).T
         x = np.unique([low, high, *knots[(knots > low) & (knots < high)]])
         return x.tolist(), [np.interp(x, knots, curve).tolist() for curve in curves]
-    slopes = np.atleast_2d(found.model.coef_)[:, place]
+    place = int(np.flatnonzero(found.table.columns_of([column["name"]]))[0])
     x = np.array([low, high])
-    return x.tolist(), [(slope * (x - values.mean())).tolist() for slope in slopes]
+    return x.tolist(), [(slope * (x - mean)).tolist() for slope in np.atleast_2d(found.model.coef_)[:, place]]
 
 
 def _rows(found: Selection) -> str:
@@ -204,7 +231,7 @@ def _rows(found: Selection) -> str:
     own = added.sum(axis=1)[np.arange(len(o)), o]
     predicted, body = found.model.predict(table.X), ""
     for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
-        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MOST_PICTURES]
+        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
         answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
         head = f"Row {table.rows[i] + 1 if len(table.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
         rows = [(name, f"{value:+.3g}") for name, value in strongest]

@@ -11,20 +11,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ...learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier, selection_stability
+from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
 from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
-from .tables import read_table
-from .validation import Progress, Validation, fitted, folds, validate
+from .leaks import leaks
+from .settings import Request, make_model, units_of
+from .tables import read_table, read_test
+from .validation import Progress, Validation, check_score, costs, fitted, folds, score_on, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
-MOST_SIZES = {"linear": 50, "piecewise": 20}
-_MOST_ALTERNATIVES = 3
-MOST_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
+MAX_SIZES = {"linear": 50, "piecewise": 20}
+_MAX_ALTERNATIVES = 3
+_PLAIN = Request()
+_BARS = 20  # of the distribution under a curve, between the percentiles 1 and 99
+MAX_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
 
 @dataclass
@@ -41,7 +45,8 @@ class Selection:
         The selected columns, none where a constant is as good, that of the largest effect first:
         ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
         it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, and ``alternatives``. Those of a score card have a coefficient of None alone.
+        ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a report ``cost``
+        (:func:`.validation.costs`). Those of a score card have a coefficient of None alone.
     validation : Validation
     kappa : float or None
         Agreement of the halves beyond chance.
@@ -115,6 +120,7 @@ class Selection:
             "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
+            "errors": v.errors,
             "stability": self.kappa,
             "certainty": self.certainty,
             **({"card": self.card} if self.card else {}),
@@ -126,53 +132,20 @@ class Selection:
 
 def select_file(
     path: Path,
-    target: str | None,
-    k: str | None,
-    *,
-    task: str = "auto",
-    response: str = "linear",
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    monotone: Sequence[str] = (),
-    card: bool = False,
-    row_groups: str | None = None,
-    fdr: float | None = None,
-    intervals: bool = False,
-    pvalues: bool = False,
+    request: Request,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
-    **reading: Any,
 ) -> Selection:
     """Read a table and select the columns that predict its target.
 
     Parameters
     ----------
     path : Path
-    target : str or None
-        Column to predict; npz and svmlight files bring their own.
-    k : str or None
-        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning. None
-        with ``fdr``.
-    task : {"auto", "classification", "regression"}, default "auto"
-    response : {"linear", "piecewise"}, default "linear"
-    include, exclude : sequence of str, default ()
-        Columns that are selected in any case, and columns that may not be.
-    monotone : sequence of str, default ()
-        "COLUMN=+" or "COLUMN=-": columns with which the score may only rise, or fall.
-    card : bool, default False
-        A score card of k rules instead of k columns: two classes.
-    row_groups : str or None, default None
-        Column that names rows which stay together in cross-validation.
-    fdr : float or None, default None
-        Select the columns of which at most this share is false.
-    intervals, pvalues : bool, default False
-        Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
+    request : Request
     progress : function
         Called with what is gone through, and what it is.
     note : function
         Called with each line about columns that were left out or imputed, before the long work.
-    **reading
-        ``sep``, ``encoding`` and ``dates`` of :func:`.tables.read_table`.
 
     Returns
     -------
@@ -184,83 +157,48 @@ def select_file(
     ValueError
         If the file cannot be read or does not fit what was asked for.
     """
-    if (k is None) == (fdr is None):
-        raise ValueError("expected either -k or --fdr")
-    size = None if k is None else number_or_auto("-k", k)
-    reading |= {"include": include, "exclude": exclude, "row_groups": row_groups}
-    if card:
-        _check_card(k, response, include, monotone, fdr, intervals)
-    data = read_table(path, target, keep_missing=card or response == "piecewise", **reading)
-    chosen_task = guess_task(data.y) if task == "auto" else task
-    if task == "auto" and (line := note_of_guess(data.y, chosen_task)):
+    request.check()
+    size = None if request.k is None else number_or_auto("-k", request.k)
+    data = read_table(path, request)
+    task = guess_task(data.y) if request.task == "auto" else request.task
+    if request.task == "auto" and (line := note_of_guess(data.y, task)):
         data.notes.append(line)
-    if chosen_task == "classification":
-        check_target(data.y, chosen_task)
-        data = data.without(classes_of_one_row(data.y))
+    check_target(data.y, task)
+    if task == "classification":
+        data = data if request.keep_rare else data.without(classes_of_one_row(data.y))
+        data.y = data.y.astype(np.int64) if data.y.dtype.kind == "f" else data.y
+    drawn = data.drawn(task, request.seed, request.split_duplicates)
+    data.notes[:] = [*drawn.notes, *leaks(drawn, task)]
+    check_score(request.score, task)
+    test = None if request.test is None else read_test(request.test, data, request)
     for text in data.notes:
         note(text)
-    n_columns = len(data.encoding.columns)
-    if size is not None and size > n_columns and not card:
-        warnings.warn(f"-k {k}: only {n_columns} usable columns, all are kept", stacklevel=2)
-        size = n_columns
+    n_units = int(units_of(data, request.group).max()) + 1
+    if size is not None and size > n_units and not request.card:
+        warnings.warn(f"-k {request.k}: only {n_units} usable columns, all are kept", stacklevel=2)
+        size = n_units
     only, certainty = None, dict[str, Any]()
-    if fdr is not None:
+    if request.fdr is not None:
         from .inference import trusted_columns
 
-        only, certainty = trusted_columns(data, chosen_task, fdr, response, include)
-        size = len(only)
-    directions = _directions(monotone, data, chosen_task)
-    found = select_columns(data, chosen_task, size, response, include, directions, card, progress, only)
-    if not card and (fdr is not None or intervals or pvalues):
+        only, certainty = trusted_columns(data, make_model(request, data, task, 1), request.fdr)
+        size = len(np.unique(units_of(data, request.group)[data.columns_of(only)]))
+    found = select_columns(data, task, size, request, progress, only, drawn)
+    if not request.card and request.weight is None and (request.fdr is not None or request.intervals or request.pvalues):
         from .inference import add_certainty
 
-        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, data, chosen_task, found.model, intervals)]
+        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, drawn, found.model, request.intervals)]
         found.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
-    found.settings = {"table": str(path), "target": target, "k": k, "response": response, "row_groups": row_groups, "fdr": fdr}
-    found.settings |= {
-        "include": list(include) or None,
-        "exclude": list(exclude) or None,
-        "monotone": list(monotone) or None,
-        "card": card or None,
-    }
+    if test is not None and found.validation.scores:
+        found.validation.scores["test"] = score_on(found.model, task, test, request.score)
+    found.settings = {"table": str(path), **request.record()}
     return found
 
 
-def _check_card(
-    k: str | None, response: str, include: Sequence[str], monotone: Sequence[str], fdr: float | None, intervals: bool
-) -> None:
-    """Complain about what a score card does not take."""
-    if k == "auto":
-        raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
-    refused = {"--response piecewise": response != "linear", "--include": include, "--monotone": monotone}
-    refused |= {"--fdr": fdr is not None, "--intervals": intervals}
-    for option, given in refused.items():
-        if given:
-            raise ValueError(f"--card: {option} is not for score cards; expected one of them")
-
-
-def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
-    """+1, -1 or 0 for each column of the matrix, from "COLUMN=+" and "COLUMN=-"."""
-    directions = np.zeros(table.X.shape[1], int)
-    for given in monotone:
-        name, _, sign = given.rpartition("=")
-        if sign not in ("+", "-") or not name:
-            raise ValueError(f"--monotone {given}: expected COLUMN=+ or COLUMN=-")
-        if name not in table.names:
-            raise ValueError(f"--monotone {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}")
-        number = table.names.index(name)
-        if table.encoding.columns[number].kind == CATEGORY:
-            raise ValueError(f"--monotone {given}: {name!r} is a category; expected a column of numbers or dates")
-        directions[table.encoding.groups == number] = 1 if sign == "+" else -1
-    if monotone and task == "classification" and (n := len(np.unique(table.y))) > 2:
-        raise ValueError(f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression")
-    return directions if monotone else None
-
-
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and few (``MOST_CLASSES``) different whole
+    """Return "classification" for text, booleans and few (``MAX_CLASSES``) different whole
     numbers, else "regression".
 
     More than two different numbers in more than half as many rows are no classes.
@@ -273,7 +211,7 @@ def guess_task(y: np.ndarray) -> str:
     if y.dtype.kind not in "iuf":
         return "classification"
     values = np.unique(y)
-    few = len(values) <= min(MOST_CLASSES, max(2, len(y) / 2))
+    few = len(values) <= min(MAX_CLASSES, max(2, len(y) / 2))
     return "classification" if few and (values == np.round(values)).all() else "regression"
 
 
@@ -281,7 +219,7 @@ def note_of_guess(y: np.ndarray, task: str) -> str | None:
     """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
     otherwise."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
-    if not 2 < len(values) <= MOST_CLASSES or (values != np.round(values)).any():
+    if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return None
     if task == "classification":
         return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
@@ -326,12 +264,10 @@ def select_columns(
     table: Table,
     task: str,
     k: int | None,
-    response: str = "linear",
-    include: Sequence[str] = (),
-    directions: np.ndarray | None = None,
-    card: bool = False,
+    request: Request = _PLAIN,
     progress: Progress = lambda iterable, what: iterable,
     only: Sequence[str] | None = None,
+    drawn: Table | None = None,
 ) -> Selection:
     """Select columns with FSA; k of them, or as many as cross-validation chooses.
 
@@ -341,90 +277,79 @@ def select_columns(
     task : {"classification", "regression"}
     k : int or None
         At most the number of columns; None: by cross-validation.
-    response : {"linear", "piecewise"}, default "linear"
-    include : sequence of str, default ()
-        Columns that are selected in any case, at most k.
-    directions : ndarray or None, default None
-        +1, -1 or 0 for each column of the matrix: how the score may change with it.
-    card : bool, default False
-        A score card of k rules.
+    request : Request
+        What else is asked for.
     progress : function
         Called with what is gone through, and what it is.
     only : sequence of str or None, default None
         The columns of the model, k of them or none. Scores and stability are those of k columns
         that are selected anew.
+    drawn : Table or None, default None
+        The rows that choose and score the size, and tell how stable columns are; None: all.
 
     Raises
     ------
     ValueError
         For a target that does not fit the task, and for more columns to include than k.
     """
-    X, y, n_columns = table.X, table.y, len(table.encoding.columns)
-    check_target(y, task)
-    y = y.astype(np.int64) if task == "classification" and y.dtype.kind == "f" else y
-    if (card or response == "piecewise") and hasattr(X, "tocsr"):
-        raise ValueError(f"--{'card' if card else 'response piecewise'}: a sparse table has linear responses only")
-    if card and len(np.unique(y)) != 2:
-        raise ValueError(f"--card: the target has {len(np.unique(y))} different values; expected two classes")
-    groups = table.encoding.groups if X.shape[1] > n_columns else None
-    estimator = FSAClassifier if task == "classification" else FSARegressor
-    least = len(set(include))
+    check_target(table.y, task)
+    drawn = table if drawn is None else drawn
+    units = units_of(table, request.group)
+    least = len(np.unique(units[table.columns_of(request.include)]))
     if k is not None and least > k:
         raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
-    wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in include]) if least else None
-    free = groups is None and wanted is None and directions is None
-    constraints = None if free else Constraints(groups, wanted, monotone=directions)
-    model: Any = estimator(k or max(least, 1), response=response, constraints=constraints)
-    if card:
-        model = ScoreCardClassifier(k)  # type: ignore[arg-type]
+    model = make_model(request, table, task, k or max(least, 1))
     if only is not None and not only:
-        return Selection(task, table, fitted(model, 0, X, y), [], Validation(0), None, False)
-    splits = folds(y, task, table.row_groups)
+        return Selection(task, table, fitted(model, 0, table), [], Validation(0), None, False)
+    splits = folds(drawn, task, request.seed)
     if k is None and not splits:
-        labels, counts = np.unique(y, return_counts=True)
-        alone = task == "classification" and len(y) >= 4 and counts.min() == 1
-        few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(y)} rows are"
+        labels, counts = np.unique(drawn.y, return_counts=True)
+        alone = task == "classification" and len(drawn.y) >= 4 and counts.min() == 1
+        few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(drawn.y)} rows are"
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if splits:
-        sizes = np.array([k]) if card else _sizes(n_columns, len(y), k, response)
+        sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
-        validation = validate(X, y, task, model, k, sizes, splits, progress)
-    frequency, kappa = np.full(n_columns, np.nan), None
+        validation = validate(drawn, task, model, k, sizes, splits, progress, request.score, request.boosting)
+    frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
         sized = clone(model).set_params(n_features_to_select=validation.size)
-        frequency, kappa = _stability(sized, X, y, task, table.encoding.groups, progress)
+        frequency, kappa = _stability(sized, drawn, task, request.seed, progress)
     if only is not None:
-        others = ~np.isin(table.encoding.groups, [table.names.index(name) for name in only])
-        model.set_params(constraints=Constraints(groups, wanted, others, monotone=directions))
-    model = fitted(model, validation.size, X, y)
-    columns = _describe(table, model, frequency)
+        given = model.constraints or Constraints(units)
+        model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
+    model = fitted(model, validation.size, table)
+    columns = _describe(table, model, frequency, units)
+    if request.pvalues and splits and columns and not request.card:
+        cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
+        columns = [column | {"cost": cost.get(column["name"])} for column in columns]
     return Selection(task, table, model, columns, validation, kappa, k is None)
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
     """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the
     curve shows where it ends."""
-    most = min(n_columns, max(n_rows // 3, 1), MOST_SIZES[response] if k is None else max(20, 2 * k))
+    most = min(n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k))
     sizes = [1]
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
     return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
 
 
-def _stability(model, X, y, task, groups, progress) -> tuple[np.ndarray, float | None]:
+def _stability(model: Any, table: Table, task: str, seed: int, progress: Progress) -> tuple[np.ndarray, float | None]:
     """Share of random halves that select each column, and their agreement; NaN where the halves are
     too small."""
-    n_columns = int(groups.max()) + 1
+    y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
-    found = selection_stability(model, X, y, N_HALVES, resample="half", random_state=0)
-    first = np.unique(groups, return_index=True)[1]
+    found = selection_stability(model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed)
+    first = np.unique(table.encoding.groups, return_index=True)[1]
     return np.maximum.reduceat(found.frequency, first), float(found.kappa)
 
 
-def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str, Any]]:
+def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray) -> list[dict[str, Any]]:
     """The selected columns, that of the largest effect first."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
@@ -442,10 +367,21 @@ def _describe(table: Table, model: Any, frequency: np.ndarray) -> list[dict[str,
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
-                "alternatives": _alternatives(table, int(number), groups, model),
+                **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
+                "alternatives": _alternatives(table, int(number), units, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def _distribution(table: Table, number: int) -> dict[str, Any]:
+    """Rows in equal parts of the range of a column's values, and their mean."""
+    values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
+    values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
+    values = values[~np.isnan(values)]
+    low, high = np.percentile(values, [1, 99])
+    counts, edges = np.histogram(values, _BARS, (low, high) if high > low else None)
+    return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
 
 
 def _rule(kind: str, label: str, threshold: float) -> str:
@@ -476,8 +412,10 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
     return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}
 
 
-def _alternatives(table: Table, number: int, groups: np.ndarray, model: Any) -> list[dict[str, Any]]:
+def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
     """Columns that could take the place of a selected one, and the share of the training loss that
     it would cost."""
-    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(groups == number)[0]), [])
-    return [{"name": table.names[groups[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MOST_ALTERNATIVES]]
+    unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
+    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
+    names = table.encoding.groups
+    return [{"name": table.names[names[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MAX_ALTERNATIVES]]

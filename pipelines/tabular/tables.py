@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...models.tabular.encoding import TableEncoding, as_words
-from .encoding import Table, encode_frame, encode_matrix, numbers_rows, read_target
+from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
+from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target
+from .leaks import gap_leaks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet")
+    from .settings import Request
+
+FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
+_CHUNK = 100_000  # rows that are read at a time
+_SMALL = 2**26  # bytes of a text file that is read at once
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 # more than one character: the tab as a shell hands it on, and any blanks
 _LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}
@@ -48,37 +53,16 @@ class Matrix:
     notes: list[str] = field(default_factory=list)
 
 
-def read_table(
-    path: str | Path,
-    target: str | None,
-    *,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    row_groups: str | None = None,
-    sep: str | None = None,
-    encoding: str | None = None,
-    keep_missing: bool = False,
-    dates: str | None = None,
-) -> Table:
+def read_table(path: str | Path, request: Request) -> Table:
     """Read a table, and decide what becomes of its columns.
 
     Parameters
     ----------
     path : path
-        ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.npz`` with ``X``, ``y`` and
-        optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
-    target : str or None
-        Name of the target's column; npz and svmlight files bring their own.
-    include, exclude : sequence of str
-        Columns that may not be left out, and columns that shall be.
-    row_groups : str or None
-        Column of a group of each row, no predictor.
-    sep, encoding : str or None
-        See :func:`read_frame`.
-    keep_missing : bool, default False
-        Missing numbers stay NaN.
-    dates : {"dayfirst", "monthfirst"} or None, default None
-        See :func:`.encoding.encode_frame`.
+        ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.xlsx``, ``.npz`` with ``X``, ``y``
+        and optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
+    request : Request
+        Which columns are the target and others that predict nothing, and how they are read.
 
     Raises
     ------
@@ -86,22 +70,42 @@ def read_table(
         If the file cannot be read, a column that is named is not there, or no column is left.
     """
     path = Path(path)
+    keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
-        if target is not None:
-            raise ValueError(f"{path}: brings its own target; expected no --target {target}")
-        if row_groups is not None:
-            raise ValueError(f"{path}: holds numbers only; expected no --row-groups {row_groups}")
-        table = _from_matrix(path, read_matrix(path), include, exclude, keep_missing)
+        if request.target is not None:
+            raise ValueError(f"{path}: brings its own target; expected no --target {request.target}")
+        for option, names in _special(request):
+            if names:
+                raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
+        table = _from_matrix(path, read_matrix(path), request, keep_missing)
     else:
         notes: list[str] = []
-        frame = read_frame(path, sep, encoding, notes)
-        table = _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, dates, notes)
+        frame = read_frame(path, request.sep, request.encoding, notes)
+        table = _from_frame(path, frame, request, keep_missing, notes)
         del frame
         if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
     return table
+
+
+def _special(request: Request) -> list[tuple[str, list[str]]]:
+    """Columns that tables of numbers alone have not, by the options that name them."""
+    named = {"--row-groups": request.row_groups, "--weight": request.weight, "--time": request.time}
+    return [*((option, [name] if name else []) for option, name in named.items()), ("--as", list(request.kinds))]
+
+
+def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, _, kind = text.rpartition("=")
+        if kind not in KINDS or not name:
+            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}")
+        if name not in names:
+            raise ValueError(f"{path}: no column {name!r} for --as; the columns are {_shown(names)}")
+        found[name] = kind
+    return found
 
 
 def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
@@ -118,35 +122,114 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _from_frame(path, frame, target, include, exclude, row_groups, keep_missing, dates, notes) -> Table:
-    import pandas as pd
-
-    names = list(frame.columns)
-    if target is None:
-        raise ValueError(f"{path}: name the target's column with --target")
-    for option, name in (("the target", target), ("--row-groups", row_groups)):
-        if name is not None and name not in names:
+def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+    names, target, exclude = list(frame.columns), request.target, request.exclude
+    y = _target(path, frame, target)
+    for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):
+        if name not in names:
             raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {_shown(names)}")
-    try:
-        y = read_target(frame[target])
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     rows = _rows_with_target(path, y, notes)
-    groups = None
-    if row_groups is not None:
-        groups = np.unique(np.array([word or "" for word in as_words(frame[row_groups].iloc[rows])]), return_inverse=True)[1]
-    left = [name for name in names if name not in (target, row_groups)]
-    _check_names(path, left, include, exclude)
+    groups = times = None
+    if request.row_groups is not None:
+        words = as_words(frame[request.row_groups].iloc[rows])
+        groups = np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
+    if request.time is not None:
+        times = _times(path, frame[request.time].iloc[rows], request.dates or "")
+    left = [name for name in names if name not in (target, request.row_groups, request.weight)]
+    _check_names(path, left, request.include, exclude)
     used = frame[[name for name in left if name not in exclude]]
     used = used if len(rows) == len(y) else used.iloc[rows]
-    if y.dtype != object and not pd.api.types.is_numeric_dtype(frame[target].dtype):
+    if y.dtype != object and frame[target].dtype.kind not in "biuf":
         notes.append(f"the target {target!r} holds numbers with thousands separators")
     ids = [name for name in used.columns if numbers_rows(frame[name], first=name == names[0])]
-    X, decisions = encode_frame(used, keep_missing, include, ids, dates)
+    kinds = _kinds(path, list(used.columns), request.kinds)
+    X, decisions = encode_frame(used, keep_missing, request.include, ids, request.dates, kinds)
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    encoding = TableEncoding(tuple(decisions.columns))
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes()], rows, groups)
+    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns), y)
+    encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
+    return Table(X, y, encoding, left_out, [*notes, *decisions.notes(), *gaps], rows, groups, weight, times)
+
+
+def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
+    if target is None:
+        raise ValueError(f"{path}: name the target's column with --target")
+    if target not in frame.columns:
+        raise ValueError(f"{path}: no column {target!r} for the target; the columns are {_shown(list(frame.columns))}")
+    try:
+        return read_target(frame[target])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+    if name is None:
+        return None
+    if name not in frame.columns:
+        raise ValueError(f"{path}: no column {name!r} for --weight; the columns are {_shown(list(frame.columns))}")
+    weight = to_numbers(frame[name])[rows]
+    bad = np.flatnonzero(~(weight >= 0))
+    if len(bad) or not weight.any():
+        row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
+        raise ValueError(f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected numbers of at least 0, some above")
+    return weight
+
+
+def _times(path: Path, values: pd.Series, style: str) -> np.ndarray:
+    times = values.to_numpy(np.float64, na_value=np.nan) if values.dtype.kind in "iuf" else days(values, style)
+    if np.isnan(times).any():
+        cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
+        raise ValueError(f"{path}: --time {values.name}: {cell!s} is no number and no date (--dates says how dates are written)")
+    return times
+
+
+def read_rows(
+    path: Path, wanted: Sequence[str], sep: str | None, encoding: str | None, decimal_comma: bool = True
+) -> tuple[pd.DataFrame, np.ndarray | None]:
+    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target of a file
+    that brings its own.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or a matrix lacks a column.
+    """
+    import pandas as pd
+
+    if not brings_its_target(path):
+        return read_frame(path, sep, encoding, decimal_comma=decimal_comma), None
+    matrix = read_matrix(path)
+    places = {name: j for j, name in enumerate(matrix.names)}
+    there = [i for i, name in enumerate(wanted) if name in places]
+    is_sparse = hasattr(matrix.X, "tocsr")
+    # the last columns of a sparse table may be 0 in all of its rows
+    if len(there) < len(wanted) and not is_sparse:
+        gone = next(name for name in wanted if name not in places)
+        raise ValueError(f"{path}: the table has no column {gone!r}, which the model needs")
+    X, chosen = np.zeros((len(matrix.y), len(wanted))), matrix.X[:, [places[wanted[i]] for i in there]]
+    X[:, there] = chosen.toarray() if is_sparse else chosen
+    return pd.DataFrame(X, columns=list(wanted)), matrix.y
+
+
+def read_test(path: Path, table: Table, request: Request) -> Table:
+    """Read the rows of another file as the matrix of a table, with their target and weights.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or lacks a column.
+    """
+    frame, y = read_rows(path, table.names, request.sep, request.encoding)
+    y = _target(path, frame, request.target) if y is None else y
+    rows = _rows_with_target(path, y, [])
+    try:
+        X = table.encoding.encode(frame.iloc[rows])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    y = y[rows].astype(str) if y.dtype == object else y[rows]
+    if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
+        raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
+    return Table(X, y, table.encoding, rows=rows, weight=_weights(path, frame, request.weight, rows))
 
 
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
@@ -160,8 +243,8 @@ def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray
     return rows
 
 
-def _from_matrix(path: Path, matrix: Matrix, include, exclude, keep_missing) -> Table:
-    y, X, names = matrix.y, matrix.X, matrix.names
+def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: bool) -> Table:
+    y, X, names, include, exclude = matrix.y, matrix.X, matrix.names, request.include, request.exclude
     notes = list(matrix.notes)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(f"{path}: the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}")
@@ -193,7 +276,7 @@ def check_table(path: Path) -> str:
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
     if not name.endswith((*FRAMES, ".npz", *_SVMLIGHT)):
-        raise ValueError(f"{path}: expected a .csv, .tsv, .parquet, .npz or .svmlight file")
+        raise ValueError(f"{path}: expected a .csv, .tsv, .parquet, .xlsx, .npz or .svmlight file")
     return name
 
 
@@ -217,7 +300,7 @@ def read_matrix(path: Path) -> Matrix:
 def read_frame(
     path: Path, sep: str | None = None, encoding: str | None = None, notes: list[str] | None = None, decimal_comma: bool = True
 ) -> pd.DataFrame:
-    """Read a csv, tsv or parquet file.
+    """Read a csv, tsv, parquet or xlsx file (the first sheet).
 
     Parameters
     ----------
@@ -244,6 +327,8 @@ def read_frame(
     ValueError
         If it cannot be read, or two columns have the same name.
     """
+    import pandas as pd
+
     name = check_table(path)
     if name.endswith(".parquet"):
         try:
@@ -252,9 +337,19 @@ def read_frame(
             # Columns of numbers stay where pyarrow has put them.
             frame = parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
         except ImportError:
-            raise ValueError(f"{path}: reading parquet needs pyarrow (pip install annealed[parquet])") from None
+            raise ValueError(
+                f"{path}: reading parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
+            ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
+        header = [str(column) for column in frame.columns]
+    elif name.endswith(".xlsx"):
+        try:
+            frame = pd.read_excel(path, engine="openpyxl")
+        except ImportError:
+            raise ValueError(f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)") from None
+        except Exception as error:  # of a damaged file: those of zipfile, xml and openpyxl
+            raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
         header = [str(column) for column in frame.columns]
     else:
         frame, header = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
@@ -277,7 +372,7 @@ def _read_text(
             notes.append(f"the columns of {path.name} are separated by {found!r}, not by {sep!r}")
             sep, header = found, _header(path, found, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
-        frame = pd.read_csv(path, **options)
+        frame = _read_csv(path, options)
         if decimal_comma and sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
             notes.append("numbers with a decimal comma are read as such")
             frame = pd.read_csv(path, decimal=",", **options)
@@ -292,6 +387,23 @@ def _read_text(
     except (ValueError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable table ({error})") from None
     return frame, header if len(header) == frame.shape[1] else [str(column) for column in frame.columns]
+
+
+def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
+    """A text file; a large one in parts, whose broken numbers are kept in single precision where
+    that is enough."""
+    import pandas as pd
+
+    if path.stat().st_size <= _SMALL:
+        return pd.read_csv(path, **options)
+    parts = []
+    for part in pd.read_csv(path, chunksize=_CHUNK, **options):
+        floats = [name for name in part.columns if part[name].dtype == np.float64 and is_precise(part[name].to_numpy())]
+        parts.append(part.astype(dict.fromkeys(floats, np.float32)))
+        # text, for the parser, of which some parts look like numbers
+        if any((a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)):
+            return pd.read_csv(path, **options)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _header(path: Path, sep: str, encoding: str | None) -> list[str]:

@@ -4,18 +4,24 @@ sizes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from ...learners import FSAPath, ScoreCardClassifier
 from ...learners.model_selection.size import choose_size
+from .encoding import Table
+from .settings import Request, make_model
 
 N_FOLDS = 5
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
 # ridge of the model on all columns, by leave-one-out: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
-_MOST_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
+_MAX_COSTS = 20  # columns without which the others are refitted: a choice
+_MAX_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
 Split = tuple[np.ndarray, np.ndarray]
@@ -32,16 +38,19 @@ class Validation:
     sizes : list of int
         Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy or R^2 of each size in each fold, and what the choice of the size goes by: the mean
-        log loss or squared error. R^2 is 1 - the mean squared error of the fold over the variance
-        of all rows that were held out.
+        Accuracy, R^2 or the score that was asked for of each size in each fold, and what the choice
+        of the size goes by: the mean log loss or squared error, or that score. R^2 is 1 - the mean
+        squared error of the fold over the variance of all rows that were held out.
     scores : dict of str to dict of str to float
-        "selected", "all columns" and "baseline": each measure of the held-out rows of all folds
+        "selected", "all columns", "baseline" and where asked for "boosting" on all columns and
+        "test": each measure of the held-out rows of all folds
         together.
     nested : bool
         Whether the size that is scored on a fold was chosen by the other folds.
     held_out : list of int
         Rows that each fold holds out.
+    errors : dict
+        Of the selected columns, see :func:`errors`.
     """
 
     size: int
@@ -51,6 +60,7 @@ class Validation:
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     nested: bool = False
     held_out: list[int] = field(default_factory=list)
+    errors: dict[str, Any] = field(default_factory=dict)
 
     @property
     def path_scores(self) -> np.ndarray:
@@ -64,21 +74,136 @@ class Validation:
         return int(from_one[self.losses.mean(axis=0)[from_one].argmin()]) if len(self.losses) and len(from_one) else None
 
 
-def measures(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Accuracy and the mean over classes of it; R^2 and the mean absolute error. The first one
-    decides."""
-    if task == "classification":
-        right = y == predicted
-        return {"accuracy": float(right.mean()), "balanced accuracy": float(np.mean([right[y == c].mean() for c in np.unique(y)]))}
-    spread = float(((y - y.mean()) ** 2).sum())
-    return {
-        "R2": 1.0 - float(((y - predicted) ** 2).sum()) / spread if spread > 0 else 0.0,
-        "mean absolute error": float(np.abs(y - predicted).mean()),
-    }
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that a model was not fitted to, and what it predicts for them.
+
+    Attributes
+    ----------
+    y, predicted : ndarray of shape (n_rows,)
+    weight : ndarray of shape (n_rows,) or None
+    classes : ndarray of shape (n_classes,) or None
+    probabilities : ndarray of shape (n_rows, n_classes) or None
+    calibrated : bool
+        Whether these are probabilities, and not only in their order.
+    """
+
+    y: np.ndarray
+    predicted: np.ndarray
+    weight: np.ndarray | None = None
+    classes: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
+    calibrated: bool = True
+
+    @classmethod
+    def of(cls, model: Any, table: Table) -> Self:
+        """The rows of a table, as a fitted estimator predicts them."""
+        predicted, classes = model.predict(table.X), getattr(model, "classes_", None)
+        if classes is None:
+            return cls(table.y, predicted, table.weight)
+        if hasattr(model, "predict_proba"):
+            return cls(table.y, predicted, table.weight, classes, model.predict_proba(table.X))
+        score = model.decision_function(table.X)
+        p = softmax(score, axis=1) if score.ndim == 2 else np.column_stack([expit(-score), expit(score)])
+        return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
+
+    @classmethod
+    def together(cls, parts: list[HeldOut]) -> HeldOut:
+        """The rows of several folds of the same classes."""
+        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predicted")}
+        alike = all(np.array_equal(part.classes, parts[0].classes) for part in parts)  # type: ignore[arg-type]
+        for name, there in (("weight", True), ("probabilities", alike)):
+            there = there and getattr(parts[0], name) is not None
+            joined[name] = np.concatenate([getattr(part, name) for part in parts]) if there else None
+        return cls(**joined, classes=parts[0].classes, calibrated=parts[0].calibrated)
 
 
-def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[Split]:
-    """Rows to fit to and rows to score, five times; the same for the same table.
+def _balanced(held: HeldOut) -> float:
+    right, weight = held.y == held.predicted, np.ones(len(held.y)) if held.weight is None else held.weight
+    return float(np.mean([np.average(right[held.y == c], weights=weight[held.y == c]) for c in np.unique(held.y)]))
+
+
+def _log_loss(held: HeldOut, least: float = 1e-15) -> float:
+    of_class = np.asarray(held.probabilities)
+    likelihood = np.where(held.classes == held.y[:, None], of_class, 0.0).sum(axis=1)
+    return float(np.average(-np.log(np.maximum(likelihood, least)), weights=held.weight))
+
+
+def _r2(held: HeldOut) -> float:
+    spread = _mean((held.y - _mean(held.y, held.weight)) ** 2, held.weight)
+    return 1.0 - _mean((held.y - held.predicted) ** 2, held.weight) / spread if spread > 0 else 0.0
+
+
+def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
+    return float(np.average(values, weights=weight))
+
+
+def _ranked(name: str) -> Callable[[HeldOut], float]:
+    """A measure of scikit-learn of the order of rows; the mean over more than two classes."""
+
+    def of(held: HeldOut) -> float:
+        from sklearn import metrics
+
+        assert held.classes is not None and held.probabilities is not None
+        truth, p = (held.y[:, None] == held.classes).astype(int), held.probabilities
+        two = slice(1, None) if len(held.classes) == 2 else slice(None)
+        if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
+            raise ValueError(f"--score {name}: a fold lacks one of the classes; expected another score, or more rows")
+        return float(getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight))
+
+    return of
+
+
+# measures by the names that --score takes: the task, 1 where more is better, and the function
+SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
+    "accuracy": ("classification", 1, lambda h: _mean(h.y == h.predicted, h.weight)),
+    "balanced_accuracy": ("classification", 1, _balanced),
+    "average_precision": ("classification", 1, _ranked("average_precision")),
+    "roc_auc": ("classification", 1, _ranked("roc_auc")),
+    "log_loss": ("classification", -1, _log_loss),
+    "r2": ("regression", 1, _r2),
+    "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
+    "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
+}
+_SHOWN = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2", "mean_absolute_error")}
+
+
+def check_score(score: str | None, task: str) -> None:
+    """Complain about a score that there is not, or not for this task.
+
+    Raises
+    ------
+    ValueError
+        If it is one.
+    """
+    known = [name for name, (of, _, _) in SCORES.items() if of == task]
+    if score is not None and score not in known:
+        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for a {task}")
+
+
+def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
+    """Accuracy and the mean over classes of it; R^2 and the mean absolute error; the ``score``
+    first.
+
+    The first one decides. NaN where a model has no probabilities.
+    """
+    names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
+    without = {"log_loss"} if not held.calibrated else set()
+    without |= {"log_loss", "average_precision", "roc_auc"} if held.probabilities is None else set()
+    values = {name: np.nan if name in without else SCORES[name][2](held) for name in names}
+    return {"R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()}
+
+
+def score_on(model: Any, task: str, table: Table, score: str | None) -> dict[str, float]:
+    """:func:`measures` of a fitted model on other rows."""
+    return measures(task, HeldOut.of(model, table), score)
+
+
+def folds(table: Table, task: str, seed: int = 0) -> list[Split]:
+    """Rows to fit to and rows to score, five times; the same for the same table and seed.
+
+    Groups of rows, and equal rows, stay together; where rows have times each fold is scored on
+    later rows than it is fitted to.
 
     Raises
     ------
@@ -87,7 +212,14 @@ def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[Split
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    classes = task == "classification"
+    y, row_groups, classes = table.y, table.row_groups, task == "classification"
+    if table.times is not None:
+        ends = np.unique(np.quantile(table.times, np.linspace(0, 1, N_FOLDS + 2)[1:], method="lower"))
+        parts = [(table.times <= low, (table.times > low) & (table.times <= high)) for low, high in pairwise(ends)]
+        later = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in parts]
+        if not (later := [(train, test) for train, test in later if not classes or len(np.unique(y[train])) > 1]):
+            raise ValueError("--time: all rows are of one time, expected at least two")
+        return later
     if row_groups is not None:
         n = min(N_FOLDS, len(np.unique(row_groups)))
         if n < 2:
@@ -99,11 +231,27 @@ def folds(y: np.ndarray, task: str, row_groups: np.ndarray | None) -> list[Split
     n = min(N_FOLDS, max(least, 2), len(y))
     if least < 2 or len(y) < 4:
         return []
-    return list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
+    found = list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
+    if table.twins is None:
+        return found
+    fold = np.zeros(len(y), int)
+    for i, (_, test) in enumerate(found):
+        fold[test] = i
+    fold = fold[table.twins]
+    parts = [(fold != i, fold == i) for i in range(n)]
+    return [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in parts if b.any() and (not classes or len(np.unique(y[a])) > 1)]
 
 
 def validate(
-    X: Any, y: np.ndarray, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: list[Split], progress: Progress
+    table: Table,
+    task: str,
+    model: Any,
+    size: int | None,
+    sizes: np.ndarray,
+    splits: list[Split],
+    progress: Progress,
+    score: str | None = None,
+    boosting: bool = False,
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
     and a baseline.
@@ -115,35 +263,104 @@ def validate(
     """
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
+    check_score(score, task)
     baseline = DummyClassifier if task == "classification" else DummyRegressor
-    truth = np.concatenate([y[test] for _, test in splits])
-    path, losses = _path_scores(X, y, task, model, sizes, progress(splits, "sizes"))
-    if task == "regression":
-        path = 1.0 - losses / truth.var()
-    chosen, nested = chosen_size(sizes, losses) if size is None else size, size is None and len(splits) > 1
-    found: dict[str, list[np.ndarray]] = {"selected": [], "all columns": [], "baseline": []}
-    for fold, (train, test) in enumerate(progress(splits, "scores")):
-        own = chosen_size(sizes, np.delete(losses, fold, axis=0)) if nested else chosen
-        found["selected"].append(fitted(model, own, X[train], y[train]).predict(X[test]))
-        found["all columns"].append(all_columns(task, X[train], y[train], X[test]))
-        found["baseline"].append(baseline().fit(X[train], y[train]).predict(X[test]))
-    scores = {row: measures(task, truth, np.concatenate(predicted)) for row, predicted in found.items()}
-    return Validation(chosen, sizes.tolist(), path, losses, scores, nested, [len(test) for _, test in splits])
+    path, losses, along = [], [], []
+    held: dict[str, list[HeldOut]] = {"selected": [], "all columns": [], "baseline": []}
+    for train, test in progress(splits, "sizes"):
+        rows, new = table.take(train), table.take(test)
+        along.append([HeldOut.of(one, new) for one in _models(model, sizes, rows)])
+        losses.append([_loss(task, one, score) for one in along[-1]])
+        path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])
+        others = {"all columns": all_columns(task, rows, getattr(model, "class_weight", None))}
+        others["baseline"] = baseline().fit(rows.X, rows.y, rows.weight)
+        if boosting:
+            others["boosting"] = _boosting(task, rows)
+        for name, one in others.items():
+            held.setdefault(name, []).append(HeldOut.of(one, new))
+    scores, lost = np.array(path), np.array(losses)
+    if task == "regression" and score is None:
+        scores = 1.0 - lost / _variance(np.concatenate([test for _, test in splits]), table)
+    chosen, nested = chosen_size(sizes, lost) if size is None else size, size is None and len(splits) > 1
+    for fold, models in enumerate(along):
+        own = chosen_size(sizes, np.delete(lost, fold, axis=0)) if nested else chosen
+        held["selected"].append(models[min(int(np.searchsorted(sizes, own)), len(sizes) - 1)])
+    together = {name: HeldOut.together(parts) for name, parts in held.items()}
+    found = {name: measures(task, one, score) for name, one in together.items()}
+    rows_out = [len(test) for _, test in splits]
+    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, rows_out, errors(together["selected"]))
 
 
-def _path_scores(X, y, task, model, sizes, splits) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracy and loss (n_folds, n_sizes) of each size, along one path per fold."""
-    path, losses = [], []
-    for train, test in splits:
-        # Exchanges: else small sizes look worse than the models that are fitted in the end.
-        if isinstance(model, ScoreCardClassifier):  # has no path
-            models = [fitted(model, int(k), X[train], y[train]) for k in sizes]
-        else:
-            along = FSAPath(model, sizes, exchange=True).fit(X[train], y[train])
-            models = [along.get_estimator(int(k)) for k in sizes]
-        losses.append([_loss(task, one, X[test], y[test]) for one in models])
-        path.append([float(np.mean(one.predict(X[test]) == y[test])) for one in models])
-    return np.array(path), np.array(losses)
+def errors(held: HeldOut) -> dict[str, Any]:
+    """Return where the predictions of held-out rows go wrong.
+
+    ``calibration``, of numbers and of the probability of the second of two classes: rows in ten
+    groups by what is predicted, with the means of what is predicted and of what is true.
+    ``residuals``: their quantiles. ``confusion``: rows of each class (first index) that are
+    predicted as each. Weights count.
+
+    Examples
+    --------
+    >>> errors(HeldOut(np.array([1.0, 2.0]), np.array([1.0, 1.5])))["calibration"][1]
+    {'predicted': 1.5, 'observed': 2.0, 'rows': 1}
+    """
+    found: dict[str, Any] = {}
+    predicted, observed = held.predicted, held.y
+    if held.classes is None:
+        residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
+        found["residuals"] = [{"share": share, "residual": value} for share, value in residuals.items()]
+    else:
+        from sklearn.metrics import confusion_matrix
+
+        counts = confusion_matrix(held.y, held.predicted, labels=held.classes, sample_weight=held.weight)
+        found["confusion"] = {"classes": held.classes.tolist(), "rows": counts.tolist()}
+        if len(held.classes) > 2 or held.probabilities is None or not held.calibrated:
+            return found
+        predicted, observed = held.probabilities[:, 1], held.y == held.classes[1]
+    weight = np.ones(len(observed)) if held.weight is None else held.weight
+    groups = np.array_split(np.argsort(predicted, kind="stable"), 10)
+    found["calibration"] = [
+        {"predicted": _mean(predicted[g], weight[g]), "observed": _mean(observed[g], weight[g]), "rows": len(g)}
+        for g in groups
+        if weight[g].any()
+    ]
+    return found
+
+
+def costs(table: Table, task: str, request: Request, names: list[str], splits: list[Split], progress: Progress) -> dict[str, float]:
+    """Return by how much the first measure gets worse without each of some columns, the others
+    refitted; of the first ``_MAX_COSTS``.
+
+    All are fitted and scored on the same folds. The columns are given, not selected anew.
+    """
+    _, more, measure = SCORES[request.score or _SHOWN[task][0]]
+
+    def score(without: str | None = None) -> float:
+        kept = [column.name for column in table.encoding.columns if column.name in names and column.name != without]
+        places = [table.names.index(name) for name in kept or names]
+        part = replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
+        limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
+        own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
+        model = make_model(own, part, task, len(places))
+        parts = [HeldOut.of(fitted(model, len(kept), part.take(train)), part.take(test)) for train, test in splits]
+        return more * measure(HeldOut.together(parts))
+
+    whole = score()
+    return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
+
+
+def _variance(rows: np.ndarray, table: Table) -> float:
+    y, weight = table.y[rows], None if table.weight is None else table.weight[rows]
+    return _mean((y - _mean(y, weight)) ** 2, weight)
+
+
+def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
+    """A fitted model of each size."""
+    if isinstance(model, ScoreCardClassifier):  # has no path
+        return [fitted(model, int(k), table) for k in sizes]
+    # Exchanges: else small sizes look worse than the models that are fitted in the end.
+    along = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, sample_weight=table.weight)
+    return [along.get_estimator(int(k)) for k in np.minimum(sizes, along.sizes_[-1])]
 
 
 def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
@@ -161,40 +378,50 @@ def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
     return 0 if at is None else int(sizes[1 + at])
 
 
-def _loss(task: str, model: Any, X: Any, y: np.ndarray) -> float:
-    if task == "regression":
-        return float(np.mean((y - model.predict(X)) ** 2))
-    likelihood = np.where(model.classes_ == y[:, None], model.predict_proba(X), 0.0).sum(axis=1)
+def _loss(task: str, held: HeldOut, score: str | None) -> float:
+    if score is not None:
+        return -SCORES[score][1] * SCORES[score][2](held)
     # one row that is sure and wrong does not decide alone
-    return float(-np.log(np.maximum(likelihood, 1e-3)).mean())
+    return SCORES["mean_squared_error"][2](held) if task == "regression" else _log_loss(held, 1e-3)
 
 
-def fitted(model: Any, size: int, X: Any, y: np.ndarray) -> Any:
+def fitted(model: Any, size: int, table: Table) -> Any:
     """The estimator fitted for another size; 0 is a constant."""
     from sklearn.base import clone
 
+    weights = {} if table.weight is None else {"sample_weight": table.weight}
     if size:
-        return clone(model).set_params(n_features_to_select=size).fit(X, y)
-    return FSAPath(model, [0]).fit(X, y).get_estimator(0)
+        return clone(model).set_params(n_features_to_select=size).fit(table.X, table.y, **weights)
+    return FSAPath(model, [0]).fit(table.X, table.y, **weights).get_estimator(0)
 
 
-def all_columns(task: str, X: Any, y: np.ndarray, X_test: Any) -> np.ndarray:
-    """Predictions of ridge regression (of classes by a ridge classifier) on all columns, its
-    strength by leave-one-out.
+def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
+    """Ridge regression (of classes a ridge classifier) on all columns, its strength by
+    leave-one-out; NaN is the median.
 
     Of more than 5,000 rows, that many evenly spread ones choose the strength.
     """
+    from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
+    from sklearn.pipeline import Pipeline, make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if not hasattr(X, "tocsr"):
-        gone = np.isnan(X)
-        if gone.any() or np.isnan(X_test).any():
-            middle = np.array([np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else 0.0 for column in X.T])
-            X, X_test = np.where(gone, middle, X), np.where(np.isnan(X_test), middle, X_test)
-    scaler = StandardScaler(with_mean=not hasattr(X, "tocsr")).fit(X)
-    Z = scaler.transform(X)
-    some = np.linspace(0, len(y) - 1, min(len(y), _MOST_ROWS)).astype(np.int64)
+    X, y, weight, sparse = table.X, table.y, table.weight, hasattr(table.X, "tocsr")
+    gaps = [SimpleImputer(strategy="median", keep_empty_features=True)] if not sparse and np.isnan(X).any() else []
+    before = make_pipeline(*gaps, StandardScaler(with_mean=not sparse)).fit(X)
+    Z = before.transform(X)
+    some = np.linspace(0, len(y) - 1, min(len(y), _MAX_ROWS)).astype(np.int64)
     choice, ridge = (RidgeClassifierCV, RidgeClassifier) if task == "classification" else (RidgeCV, Ridge)
-    alpha = choice(alphas=_ALPHAS).fit(Z[some], y[some]).alpha_
-    return ridge(alpha=alpha, copy_X=False).fit(Z, y).predict(scaler.transform(X_test))
+    more = {"class_weight": class_weight} if task == "classification" else {}
+    alpha = choice(alphas=_ALPHAS, **more).fit(Z[some], y[some], None if weight is None else weight[some]).alpha_
+    return Pipeline([*before.steps, ("ridge", ridge(alpha=alpha, copy_X=False, **more).fit(Z, y, weight))])
+
+
+def _boosting(task: str, table: Table) -> Any:
+    """Gradient boosting on all columns."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if hasattr(table.X, "tocsr"):
+        raise ValueError("--boosting: not for sparse tables")
+    make = HistGradientBoostingClassifier if task == "classification" else HistGradientBoostingRegressor
+    return make(random_state=0).fit(table.X, table.y, table.weight)

@@ -1,5 +1,5 @@
-"""The tables that ``annealed select`` and ``annealed predict`` write: csv, tsv, parquet and npz
-files."""
+"""The tables that ``annealed select`` and ``annealed predict`` write: csv, tsv, parquet, xlsx
+and npz files."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ def write_columns(source: Path, out: Path, names: Sequence[str], target: str | N
 
 
 def write_frame(frame: pd.DataFrame, out: Path) -> None:
-    """Write a csv, tsv or parquet file; an existing one is replaced as a whole or not at all."""
+    """Write a csv, tsv, parquet or xlsx file; an existing one is replaced as a whole or not at
+    all."""
     with replacing(out) as temporary:
         if out.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, index=False)
+        elif out.suffix.lower() == ".xlsx":
+            frame.to_excel(temporary, index=False, engine="openpyxl")
         else:
             frame.to_csv(temporary, index=False, sep="\t" if out.suffix.lower() == ".tsv" else ",")
 

@@ -1,11 +1,12 @@
-"""One tally for all trials, printed at the end and, on request, written into a page."""
+"""One tally for all trials, printed at the end and, on request, written into a file of results."""
 
+import json
 import os
-import re
 import time
 from pathlib import Path
 
 import pytest
+from annealed.pipelines.common.provenance import run_of
 from trials import Tally
 
 TALLY = Tally()
@@ -23,14 +24,13 @@ def pytest_configure():
 def pytest_terminal_summary(terminalreporter):
     if not TALLY.trials:
         return
-    lines = ["| class | trials | failures |", "|---|---|---|", *(f"| {kind} | {n} | {bad} |" for kind, n, bad in TALLY.rows())]
+    rows = [[kind, str(n), str(bad)] for kind, n, bad in TALLY.rows()]
+    rows.append(["all", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])])
     seconds = time.monotonic() - TALLY.seconds["start"]
-    total = sum(n for _, n, _ in TALLY.rows())
-    lines.append(f"| all | {total} | {sum(bad for _, _, bad in TALLY.rows())} |")
     terminalreporter.section("trials")
-    for line in (*lines, f"{seconds:.0f} s"):
+    for line in (*map(" | ".join, rows), f"{seconds:.0f} s"):
         terminalreporter.line(line)
-    if page := os.environ.get("ANNEALED_CAMPAIGN_PAGE"):
-        path = Path(page)
-        table = "<!-- trials -->\n" + "\n".join(lines) + "\n<!-- end of trials -->"
-        path.write_text(re.sub(r"<!-- trials -->.*<!-- end of trials -->", lambda _: table, path.read_text(), flags=re.DOTALL))
+    if file := os.environ.get("ANNEALED_CAMPAIGN_RESULTS"):
+        made = [run_of("make campaign", {})]
+        content = {"name": "campaign", "made": made, "columns": ["class", "trials", "failures"], "rows": rows}
+        Path(file).write_text(json.dumps(content, indent=1) + "\n")

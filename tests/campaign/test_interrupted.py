@@ -1,5 +1,5 @@
-"""Ctrl-C at ten moments of a first call, while code is compiled: one line and 130, and in Python an
-interrupt."""
+"""Ctrl-C at moments of a first call, while modules load, while code is compiled and while it is
+not: one line and 130, and in Python an interrupt."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from annealed.pipelines.common.image_folders import MAX_FEW
 from helpers import save_tiny_detector
 from PIL import Image
 
@@ -24,9 +25,9 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of Python itself is not 
 """
 
 
-def interrupted(command, cache, seconds):
-    """Exit code and stderr of a command that gets Ctrl-C some seconds after it has said that it
-    compiles."""
+def interrupted(command, cache, seconds, compiles=True):
+    """Exit code and stderr of a command that gets Ctrl-C some seconds after its start, or after it
+    has said that it compiles."""
     shutil.rmtree(cache, ignore_errors=True)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
@@ -35,7 +36,7 @@ def interrupted(command, cache, seconds):
     limit = threading.Timer(90, child.kill)
     limit.start()
     said = ""
-    for line in child.stderr:
+    for line in child.stderr if compiles else ():
         said += line
         if "compiling" in line:
             break
@@ -52,12 +53,16 @@ def interrupted(command, cache, seconds):
 def test_interrupted_first_commands(tally, tmp_path):
     path, model = tmp_path / "a.png", save_tiny_detector(tmp_path / "tiny.safetensors")
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 240, 3), dtype=np.uint8)).save(path)
-    command = [sys.executable, "-m", "annealed.pipelines.cli", "faces", "detect", str(path), "--model", str(model)]
-    for seconds in np.random.default_rng(32).uniform(0.0, 6.0, 6):
-        code, said = interrupted(command, tmp_path / "cache", seconds)
-        good = code == 0 or (code == 130 and "interrupted" in said.splitlines()[-1])
-        failure = None if good and "Traceback" not in said else f"exit code {code}: {said[-400:]}"
-        tally.note("Ctrl-C in a first call", f"faces detect, {seconds:.1f} s", failure)
+    command = [sys.executable, "-m", "annealed.pipelines.cli", "faces", "detect", "--model", str(model)]
+    rng = np.random.default_rng(32)
+    # more than a few photographs: their loops are compiled
+    for compiles, moments in ((True, rng.uniform(0.0, 6.0, 6)), (False, rng.uniform(0.1, 1.0, 8))):
+        for seconds in moments:
+            photographs = [str(path)] * (MAX_FEW + 1 if compiles else 1)
+            code, said = interrupted([*command, *photographs], tmp_path / "cache", seconds, compiles)
+            good = code == 0 or (code == 130 and "interrupted" in said.splitlines()[-1])
+            failure = None if good and "Traceback" not in said else f"exit code {code}: {said[-400:]}"
+            tally.note("Ctrl-C in a first call", f"faces detect, {seconds:.1f} s", failure)
     tally.check("Ctrl-C in a first call")
 
 

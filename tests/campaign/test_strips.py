@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 import pytest
@@ -22,24 +21,29 @@ MAX_BYTES = 1 << 29  # resident, Python and libraries included
 PATIENCE = 60  # seconds after which a command counts as hanging
 
 
+# A process of its own, as a child begins with the peak of the process that forked it: the tests.
+WATCH = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+open(sys.argv[1], "w").write(f"{code} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss}")
+"""
+
+
 def measured(*arguments):
     """Exit code (None: it hung), stdout, stderr and peak resident bytes of a command in a session
     of its own."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        child = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=out, stderr=err, start_new_session=True)
-        end = time.monotonic() + PATIENCE
-        while True:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > end:
+    with tempfile.TemporaryDirectory() as folder:
+        found = os.path.join(folder, "found")
+        watch = [sys.executable, "-c", WATCH, found, *COMMAND, *map(str, arguments)]
+        with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:
+            try:
+                out, err = child.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
                 return None, "", "", 0
-            time.sleep(0.05)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        unit = 1 if sys.platform == "darwin" else 1024
-        return child.returncode, *(file.seek(0) or file.read() for file in (out, err)), usage.ru_maxrss * unit
+        with open(found) as file:
+            code, peak = map(int, file.read().split())
+    return code, out, err, peak * (1 if sys.platform == "darwin" else 1024)
 
 
 def test_strips(tally, tmp_path):

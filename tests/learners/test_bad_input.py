@@ -18,6 +18,7 @@ from annealed.learners import (
     FSAClassifierCV,
     FSARegressor,
     FSARegressorCV,
+    LinearChainCRF,
     LogisticLoss,
     LogitBoostClassifier,
     MinimaxSparseClassifier,
@@ -25,6 +26,7 @@ from annealed.learners import (
     RDAClassifier,
     SDist,
     SDistCV,
+    SparseFourierClassifier,
     StabilizedTruncatedSGDClassifier,
     TISPClassifier,
     TISPRegressor,
@@ -308,15 +310,17 @@ def test_dates_are_labels_and_not_columns():
 
 
 def test_masks_are_not_ignored():
-    hidden = np.ma.array(X, mask=X > 2)
+    hidden = np.ma.array(X, mask=np.sort(X, axis=0)[-3] < X)
     for estimator, data, target in (
         (FSARegressor(2), X, hidden[:, 0]),
         (FSAClassifier(2), hidden, Y),
         (TISPClassifier(2), hidden, Y),
+        (SDist(2), hidden, Y),
+        (SparseFourierClassifier(), hidden, Y),
+        (LinearChainCRF(), hidden, Y),
     ):
-        if np.ma.is_masked(data) or np.ma.is_masked(target):
-            with pytest.raises(ValueError, match=r"masked values; expected numbers without a mask"):
-                estimator.fit(data, target)
+        with pytest.raises(ValueError, match=r"masked values; expected numbers without a mask"):
+            estimator.fit(data, target)
     FSARegressor(2).fit(np.ma.array(X), X[:, 0])  # nothing is hidden
 
 

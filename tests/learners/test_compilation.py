@@ -450,6 +450,8 @@ for attempt in range(2):
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 """
 COMMAND = """
+from annealed.pipelines.common import image_folders
+image_folders.MAX_FEW = -1
 sys.argv = ["annealed", "faces", "detect", "--json"]
 from annealed.pipelines.cli import main
 main()

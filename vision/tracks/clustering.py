@@ -29,6 +29,50 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     return affinity
 
 
+def _seeds(points: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """Centres (n_runs, K, d) that row r of ``uniforms`` (n_runs, K) draws by the k-means++ rule."""
+    centres = np.empty((*uniforms.shape, points.shape[1]))
+    nearest = np.ones((len(uniforms), len(points)))
+    for c, drawn in enumerate(uniforms.T):
+        running = nearest.cumsum(axis=1)
+        beyond = running > drawn[:, None] * running[:, -1:]
+        chosen = np.where(beyond[:, -1], beyond.argmax(axis=1), len(points) - 1)
+        centres[:, c] = points[chosen]
+        distance = np.square(points - centres[:, c, None]).sum(axis=2)
+        nearest = np.minimum(nearest, distance) if c else distance
+    return centres
+
+
+def _plain_k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
+    n_points, width = points.shape
+    n_runs, n_clusters = uniforms.shape
+    centres = _seeds(points, uniforms)
+    labels = np.full((n_runs, n_points), -1)
+    moving = np.arange(n_runs)  # all runs side by side, until nothing changes in them
+    for _ in range(n_iterations):
+        now = centres[moving]
+        worth = (now.reshape(-1, width) @ points.T).reshape(-1, n_clusters, n_points) - 0.5 * np.square(now).sum(axis=2)[..., None]
+        best, found = worth[:, 0], np.zeros((len(now), n_points), int)
+        for c in range(1, n_clusters):  # the nearest; the first of several that are as near
+            np.copyto(found, c, where=worth[:, c] > best)
+            best = np.maximum(best, worth[:, c])
+        changed = (found != labels[moving]).any(axis=1)
+        labels[moving] = found
+        moving, now = moving[changed], now[changed]
+        if not len(moving):
+            break
+        members = (found[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
+        sums, counts = members.reshape(-1, n_points) @ points, members.sum(axis=2)[..., None]
+        centres[moving] = np.where(counts > 0, sums.reshape(now.shape) / np.maximum(counts, 1), now)
+    totals = np.square(points - np.take_along_axis(centres, labels[..., None], axis=1)).sum(axis=(1, 2))
+    best = 0
+    for run in range(n_runs):
+        # A tie in the last digits must not depend on the order of the runs: only a real gain
+        # replaces the best.
+        best = run if totals[run] < totals[best] * (1.0 - 1e-9) else best
+    return labels[best]
+
+
 @jit
 def _assign(points, centres, labels):
     """Nearest centres; returns the sum of the squared distances."""
@@ -46,7 +90,7 @@ def _assign(points, centres, labels):
     return total
 
 
-@jit
+@jit(plain=_plain_k_means, by_size=False)
 def _k_means(points, uniforms, n_iterations):
     """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the
     k-means++ rule."""

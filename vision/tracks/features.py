@@ -7,7 +7,7 @@ serves all sequences. No feature depends on the order of the points or on the na
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -240,6 +240,9 @@ PAPER_FEATURES = SegmentationFeatures(
     n_thresholds=32,
     neighbours=(2, 3, 4, 5, 7, 10, 14, 20, 28, 40),
 )
+# Another reading of the same text: trajectories and their own projections, none of velocities; so
+# many dimensions that the pool has "more than 2000" columns.
+TRAJECTORY_FEATURES = replace(PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18)))
 
 
 def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:

@@ -84,7 +84,9 @@ def read_tracks(path: str | Path) -> TrackSequence:
     path : path
         ``NAME_truth.mat`` with ``y`` (3, P, F) homogeneous pixel coordinates and ``s`` (P, 1)
         labels from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
-        with the columns frame, point, x, y.
+        with the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
+        ``occluded`` is one of co-tracker or TAPIR: its ``tracks`` may be (P, F, 2) or (1, F, P, 2)
+        too. Time is then the axis along which points move least.
 
     Returns
     -------
@@ -142,12 +144,77 @@ def _read_npz(path: Path):
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
                 raise ValueError(f"{path}: tracks are of type {tracks.dtype}; expected numbers")
-            return tracks.astype(float), content.get("labels")
+            return _seen(tracks.astype(float), content), content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
         raise ValueError(f"{path}: not a readable npz file ({str(error)[:120]})") from None
     except ValueError as error:
         message = f"{path}: not a readable npz file ({str(error)[:120]})"
         raise ValueError(str(error) if str(path) in str(error) else message) from None
+
+
+def _seen(tracks: np.ndarray, content) -> np.ndarray:
+    """Tracks of co-tracker or TAPIR as (F, P, 2), NaN where they say that a point is not seen;
+    others as they are."""
+    name = next((name for name in ("visibility", "visibles", "occluded") if name in content), None)
+    if name is None:
+        return tracks
+    if tracks.ndim == 4 and len(tracks) == 1:
+        tracks = tracks[0]
+    visible = np.asarray(content[name])
+    if tracks.ndim != 3 or visible.size != tracks[..., 0].size:
+        raise ValueError(f"tracks have shape {tracks.shape} and {name} {visible.shape}; expected one entry per frame and point")
+    hidden = visible.reshape(tracks.shape[:2]) > 0.5
+    tracks = np.where((hidden if name == "occluded" else ~hidden)[..., None], np.nan, tracks)
+    # Points move little from frame to frame, and lie far from each other.
+    steps = [np.nanmedian(np.abs(np.diff(tracks, axis=axis))) if np.isfinite(tracks).any() else 0.0 for axis in (0, 1)]
+    return tracks.transpose(1, 0, 2) if steps[1] < steps[0] else tracks
+
+
+def write_tracks(path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray) -> None:
+    """Write labelled tracks, which :func:`read_tracks` reads again (all but .parquet).
+
+    Parameters
+    ----------
+    path : path
+        ``.npz`` with ``tracks`` (F, P, 2), ``visible`` (F, P), ``labels`` (P,) and ``probability``
+        (P,); ``.csv`` or ``.parquet`` with the columns point, frame, x, y, visible, label,
+        probability, from the first to the last frame in which a point is seen.
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each point; -1 for none.
+    probability : ndarray of shape (P,)
+        Of that label; NaN where not known.
+
+    Raises
+    ------
+    ValueError
+        If the name ends otherwise.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    check_tracks_name(path)
+    visible = np.isfinite(tracks).all(axis=2)
+    if path.suffix.lower() == ".npz":
+        with path.open("wb") as file:
+            np.savez_compressed(file, tracks=tracks, visible=visible, labels=labels, probability=probability)
+        return
+    alive = np.logical_or.accumulate(visible) & np.logical_or.accumulate(visible[::-1])[::-1]
+    point, frame = np.nonzero(alive.T)
+    x, y = np.where(visible[..., None], tracks, np.nan)[frame, point].T
+    columns = {"point": point, "frame": frame, "x": x, "y": y, "visible": visible[frame, point].astype(int)}
+    table = pd.DataFrame(columns | {"label": labels[point], "probability": probability[point]})
+    if path.suffix.lower() == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+
+
+def check_tracks_name(path: Path) -> None:
+    """Raise a ValueError for a name that ends in none of the kinds that can be written."""
+    if path.suffix.lower() not in (".npz", ".csv", ".parquet"):
+        raise ValueError(f"{path}: tracks cannot be written to this kind of file; expected .npz, .csv or .parquet")
 
 
 def _read_csv(path: Path):

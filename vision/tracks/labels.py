@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 
 def canonical_labels(labels: np.ndarray) -> np.ndarray:
@@ -84,6 +83,8 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     label_names, found = np.unique(labels, return_inverse=True)
     if len(t) != len(found):
         raise ValueError(f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers")
+    from scipy.optimize import linear_sum_assignment
+
     counts = np.zeros((len(truth_names), len(label_names)), np.int64)
     np.add.at(counts, (t, found), 1)
     return float(1.0 - counts[linear_sum_assignment(-counts)].sum() / len(t))

@@ -62,13 +62,23 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
     ValueError
         As :func:`open_video`.
     """
-    capture = open_video(path)
+    return frames_of(open_video(path), str(path))
+
+
+def frames_of(capture: cv2.VideoCapture, name: str, is_camera: bool = False) -> Iterator[np.ndarray]:
+    """Yield the frames of what is open, which is then released; Ctrl-C is how one ends a camera."""
     n_read = 0
     try:
         while True:
-            good, frame = capture.read()
+            try:
+                good, frame = capture.read()
+            except KeyboardInterrupt:
+                if not is_camera:
+                    raise
+                return
             if not good:
-                warn_if_cut_short(capture, n_read, path)
+                if not is_camera:
+                    warn_if_cut_short(capture, n_read, name)
                 return
             n_read += 1
             if frame.ndim == 2:

@@ -304,7 +304,20 @@ def level_channels(
     return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected_requests, _buffers=buffers)
 
 
-@jit
+def _deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
+    def box_sums(values):  # type: ignore[no-untyped-def]
+        sums = cv2.boxFilter(values, cv2.CV_64F, (window, window), anchor=(0, 0), normalize=False)
+        return sums[1 : rows + 1, 1 : width + 1]
+
+    rows, width = inverse_sigma.shape[0], inverse_sigma.shape[1] - window
+    n = float(window * window)
+    variance = n * box_sums(np.square(planes, dtype=np.float64).sum(axis=0)) - sum(np.square(box_sums(plane)) for plane in planes)
+    sigma = np.sqrt((variance * (1 / (3 * n * n))).astype(np.float32))
+    inverse_sigma[:, :width] = 1 / np.maximum(sigma, np.float32(1))
+    inverse_sigma[:, width:] = 0
+
+
+@jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
     """1 / sigma of every window, from the channels' integral images; that of their squares is
     written on the way."""
@@ -335,7 +348,18 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
         inverse_sigma[y, width:] = 0
 
 
-@jit
+def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
+    rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
+    length[:], bins[:] = 0, 0
+    signed = planes.astype(np.float32)
+    across = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
+    along = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
+    length[:, :rows, :columns] = np.sqrt(across * across + along * along) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
+    k = sum(abs(along) > abs(across) * tangent for tangent in tangents).astype(np.uint16)
+    bins[:, :rows, :columns] = np.where((across * along < 0) & (k > 0), 2 * len(tangents) - k, k)
+
+
+@jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
     """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and
     column."""
@@ -354,7 +378,27 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
             bins[c, y, columns:] = 0
 
 
-@jit
+def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
+    _, rows, stride = length.shape
+    n_bins, side = len(cells) // 3, layout.cell
+    height, width = rows - side + 1, stride - side + 1
+    reach = (layout.block - 1) * side
+    for c in range(3):
+        energy = np.zeros((rows, stride), np.float32)
+        for k in range(n_bins):
+            sums = cv2.boxFilter(
+                np.where(bins[c] == k, length[c], 0).astype(np.float32), -1, (side, side), anchor=(0, 0), normalize=False
+            )
+            cells[c * n_bins + k].reshape(rows, stride)[:height, :width] = sums[:height, :width]
+            energy[:height, :width] += np.square(sums[:height, :width])
+        total = np.full((rows - reach, stride - reach), layout.epsilon**2)
+        for y in range(0, reach + 1, side):
+            for x in range(0, reach + 1, side):
+                total += energy[y : y + len(total), x : x + total.shape[1]]
+        inverse_norm[c].reshape(rows, stride)[: len(total), : total.shape[1]] = 1 / np.sqrt(total)
+
+
+@jit(plain=_dense_histograms, by_size=False)
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Histogram of the cell and 1 / norm of the block at every pixel.
 
@@ -447,7 +491,22 @@ def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
         inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
 
 
-@jit
+def _window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
+    _, _, rows, stride = gradient.shape
+    n, n_cells, n_bins = histogram.shape
+    c, y, x = program.cells.T
+    pixels = (np.arange(layout.cell)[:, None] * stride + np.arange(layout.cell)).ravel()
+    at = places.astype(np.int64)[:, None, None] + ((c * rows + y) * stride + x)[:, None] + pixels
+    entry = np.arange(n * n_cells).reshape(n, n_cells, 1) * n_bins + gradient[1].ravel()[at]
+    histogram[:] = np.bincount(entry.ravel(), gradient[0].ravel()[at].ravel(), histogram.size).reshape(histogram.shape)
+    energy = np.square(histogram.astype(np.float32)).cumsum(axis=2)[:, :, -1]
+    total = np.full(inverse_norm.shape, layout.epsilon**2)
+    for cell in program.blocks.T:
+        total += energy[:, cell]
+    inverse_norm[:] = 1 / np.sqrt(total)
+
+
+@jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
     """Histograms of a program's cells in some windows, and 1 / norm of its blocks of cells, summed
     as in `dense_histograms`."""

@@ -193,6 +193,7 @@ class CompiledModel(NamedTuple):
     lines: npt.NDArray[np.float32]
     # (q, n, B rounded up to whole sixes): how much the response rises in each bin
     rises: npt.NDArray[np.float32]
+    knots: npt.NDArray[np.float32]  # (q, n, as many + 1): responses at the knots
     top: np.float32  # B
     intercept: npt.NDArray[np.float32]  # (q,)
     limits: npt.NDArray[np.float32]  # (n,) rejection thresholds of the first output
@@ -220,7 +221,8 @@ def compile_model(
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width
     lines = np.stack([np.stack([slope, shift, table.start], axis=1) for table in tables])
     rises = np.stack([table.rises for table in tables])
+    knots = lines[:, :, 2:] + np.pad(rises.cumsum(axis=2), ((0, 0), (0, 0), (1, 0)))
     first_hog = int(program.hog.min(initial=n_features))
     ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
-    stages = np.unique(np.append(ends, [first_hog, n_features])).astype(np.int64)
-    return CompiledModel(program, lines, rises, top, offset, limits, stages, int(np.searchsorted(stages, first_hog)))
+    stages = np.array(sorted({*ends.tolist(), first_hog, n_features}), np.int64)
+    return CompiledModel(program, lines, rises, knots, top, offset, limits, stages, int(np.searchsorted(stages, first_hog)))

@@ -8,6 +8,7 @@ the lanes stay full. Orientation histograms are computed for the windows that re
 feature needs them; where these are many, for the whole strip.
 """
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +22,8 @@ __all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windo
 MAX_SPARSE = 16
 """Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
 of other groups. A choice."""
+
+_PLAIN_VALUES = 1 << 14  # values of features in windows that the plain form takes at a time. A choice
 
 
 def scan(
@@ -138,10 +141,13 @@ def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.Array
 def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
     """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each
     once, row by row."""
-    x, y = np.array(xs, dtype=np.int64, order="C"), np.asarray(ys, dtype=np.int64) - channels.first
-    wanted = np.zeros((channels.rows, channels.width), np.uint8)
-    pixels = np.empty((len(x) * (2 * reach + 1) ** 2, 2), np.int64)
-    return pixels[: collect_around(x, y, reach, wanted, pixels)] + np.array([0, channels.first])
+    x, y = np.asarray(xs, dtype=np.int64) + reach, np.asarray(ys, dtype=np.int64) - channels.first + reach
+    wanted = np.zeros((channels.rows + 2 * reach, channels.width + 2 * reach), np.uint8)
+    inside = (x >= 0) & (x < wanted.shape[1]) & (y >= 0) & (y < wanted.shape[0])
+    wanted[y[inside], x[inside]] = 1
+    near = cv2.dilate(wanted, np.ones((2 * reach + 1, 2 * reach + 1), np.uint8))
+    found = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
+    return np.empty((0, 2), np.int64) if found is None else found.reshape(-1, 2) + np.array([0, channels.first])
 
 
 def _finish_windows(
@@ -201,7 +207,31 @@ def count_left(scores):  # type: ignore[no-untyped-def]
     return left
 
 
-@jit
+def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
+    (rows, width), program = out.shape, model.program
+    scores = np.full((rows, tables.stride), -np.inf, np.float32)
+    scores[:, :width] = model.intercept[0]
+    n = scores.size - tables.stride + width  # from the first window to the last
+    flat, sigma = scores.ravel()[:n], tables.inverse_sigma.ravel()[:n]
+    for f in range(model.stages[min(1, last_stage)]):
+        if program.n_corners[f]:
+            corners = zip(offsets[f].tolist(), program.weight[f])
+            values = sum(weight * tables.integral[at : at + n] for at, weight in corners if weight).astype(np.float32) * sigma
+        else:
+            entry, norm = histograms.offsets[f].tolist()
+            values = histograms.cells[entry : entry + n] * histograms.inverse_norm[norm : norm + n]
+        flat += _responses(model, slice(f, f + 1), values[None])[0, 0]
+        flat[flat < model.limits[f]] = -np.inf
+    places = np.flatnonzero(flat > -np.inf).astype(np.uint64)
+    running = flat[None, places]
+    histograms = histograms._replace(cells_at=places, norms_at=places)
+    _follow(model, tables, histograms, (1, last_stage), places, np.ones(len(places), np.int64), running)
+    flat[places] = running
+    out[:] = scores[:, :width]
+    handed[:] = (out > -np.inf) * (last_stage if last_stage < len(model.stages) - 1 else 0)
+
+
+@jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
     """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a
     time.
@@ -255,7 +285,61 @@ def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-unt
             offsets[f, k] = channel[f] * tables.plane + corner_y[f, k] * tables.stride + corner_x[f, k]
 
 
-@jit
+def _follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
+    last = model.stages[between[1]]
+    for stage in range(*between):
+        left = np.flatnonzero((scores[0] > -np.inf) & (np.maximum(entered, between[0]) == stage))
+        begin = model.stages[stage]
+        while begin < last and len(left):  # sums do not depend on how many features are taken at a time
+            f = slice(begin, min(last, begin + max(8, _PLAIN_VALUES // len(left))))
+            for some in np.array_split(left, -(-len(left) // _PLAIN_VALUES)):
+                added = _responses(model, f, _values(model.program, tables, histograms, f, places, some))
+                running = np.concatenate([scores[:, None, some], added], axis=1).cumsum(axis=1)[:, 1:]
+                scores[:, some] = running[:, -1]
+                scores[0, some[(running[0] < model.limits[f, None]).any(axis=0)]] = -np.inf
+            left = left[scores[0, left] > -np.inf]
+            begin = f.stop
+
+
+def _values(program, tables, histograms, f, places, windows):  # type: ignore[no-untyped-def]
+    """Values (features, windows) of a slice of features, before their inverse area."""
+    at, rows = places[windows].astype(np.int64), len(tables.inverse_sigma)
+    channel, y, x = program.channel[f], program.corner_y[f].T, program.corner_x[f].T
+    side = tables.plane // tables.stride - rows + 1
+    if len(channel) < side * side:
+        corners = (tables.integral.take(corner[:, None] + at) for corner in channel * tables.plane + y * tables.stride + x)
+    else:  # for so many features it pays to copy the integral image of each window, as one column
+        shape, steps = (tables.plane, 3, side, side), (1, tables.plane, tables.stride, 1)
+        inside = np.lib.stride_tricks.as_strided(tables.integral, shape, 4 * np.array(steps), writeable=False)[at]
+        columns = np.ascontiguousarray(inside.reshape(len(at), -1).T)
+        corners = (columns.take(corner, axis=0) for corner in (channel * side + y) * side + x)
+    sums = np.zeros((len(channel), len(at)), np.int32)
+    for corner, weight in zip(corners, program.weight[f].T):
+        corner *= weight[:, None]
+        sums += corner
+    values = sums.astype(np.float32) * tables.inverse_sigma.take(at)
+    hog = program.hog[(program.hog >= f.start) & (program.hog < f.stop)]
+    if len(hog):
+        entries, norms = histograms.offsets[hog].T[:, :, None]
+        norms = histograms.inverse_norm[histograms.norms_at[windows] + norms]
+        values[hog - f.start] = histograms.cells[histograms.cells_at[windows] + entries] * norms
+    return values
+
+
+def _responses(model, f, values):  # type: ignore[no-untyped-def]
+    """Responses (q, features, windows) to these values: on the line between two knots."""
+    slope, shift, _ = model.lines[0, f].T[:, :, None]
+    t = values * slope
+    t -= shift
+    knot = np.floor(np.clip(t, 0, model.top, out=t))
+    t -= knot
+    at = knot.astype(np.intp)
+    at += np.arange(len(t))[:, None] * model.knots.shape[2]
+    rises = np.diff(model.knots[:, f], axis=2, append=np.float32(0))
+    return np.stack([starts.take(at) + rise.take(at) * t for starts, rise in zip(model.knots[:, f], rises)])
+
+
+@jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
     """Take windows, each from the stage it enters on, through the stages first <= s < last of a
     cascade, ``between`` the two.
@@ -321,25 +405,3 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
                     left[kept] = i
                     kept += 1
         n_left = kept
-
-
-@jit
-def collect_around(x, y, reach, wanted, pixels):  # type: ignore[no-untyped-def]
-    """Pixels within reach of some pixels, each once, row by row, into ``pixels`` (n, 2); ``wanted``
-    is zero. Returns how many."""
-    rows, width = wanted.shape
-    top, bottom = rows, 0
-    for i in range(x.size):
-        above, below = max(0, y[i] - reach), min(rows, y[i] + reach + 1)
-        top, bottom = min(top, above), max(bottom, below)
-        for v in range(above, below):
-            for u in range(max(0, x[i] - reach), min(width, x[i] + reach + 1)):
-                wanted[v, u] = 1
-    count = 0
-    for v in range(top, bottom):
-        for u in range(width):
-            if wanted[v, u]:
-                pixels[count, 0] = u
-                pixels[count, 1] = v
-                count += 1
-    return count

@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...learners.compilation import jit
 from ..images import as_rgb
 
 N_CELLS = 4  # cells along each side of a descriptor
@@ -156,14 +155,12 @@ class DenseSift:
         # Lowe's base image: the camera has blurred by 0.5 already.
         maps = _orientation_maps(cv2.GaussianBlur(grey, (0, 0), float(np.sqrt(self.sigma**2 - 0.25))))
         rows, columns = self.grid(*grey.shape)
-        values = np.empty((len(self.sizes), len(rows) * len(columns), N_VALUES), np.uint8)
-        for size, into in zip(self.sizes, values):
-            _describe(maps, rows, columns, *_cell_windows(size), into)
+        values = [_describe(maps, rows, columns, *_cell_windows(size)) for size in self.sizes]
         x, y = np.meshgrid(columns, rows)
         positions = np.column_stack([x.ravel(), y.ravel()]).astype(np.float32)
         sizes = np.repeat(np.asarray(self.sizes, np.float32), len(positions))
         height, width = grey.shape
-        return Descriptors(np.tile(positions, (len(self.sizes), 1)), sizes, values.reshape(-1, N_VALUES), width, height)
+        return Descriptors(np.tile(positions, (len(self.sizes), 1)), sizes, np.concatenate(values), width, height)
 
 
 def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
@@ -182,82 +179,35 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
     return offsets[first], windows.astype(np.float32)
 
 
-@jit(fastmath=True)
-def _orientation_maps(image):
+def _orientation_maps(image: np.ndarray) -> np.ndarray:
     """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost
     pixels zero as in OpenCV."""
-    height, width = image.shape
-    maps = np.zeros((height, width, N_ORIENTATIONS), np.float32)
-    per_radian = np.float32(N_ORIENTATIONS / (2.0 * np.pi))
-    for r in range(1, height - 1):
-        for c in range(1, width - 1):
-            dx = image[r, c + 1] - image[r, c - 1]
-            dy = image[r - 1, c] - image[r + 1, c]
-            magnitude = np.sqrt(dx * dx + dy * dy)
-            if magnitude == 0.0:
-                continue
-            bin = np.arctan2(dy, dx) * per_radian
-            low = int(np.floor(bin))
-            share = bin - np.float32(low)
-            maps[r, c, low & 7] += (np.float32(1.0) - share) * magnitude
-            maps[r, c, (low + 1) & 7] += share * magnitude
+    dx, dy = image[1:-1, 2:] - image[1:-1, :-2], image[:-2, 1:-1] - image[2:, 1:-1]
+    magnitude, angle = np.sqrt(dx * dx + dy * dy), np.arctan2(dy, dx) * np.float32(N_ORIENTATIONS / (2.0 * np.pi))
+    low = np.floor(angle)
+    share = angle - low
+    maps = np.zeros((*image.shape, N_ORIENTATIONS), np.float32)
+    inside, first = maps[1:-1, 1:-1], low.astype(np.int64)[..., None]
+    np.put_along_axis(inside, first % N_ORIENTATIONS, ((1 - share) * magnitude)[..., None], axis=2)
+    np.put_along_axis(inside, (first + 1) % N_ORIENTATIONS, (share * magnitude)[..., None], axis=2)
     return maps
 
 
-@jit(fastmath=True)
-def _describe(maps, rows, columns, first, windows, descriptors):
-    height, width, _ = maps.shape
-    flat = maps.reshape(height, width * N_ORIENTATIONS)
-    band = np.empty((N_CELLS, width * N_ORIENTATIONS), np.float32)
-    values = np.empty(N_VALUES, np.float32)
-    n = 0
-    for y in rows:
-        _weigh_rows(flat, y, first, windows, band)
-        for x in columns:
-            _sum_cells(band, x, width, first, windows, values)
-            _normalise(values, descriptors[n])
-            n += 1
-
-
-@jit(fastmath=True)
-def _weigh_rows(flat, y, first, windows, band):
-    """Weighted sums of the maps over the rows of each cell around y."""
-    band[:] = 0.0
-    for i in range(N_CELLS):
-        for t in range(windows.shape[1]):
-            r = y + first[i] + t
-            if 0 <= r < flat.shape[0]:
-                weight = windows[i, t]
-                for c in range(flat.shape[1]):
-                    band[i, c] += weight * flat[r, c]
-
-
-@jit(fastmath=True)
-def _sum_cells(band, x, width, first, windows, values):
-    """Weighted sums of these over the columns of each cell around x."""
-    values[:] = 0.0
-    for j in range(N_CELLS):
-        for t in range(windows.shape[1]):
-            c = x + first[j] + t
-            if 0 <= c < width:
-                weight = windows[j, t]
-                for i in range(N_CELLS):
-                    into = (i * N_CELLS + j) * N_ORIENTATIONS
-                    for o in range(N_ORIENTATIONS):
-                        values[into + o] += weight * band[i, c * N_ORIENTATIONS + o]
-
-
-@jit(fastmath=True)
-def _normalise(values, into):
-    """Length 1, clip, length 512, as bytes."""
-    total = np.float32(0.0)
-    for v in values:
-        total += v * v
-    limit = np.sqrt(total) * np.float32(CLIP)
-    total = np.float32(0.0)
-    for k in range(len(values)):
-        values[k] = min(values[k], limit)
-        total += values[k] * values[k]
-    scale = np.float32(512.0) / max(np.sqrt(total), np.float32(1.1920929e-7))
-    for k in range(len(values)):
-        into[k] = min(int(values[k] * scale + np.float32(0.5)), 255)
+def _describe(maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray) -> np.ndarray:
+    """Descriptors (n, 128) at all crossings: weighted sums of the maps over the rows of each cell,
+    then of these over its columns; length 1, clipped, length 512, as bytes."""
+    reach = int(max(-first.min(), (first + windows.shape[1]).max()))
+    weights = np.zeros((N_CELLS, 2 * reach), np.float32)
+    for cell, start, window in zip(weights, first + reach, windows):
+        cell[start : start + len(window)] = window
+    padded = np.pad(maps, ((reach, reach), (reach, reach), (0, 0)))
+    width, n = padded.shape[1:]
+    band = np.stack([weights @ padded[y : y + 2 * reach].reshape(-1, width * n) for y in rows])
+    band = np.ascontiguousarray(band.reshape(-1, width, n).transpose(1, 0, 2)).reshape(width, -1)
+    sums = np.stack([weights @ band[x : x + 2 * reach] for x in columns])
+    values = sums.reshape(len(columns), N_CELLS, len(rows), N_CELLS, n).transpose(2, 0, 3, 1, 4).reshape(-1, N_VALUES)
+    limit = np.sqrt(np.square(values).sum(axis=1, keepdims=True)) * np.float32(CLIP)
+    values = np.minimum(values, limit)
+    length = np.sqrt(np.square(values).sum(axis=1, keepdims=True))
+    scaled = values * (np.float32(512) / np.maximum(length, np.float32(1.1920929e-7)))
+    return np.minimum(scaled + np.float32(0.5), 255).astype(np.uint8)

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from ..images import as_rgb
 from .dense_sift import DenseSift, Descriptors
-from .visual_words import ImageRows, VisualWords, frequencies
+from .visual_words import ImageRows, WordCounts, frequencies
 
 N_SHADES = 10  # of each colour channel
 
@@ -135,50 +133,12 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
 
 
-class PetFeatures(ImageRows):
-    """Columns of a photograph.
+class PetColumns(ImageRows):
+    """Columns of a photograph by known vocabularies; parameters and attributes are those of
+    :class:`.estimators.PetFeatures`, which learns them."""
 
-    Words in five spatial bins, words of the head, and a joint colour histogram.
-
-    With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole
-    image and head have separate vocabularies. Photographs without a head box have zeros in the
-    head's columns. Each of the three parts has length 1.
-
-    Parameters
-    ----------
-    n_words : int, default 5000
-        Size of each vocabulary.
-    heads : bool, default True
-        Whether there are head words.
-    side : int, default 400
-        The longer side of every photograph is resized to so many pixels first: the words are of
-        fixed size.
-    head_side : int, default 128
-        Side in pixels of the square that the head is resized to.
-    random_state : int, RandomState or None, default None
-        Of the vocabularies.
-
-    Attributes
-    ----------
-    words_ : VisualWords
-        Of the whole image.
-    head_words_ : VisualWords or None
-        Of the head.
-
-    References
-    ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-           (2017), section 4.1.2.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_sample_images
-    >>> from annealed.vision import PetFeatures, Photograph
-    >>> head = (100, 100, 200, 200)
-    >>> photographs = [Photograph(image, head=head) for image in load_sample_images().images]
-    >>> PetFeatures(n_words=50, random_state=0).fit_transform(photographs).shape
-    (2, 1300)
-    """
+    words_: WordCounts
+    head_words_: WordCounts | None
 
     sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=8)
     head_sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=6)
@@ -189,37 +149,6 @@ class PetFeatures(ImageRows):
         self.side = side
         self.head_side = head_side
         self.random_state = random_state
-
-    def fit(self, X: Sequence[Photograph], y=None) -> Self:
-        """Learn the vocabularies.
-
-        Parameters
-        ----------
-        X : sequence of Photograph
-            To learn from.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        PetFeatures
-            The fitted transformer itself.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer descriptors than words, or ``heads`` is asked for and no photograph
-            has a head box.
-        """
-        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.describe(p) for p in X)
-        self.head_words_ = None
-        if self.heads:
-            boxed = [p for p in X if p.head is not None]
-            if not boxed:
-                raise ValueError("no photograph has a head box; expected some, or heads=False")
-            head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
-            self.head_words_ = head_words.fit(d for d in map(self.describe_head, boxed) if d is not None)
-        return self
 
     def describe(self, photograph: Photograph) -> Descriptors:
         """Descriptors of the whole image, in pixels of ``photograph.resized(side)``.
@@ -263,7 +192,7 @@ class PetFeatures(ImageRows):
         return np.concatenate([frequencies(counts, self.words_.power) for counts in parts])
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        check_is_fitted(self)
+        self.check_fitted()
         names = [self.words_.get_feature_names_out()]
         if self.head_words_ is not None:
             names.append(np.array([f"head {name}" for name in self.head_words_.get_feature_names_out()], dtype=object))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....learners.common.additive import AdditiveModel
-from ....learners.common.validation import feature_names
+from ....learners.common.columns import feature_names
 from ..model import TabularModel
 from .features import Feature, features_of_encoding, transformed
 from .formula import Expression, Formula

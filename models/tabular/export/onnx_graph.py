@@ -42,7 +42,9 @@ def write_onnx(formula: Formula) -> bytes:
     try:
         from onnx import TensorProto, checker, helper
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("export to .onnx needs onnx: pip install 'annealed[export]'", name=error.name) from None
+        raise ModuleNotFoundError(
+            "export to .onnx needs onnx: pip install '.[export]' in the checkout of annealed", name=error.name
+        ) from None
     if not formula.columns:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:

@@ -43,7 +43,9 @@ def write_xlsx(formula: Formula) -> bytes:
         from openpyxl import Workbook
         from openpyxl.utils.exceptions import IllegalCharacterError
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("export to .xlsx needs openpyxl: pip install 'annealed[export]'", name=error.name) from None
+        raise ModuleNotFoundError(
+            "export to .xlsx needs openpyxl: pip install '.[export]' in the checkout of annealed", name=error.name
+        ) from None
     book = Workbook()
     for j, (name, value) in enumerate(zip(*cells(formula)), 1):
         try:

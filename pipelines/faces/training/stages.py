@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .... import __version__
 from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.serialisation import read_guide, write_parts
@@ -22,6 +20,7 @@ from ....models.keypoints.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ...common.outputs import make_folder
+from ...common.provenance import source_of_code
 from ..data import FACES, FaceImage
 from .assembly.points import ANCHORS
 from .assembly.probabilities import ProbabilitySettings
@@ -254,13 +253,3 @@ def train_detector(
     }
     replace(detector, info=info).save(out)
     return KeypointDetector.load(out)  # numbers as the file holds them
-
-
-def source_of_code() -> dict[str, str]:
-    """Version of the package, and the commit where it runs from a checkout of its repository."""
-    root = Path(__file__).resolve().parents[3]
-    found = {"version": __version__}
-    if (root / ".git").exists():
-        ran = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-        found |= {"commit": ran.stdout.strip()} if ran.returncode == 0 else {}
-    return found

@@ -72,7 +72,7 @@ class _Windows:
         images = some_of(read_faces(data / "train"), photographs)
         background = list_images(data / "background")[:BACKGROUND]
         every = FaceSettings(scan=settings)
-        self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, _silent)
+        self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, lambda line: None)
         self.training = ClassifierTraining(self.job, settings)
 
     @cached_property
@@ -96,10 +96,6 @@ class _Windows:
         model, found = calibrate(detector, self.keypoint, self.job.split.held_out_views, self.settings.precision)
         counts = {"windows": len(y), "features": len(model.features), "fit_seconds": seconds}
         return model, counts | {"kept_back_ap_5": found["ap_5"], "kept_back_ap_10": found["ap_10"]}
-
-
-def _silent(line: str) -> None:
-    pass
 
 
 def _kept(curve: Curve) -> dict[str, Any]:

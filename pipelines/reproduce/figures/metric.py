@@ -20,8 +20,8 @@ from .panels import panels
 
 
 def surfaces(data_dir=None) -> Figure:
-    """Figures 2.1 and 2.3 of Ma (thesis): the first direction of the learnt subspace over the two
-    informative columns.
+    """Figures 2.1 and 2.3 of Ma (thesis): the first principal component of the transformed
+    training rows L phi(x) over the two informative columns.
     """
     figure = Figure(figsize=(13, 6.5), layout="tight")
     axes = figure.subplots(2, 4)
@@ -37,9 +37,12 @@ def surfaces(data_dir=None) -> Figure:
         model = SDist(**settings).fit(X, y)
         for column, steps in enumerate((1, len(model.path_) // 2, len(model.path_))):
             metric = SparseMetric.of(model.path_[:steps])
-            surface = model._features.columns(points, metric.columns) @ metric.factor()[0]
+            factor = metric.factor().T
+            inside = model._features.columns(X, metric.columns) @ factor
+            component = np.linalg.svd(inside - inside.mean(axis=0), full_matrices=False)[2][0]
+            surface = model._features.columns(points, metric.columns) @ factor @ component
             axes[row, column + 1].contourf(a, b, surface.reshape(a.shape), 20, cmap="viridis")
-            axes[row, column + 1].set_title(f"first direction, step {steps}")
+            axes[row, column + 1].set_title(f"first component, step {steps}")
     return figure
 
 
@@ -88,7 +91,7 @@ def columns(data_dir=None, **options: Any) -> Figure:
     """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the
     seconds of a fit.
     """
-    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "competitors": False, **options})["rows"]
+    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "methods": ["sDist"], **options})["rows"]
     figure, (left, right) = panels(8, 3, 2, layout="tight")
     names = [row["data"] for row in rows]
     left.bar(names, [100.0 * row["variables"] / row["columns"] for row in rows])

@@ -3,6 +3,7 @@ selected."""
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from ....models.keypoints.detections import DetectionOptions
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
 from ....vision.windows.feature_layout import Column
-from ...faces.detect import detect_files, warm_up
+from ...faces.detect import detect_file, warm_up
+from ...faces.forms import Forms, write_crops
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url
+from .pictures import jpeg_url, zip_url
 
 _OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "roll", "mode", "assembly")
-FIELDS = (*_OPTIONS, "landmarks", "picture")
+FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
@@ -44,14 +46,23 @@ def check_pixels(path: Path, most: int) -> None:
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph
-    as JPEG."""
+    as JPEG, with ``files`` the table, the COCO file and the crops."""
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
-    result = next(detect_files(detector(), [str(path)], options))
+    result = detect_file(options, False, detector(), str(path))
     if result.error is not None or result.pixels is None:
         raise ValueError(result.error)
-    return result.record(fields.flag("landmarks")) | ({"picture": jpeg_url(result.pixels)} if fields.flag("picture") else {})
+    found = result.record(fields.flag("landmarks"))
+    if fields.flag("picture"):
+        found["picture"] = jpeg_url(result.pixels)
+    if fields.flag("files"):
+        with tempfile.TemporaryDirectory(dir=".") as name:
+            folder = Path(name)
+            Forms(folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")).write([found], detector())
+            write_crops(folder / path.stem, result, Forms.size)
+            found["files"] = zip_url(folder)
+    return found
 
 
 def _options(fields: Fields) -> DetectionOptions:

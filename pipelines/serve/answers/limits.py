@@ -28,6 +28,7 @@ class Limit:
 
 LIMITS = {
     "faces": Limit(32 * MIB, 120.0, pixels=25_000_000),
+    "camera": Limit(8 * MIB, 30.0, pixels=4_000_000),
     "pets": Limit(32 * MIB, 60.0, pixels=25_000_000),
     "motion": Limit(64 * MIB, 300.0, pixels=4_000_000, frames=600),
     "select": Limit(32 * MIB, 300.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,9 +17,9 @@ from ....vision.tracks.video import open_video, read_frames
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url, smaller
+from .pictures import jpeg_url, smaller, zip_url
 
-FIELDS = ("motions", "outliers", "frames")
+FIELDS = ("motions", "outliers", "frames", "files")
 N_SHOWN = 60  # frames, at most
 MAX_SIDE = 720  # of a frame that is shown, in pixels
 MAX_POINTS = 1500  # that are shown
@@ -38,7 +39,7 @@ def prepare() -> None:
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed motion segment --json``; with ``frames`` also pictures and
-    where the points are in them."""
+    where the points are in them, with ``files`` the tracks, and masks of what moves in a video."""
     motions = fields.text("motions") or "auto"
     if motions != "auto" and (not motions.isdigit() or int(motions) < 1):
         raise ValueError(f"motions={motions!r}: expected a number from 1 on, or auto")
@@ -47,11 +48,18 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     if not is_video:
         tell("comparing candidates")
     number = None if motions == "auto" else int(motions)
-    found = segment_file(ranker(), path, number, outliers=fields.flag("outliers"), on_frame=count)
-    if not fields.flag("frames"):
-        return found.record()
-    tell("drawing the frames")
-    return found.record() | {"shown": _shown(found, path if is_video else None)}
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name)
+        tracks_out, masks = (folder / "tracks.csv", folder / "masks") if fields.flag("files") else (None, None)
+        if masks is not None:
+            masks.mkdir()
+        outliers = fields.flag("outliers")
+        found = segment_file(ranker(), path, number, None, outliers, count, tracks_out, masks if is_video else None)
+        record = found.record() | ({} if masks is None else {"files": zip_url(folder)})
+    if fields.flag("frames"):
+        tell("drawing the frames")
+        record["shown"] = _shown(found, path if is_video else None)
+    return record
 
 
 def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:

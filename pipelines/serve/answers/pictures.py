@@ -1,8 +1,11 @@
-"""Pictures inside JSON: data URLs."""
+"""Pictures and files inside JSON: data URLs."""
 
 from __future__ import annotations
 
 import base64
+import io
+import zipfile
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -31,3 +34,12 @@ def png_url(image: np.ndarray) -> str:
     """Return an RGBA image as PNG."""
     data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))[1]
     return "data:image/png;base64," + base64.b64encode(data.tobytes()).decode()
+
+
+def zip_url(folder: Path) -> str:
+    """Return the files of a folder, and of those in it, as a zip archive."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(folder.rglob("*")):
+            file.write(path, path.relative_to(folder))
+    return "data:application/zip;base64," + base64.b64encode(archive.getvalue()).decode()

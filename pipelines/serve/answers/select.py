@@ -8,6 +8,7 @@ from typing import Any
 
 from ...tabular.report import page
 from ...tabular.selection import select_file
+from ...tabular.settings import Request
 from .fields import Fields
 
 FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")
@@ -30,15 +31,17 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
     found = select_file(
         path,
-        fields.text("target"),
-        fields.text("k") or "auto",
-        task=fields.choice("task", ("auto", "classification", "regression")),
-        response=fields.choice("response", ("linear", "piecewise")),
-        include=fields.listed("include"),
-        exclude=fields.listed("exclude"),
-        row_groups=fields.text("row_groups"),
-        sep=fields.text("sep"),
-        encoding=fields.text("encoding"),
+        Request(
+            fields.text("target"),
+            fields.text("k") or "auto",
+            task=fields.choice("task", ("auto", "classification", "regression")),
+            response=fields.choice("response", ("linear", "piecewise")),
+            include=fields.listed("include"),
+            exclude=fields.listed("exclude"),
+            row_groups=fields.text("row_groups"),
+            sep=fields.text("sep"),
+            encoding=fields.text("encoding"),
+        ),
         progress=bar,
     )
     return found.record() | ({"report": page(found)} if fields.flag("report") else {})

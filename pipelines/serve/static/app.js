@@ -1,5 +1,6 @@
 // Tabs and the four panels.
 import { connect } from "./input.js";
+import { connectCamera } from "./camera.js";
 import { showFaces } from "./faces.js";
 import { showMotion } from "./motion.js";
 import { showPets } from "./pets.js";
@@ -45,6 +46,7 @@ connect(panel("faces"), {
     return { min_size: Math.max(24, Math.max(picture.width, picture.height) / 48).toFixed(1), ...asked };
   },
 });
+connectCamera(panel("camera"));
 connect(panel("motion"), { show: showMotion, fields: () => ({ frames: "true" }) });
 connect(panel("pets"), { show: showPets, fields: () => ({ evidence: "true" }) });
 connect(panel("select"), { show: showSelect, prepare: prepareSelect, fields: () => ({ report: "true" }) });

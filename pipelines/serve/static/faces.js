@@ -12,7 +12,7 @@ const degrees = (radians) => `${Math.round(radians * 180 / Math.PI)}°`.replace(
 let features = null;
 let now = null;
 
-export async function showFaces(panel, answer, file, waited) {
+export async function showFaces(panel, answer, file, waited, save) {
   const picture = answer.picture ? await pictureOf(answer.picture) : await createImageBitmap(file);
   const sure = answer.detections.length > 0 && answer.detections.every((d) => d.probability != null);
   const strength = (d) => (sure ? d.probability : d.score);
@@ -26,6 +26,7 @@ export async function showFaces(panel, answer, file, waited) {
   now.part(".slider label").textContent = sure ? "Least probability" : "Least score";
   now.part(".picture").onclick = choose;
   now.part(".windows").hidden = true;
+  now.part(".save").onclick = () => save({ min_probability: slider.value, picture: "false" });
   draw();
 }
 

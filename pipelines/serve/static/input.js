@@ -1,5 +1,5 @@
 // The left side of a panel: a file dropped, chosen or sampled, options, progress, errors.
-import { ask } from "./ask.js";
+import { ask, element } from "./ask.js";
 
 export function connect(panel, { show, fields, prepare = () => {} }) {
   const form = panel.querySelector("form.input");
@@ -67,7 +67,37 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
     if (!manual || isSample) await send();
   }
 
-  async function send() {
+  async function request(extra, signal) {
+    const body = new FormData(form);
+    body.delete("tiny");
+    for (const [name, value] of Object.entries({ ...(await fields(form, file)), ...extra })) body.set(name, value);
+    body.set("file", file, file.name);
+    return ask(kind, body, signal, progress);
+  }
+
+  const send = () => busy(async (signal, isCurrent) => {
+    const start = performance.now();
+    const answer = await request({}, signal);
+    if (!isCurrent()) return;
+    const result = panel.querySelector(".result");
+    result.hidden = false;
+    panel.classList.add("has-result");
+    await show(panel, answer, file, (performance.now() - start) / 1000, save);
+    if (result.getBoundingClientRect().top > window.innerHeight - 200) result.scrollIntoView({ block: "start" });
+  });
+
+  // What the command would write, in one archive.
+  const save = (extra) => busy(async (signal, isCurrent) => {
+    const { files } = await request({ ...extra, files: "true" }, signal);
+    if (!isCurrent()) return;
+    const bytes = Uint8Array.from(atob(files.split(",", 2)[1]), (c) => c.charCodeAt(0));
+    const href = URL.createObjectURL(new Blob([bytes], { type: "application/zip" }));
+    element("a", { download: `${file.name.replace(/\.[^.]*$/, "")}_${kind}.zip`, href }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+  });
+
+  // One piece of work at a time: a new one ends the one before.
+  async function busy(work) {
     running?.abort();
     const mine = (running = new AbortController());
     clear();
@@ -75,18 +105,7 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
     working.hidden = false;
     submit.disabled = true;
     try {
-      const body = new FormData(form);
-      body.delete("tiny");
-      for (const [name, value] of Object.entries(await fields(form, file))) body.set(name, value);
-      body.set("file", file, file.name);
-      const start = performance.now();
-      const answer = await ask(kind, body, mine.signal, progress);
-      if (mine !== running) return;
-      const result = panel.querySelector(".result");
-      result.hidden = false;
-      panel.classList.add("has-result");
-      await show(panel, answer, file, (performance.now() - start) / 1000);
-      if (result.getBoundingClientRect().top > window.innerHeight - 200) result.scrollIntoView({ block: "start" });
+      await work(mine.signal, () => mine === running);
     } catch (problem) {
       if (mine === running && problem.name !== "AbortError") fail(problem);
       else if (mine === running) say("Cancelled.");

@@ -6,7 +6,7 @@ const TAIL = 10;  // frames
 const FIRST = 8;  // candidates that are listed at once
 let now = null;
 
-export async function showMotion(panel, answer) {
+export async function showMotion(panel, answer, file, waited, save) {
   stop();
   const { shown } = answer;
   const pictures = shown.pictures ? await Promise.all(shown.pictures.map(pictureOf)) : null;
@@ -15,6 +15,7 @@ export async function showMotion(panel, answer) {
   Object.assign(slider, { min: 0, max: shown.frames.length - 1, value: 0 });
   slider.oninput = () => { stop(); now.t = Number(slider.value); draw(); };
   now.part(".play").onclick = () => (now.timer ? stop() : play());
+  now.part(".save").onclick = () => save({ frames: "false" });
   facts();
   table(FIRST);
   draw();
@@ -97,7 +98,7 @@ function table(n) {
     return element("tr", {}, element("td", {}, c.family), element("td", { className: "n" }, String(c.dimension ?? "–")),
       element("td", { className: "n" }, c.score.toFixed(2)), element("td", {}, bar));
   }));
-  const more = part(".more");
+  const more = part(".all");
   more.hidden = n >= answer.candidates.length;
   more.textContent = `Show all ${answer.candidates.length}`;
   more.onclick = () => table(Infinity);

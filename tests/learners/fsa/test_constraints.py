@@ -327,3 +327,14 @@ def test_directions_are_for_one_output():
         FSAClassifier(3, constraints=Constraints(monotone={3: 1})).fit(X, np.digitize(y, [-1, 1]))
     with pytest.raises(ValueError, match="expected None with several classes or outputs"):
         FSARegressor(3, constraints=Constraints(monotone={3: 1})).fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("constraints", [Constraints(bounds={1: (0, None)}), Constraints(monotone={3: -1})])
+def test_bounds_that_do_not_bind_select_the_same_columns(constraints):
+    right = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 30))
+        y = 2 * X[:, 1] - X[:, 3] + 0.5 * X[:, 4] + 0.3 * rng.standard_normal(300)
+        right += FSARegressor(3, constraints=constraints).fit(X, y).get_support(indices=True).tolist() == [1, 3, 4]
+    assert right >= 9

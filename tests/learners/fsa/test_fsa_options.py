@@ -1,6 +1,7 @@
 """What the options of the FSA estimators do: variants, ranking, parameters and refusals."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -22,13 +23,15 @@ from annealed.learners import (
     Refinement,
     Schedule,
 )
+from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.fsa.refinement import choose_method
 from annealed.learners.objective.pairwise import graded_pairs
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from small_problems import classes, problem
+from small_problems import classes, problem, words
 
 # -- variants --------------------------------------------------------------------------------------
 
@@ -333,6 +336,7 @@ BAD = [
     ("refinement", Refinement(ridge="none")),
     ("refinement", Refinement(ridge=True)),
     ("refinement", Refinement(search=True)),
+    ("refinement", Refinement(discriminant="lda")),
     ("n_jobs", 0),
     ("random_state", "seed"),
 ]
@@ -358,7 +362,7 @@ def test_bad_data_in_one_line():
         FSARegressor(2).fit(X, y, sample_weight=np.zeros(40))
     X[5, 7] = np.nan
     for form in (np.asarray, sp.csr_array):
-        with pytest.raises(ValueError, match=r"X contains NaN or infinity \(first in row 5, column 7\)"):
+        with pytest.raises(ValueError, match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' needs"):
             FSAClassifier(2).fit(form(X), y > 0)
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(30)])
     with pytest.raises(ValueError, match="column f7"):
@@ -466,6 +470,44 @@ def steps_of(n_classes, n_rows, schedule="inverse"):
 
 
 def test_several_classes_with_rows_enough_are_annealed_longer():
-    assert steps_of(3, 400) == 500
+    assert steps_of(3, 400) == 200
     assert steps_of(2, 400) == steps_of(3, 399) == 100
     assert steps_of(3, 400, Schedule()) == 100  # a schedule that is given as an object is taken as it is
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [40, 120])
+def test_words_no_worse_than_the_l1_penalty_at_as_many(k):
+    right, found = np.zeros(2), np.zeros(2)
+    for seed in range(2):
+        X, y, true = words(3000, seed=seed)
+        train, test = slice(0, 2000), slice(2000, None)
+        paths = (
+            LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X[train], y[train]) for C in np.geomspace(0.02, 2, 25)
+        )
+        *_, last = itertools.takewhile(lambda path: np.count_nonzero(path.coef_) <= k, paths)
+        models = FSAClassifier(k).fit(X[train], y[train]), last
+        right += [model.score(X[test], y[test]) for model in models]
+        found += [np.count_nonzero(model.coef_[0][true]) for model in models]
+    assert right[0] >= right[1] and found[0] > found[1]
+
+
+def test_words_of_weighted_rows_are_those_of_repeated_rows():
+    X, y, _ = words(300, 500)
+    weight = np.random.default_rng(0).integers(1, 3, 300)
+    rows = np.repeat(np.arange(300), weight)
+    weighted, repeated = FSAClassifier(20).fit(X, y, sample_weight=weight), FSAClassifier(20).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_a_word_of_one_row_is_not_louder_than_a_common_one():
+    X, y, _ = words()
+    problem = FSAClassifier(20).encode(X, y)
+    design = SparseDesign(problem.X, problem.sample_weight)
+    before = design.inv.copy()
+    design.damp(problem.sample_weight, problem.n_copies)
+    rows = np.bincount(X.indices, minlength=X.shape[1])
+    assert problem.mostly_zero and np.all(design.inv <= before)
+    assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(design.inv[rows > 100] > 0.95 * before[rows > 100])

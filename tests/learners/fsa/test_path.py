@@ -196,7 +196,7 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
         chosen = FSARegressor(10, refinement=Refinement(exchange="cv"))
         models = [chosen, FSARegressor(10, refinement=Refinement(exchange=True)), FSARegressor("auto")]
         errors.append([np.mean((model.fit(X, y).predict(X_new) - y_new) ** 2) for model in models])
-        assert chosen.refinement_.startswith("5-fold cross-validation chose shrinkage: no exchanges, ridge 0.1")
+        assert chosen.refinement_.startswith("3-fold cross-validation chose shrinkage: no exchanges, ridge 0.1")
     chosen, exchanged, automatic = np.mean(errors, axis=0)
     assert chosen < 0.85 * exchanged and automatic < 0.85 * exchanged
     X, y = problem(n=100, seed=1)
@@ -206,6 +206,33 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
         assert found.get_support(indices=True).tolist() == [3, 7, 11, 20]
     found = set(FSARegressor("auto").fit(X, y).get_support(indices=True))
     assert found >= {3, 7, 11, 20} and len(found) <= 6
+
+
+@pytest.mark.parametrize("k", [20, 40])
+def test_with_hundreds_of_rows_exchanges_have_to_gain_more_than_chance(k):
+    def errors_of(X, y, X_new, y_new):
+        fits = [FSARegressor(k, refinement=how).fit(X, y) for how in ("auto", Refinement(True), Refinement(False))]
+        return fits[0], [np.mean((fit.predict(X_new) - y_new) ** 2) for fit in fits]
+
+    doubted, (model, exchanged, _) = errors_of(*correlated(k, n=400, m=300))
+    assert doubted.refinement_.startswith("no exchanges") and model < 0.9 * exchanged and doubted.alternatives_
+    rng = np.random.default_rng(k)
+    X = rng.standard_normal((2400, 300)) + rng.standard_normal((2400, 1))
+    y = X[:, ::20] @ np.resize([1.0, -1.0], 15) + rng.standard_normal(2400)
+    sure, (model, exchanged, left) = errors_of(X[:400], y[:400], X[400:], y[400:])
+    assert sure.refinement_.startswith("exchanges") and model == exchanged < 0.5 * left and sure.support_[::20].all()
+
+
+def test_held_out_rows_choose_a_given_size_of_two_classes_with_hundreds_of_rows():
+    errors = []
+    for seed in range(3):
+        X, y, X_new, y_new = correlated(seed, n=400)
+        models = [FSAClassifier(15, refinement=how).fit(X, y > 0) for how in (Refinement("cv"), "auto")]
+        errors.append([np.mean(model.predict(X_new) != (y_new > 0)) for model in models])
+        assert models[0].refinement_.startswith("3-fold cross-validation chose shrinkage")
+        assert models[1].refinement_.startswith("exchanges")
+    chosen, plain = np.mean(errors, axis=0)
+    assert chosen < plain
 
 
 def test_classes_of_four_rows_are_held_out_in_four_folds():
@@ -312,11 +339,11 @@ def test_the_refinement_says_what_it_did():
 
 
 def test_cross_validation_of_the_refinement_is_left_out_where_rows_are_enough():
-    X, y = problem()
+    X, y = problem(1100)
     asked, plain = FSARegressor(4, refinement=Refinement(exchange="cv")).fit(X, y), FSARegressor(4).fit(X, y)
     assert np.array_equal(asked.coef_, plain.coef_) and asked.refinement_ == plain.refinement_
     labels = y[:120] > 0
     few = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120], labels)
-    assert few.refinement_.startswith("5-fold cross-validation chose ")
+    assert few.refinement_.startswith("3-fold cross-validation chose ")
     again = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120][::-1], labels[::-1])
     assert again.refinement_ == few.refinement_ and np.array_equal(again.support_, few.support_)

@@ -116,7 +116,7 @@ def test_candidate_rules():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_features_to_select": 0}, "n_features_to_select=0 is not valid; expected an integer from 1"),
+        ({"n_features_to_select": 0}, "n_features_to_select=0 is not valid; expected an integer >= 1"),
         ({"n_features_to_select": 0.5}, "n_features_to_select=0.5 is not valid"),
         ({"points": 0}, "points=0 is not valid; expected an integer from 1 to 1000"),
         ({"points": 2.5}, "points=2.5 is not valid"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior, Refinement
 from annealed.learners.model_selection import ridge as ridge_module
 from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss
@@ -162,3 +163,47 @@ def test_separable_classes_where_annealing_ends_at_once(k):
     y = rng.choice(3, 90, p=[0.4, 0.5, 0.1])
     X = rng.standard_normal((90, 20)) + 4.0 * np.eye(3)[y].repeat(7, axis=1)[:, :20]
     assert FSAClassifier(k).fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), FlippedLogisticLoss()])
+def test_sparse_columns_give_the_same_ridge_and_fit(loss):
+    rng = np.random.default_rng(0)
+    A = rng.poisson(0.2, (150, 12)).astype(float)
+    y = np.where(A[:, :1] - A[:, 1:2] + 0.5 * rng.standard_normal((150, 1)) > 0, 1.0, -1.0)
+    support = SupportProblem(y, loss, np.full(150, 1 / 150))
+    fits = [
+        choose_ridge(support, columns, np.zeros((12, 1)), np.zeros(1), LeftOut(150.0), few_rows=True)
+        for columns in (A, sp.csr_array(A))
+    ]
+    assert fits[0][1] == fits[1][1]
+    np.testing.assert_allclose(fits[1][0].theta, fits[0][0].theta, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fits[1][0].intercept, fits[0][0].intercept, rtol=1e-6)
+
+
+def test_many_classes_take_the_ridge_of_their_indicators():
+    rng = np.random.default_rng(0)
+    centres, y = rng.standard_normal((40, 50)), rng.permutation(np.arange(1600) % 40)
+    for noise, least, most in ((0.5, 0.0, 2e-3), (4.0, 2e-3, 0.1)):
+        X = centres[y] + noise * rng.standard_normal((1600, 50))
+        model = FSAClassifier(40).fit(X, y)
+        assert (
+            model.refinement_.count("ridge") == 1
+            and "by generalised cross-validation of the classes' indicators" in model.refinement_
+        )
+        assert least < model.ridge_ < most
+        targets = (y[:, None] == np.arange(40)).astype(float)
+        A = X[:, model.support_] / X[:, model.support_].std(axis=0)
+        support = SupportProblem(targets, LogisticLoss(), np.full(1600, 1 / 1600))
+        assert model.ridge_ == pytest.approx(gcv_ridge(support, A, 1600.0) / 40)
+
+
+def test_columns_that_the_rows_chose_take_a_greater_ridge():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((100, 2000)), np.where(rng.random((100, 1)) > 0.5, 1.0, -1.0)
+    A = X[:, np.argsort(-np.abs(X.T @ y[:, 0]))[:10]]
+    support = SupportProblem(y, LogisticLoss(), np.full(100, 0.01))
+    found = [
+        choose_ridge(support, A, np.zeros((10, 1)), np.zeros(1), LeftOut(100.0, optimism=optimism), few_rows=True)[1]
+        for optimism in (1.0, 3.0, 10.0)
+    ]
+    assert found == sorted(found) and found[0] < found[-1]

@@ -126,6 +126,17 @@ def test_curvature_majorises(loss):
         assert loss.value(y, f + d, one) <= bound + 1e-9
 
 
+def test_printed_formulas():
+    """Barbu et al. (2014), (4), (5), (7) and (8); Barbu et al. (2017), (8), over
+    margins or residuals u."""
+    u, h = np.linspace(-3, 4, 141), 0.1
+    np.testing.assert_allclose(LogisticLoss().margin_value(u), np.log(1 + np.exp(-u)))
+    hinge = np.where(u > 1 + h, 0.0, np.where(u < 1 - h, 1 - u, (1 + h - u) ** 2 / (4 * h)))
+    np.testing.assert_allclose(HuberisedHingeLoss(h).margin_value(u), hinge, atol=1e-12)
+    np.testing.assert_allclose(LorenzLoss().margin_value(u), np.where(u > 1, 0.0, np.log(1 + (u - 1) ** 2)), atol=1e-12)
+    assert SquaredLoss().value(np.zeros((1, 1)), np.full((1, 1), 3.0), np.ones(1)) == pytest.approx(4.5)
+
+
 @pytest.mark.parametrize("flip", [0.01, 0.1, 0.3])
 def test_flipped_logistic_is_the_likelihood_of_flipped_labels(flip):
     u = np.linspace(-30, 30, 61)

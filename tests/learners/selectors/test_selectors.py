@@ -4,6 +4,7 @@ known."""
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from annealed.learners import (
     ForwardBackwardClassifier,
     ForwardBackwardRegressor,
@@ -25,6 +26,8 @@ from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
+from small_problems import words
 
 ESTIMATORS = [
     ForwardBackwardClassifier(),
@@ -34,13 +37,22 @@ ESTIMATORS = [
     LogitBoostClassifier(3, response="constant", n_rounds=30),
     LogitBoostClassifier(3, response="piecewise", subsample=0.5, n_rounds=30, random_state=0),
     MinimaxSparseClassifier(),
+    MinimaxSparseClassifier(C="auto", retrain_C="auto"),
     MinimaxSparseClassifier(C=0.1, max_cuts=2, solver="smoothing"),
     TISPClassifier(n_steps=50),
     TISPRegressor(n_steps=50),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def fails_with_old_checks(estimator):
+    """scikit-learn 1.6 makes labels of two classes, for some estimators, after it has shuffled
+    weights."""
+    if parse_version(sklearn.__version__) >= parse_version("1.7") or not isinstance(estimator, MinimaxSparseClassifier):
+        return {}
+    return {f"check_sample_weight_equivalence_on_{kind}_data": "a flaw of this check in 1.6" for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=fails_with_old_checks)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -182,7 +194,7 @@ def test_both_criteria_agree_and_the_objective_falls_with_every_forward_step():
         ({"delta": 0.1}, "delta=0.1 belongs to criterion='objective'"),
         ({"epsilon": -1.0}, "epsilon=-1.0 is not valid"),
         ({"n_features_to_select": None}, "needs a threshold"),
-        ({"feature_groups": [0, 1]}, "feature_groups has shape"),
+        ({"feature_groups": [0, 1]}, "groups has shape"),
     ],
 )
 def test_foba_says_what_is_wrong(parameters, message):
@@ -225,6 +237,25 @@ def test_hard_ridge_ends_at_the_ridge_solution_of_its_support():
     Z = X[:, true]
     expected = np.linalg.solve(Z.T @ Z / len(y) + 0.5 * np.eye(4), Z.T @ (y - y.mean()) / len(y))
     np.testing.assert_allclose(model.coef_[true], expected, rtol=1e-6)
+
+
+def test_printed_order_of_tisp_thresholds_first():
+    """Barbu et al. (2017), section 3.1.2: ten thresholdings, then 500 steps on what is left."""
+    X, signal, _, rng = strong_signal(5)
+    X = StandardScaler().fit_transform(X)
+    y = signal + rng.standard_normal(len(signal))
+    y = (y - y.mean()) / y.std()
+    model = TISPRegressor(4, interleave=False, learning_rate=0.3).fit(X, y)
+    coef = np.zeros(X.shape[1])
+    for step in range(510):
+        coef = coef - 0.3 * X.T @ (X @ coef - y) / len(y)
+        if step < 10:
+            kept = np.argsort(-np.abs(coef))[:4]
+        coef[np.setdiff1d(np.arange(len(coef)), kept)] = 0.0
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-8)
+    assert model.loss_curve_.shape == (510,)
+    with pytest.raises(ValueError, match="interleave"):
+        TISPRegressor(4, interleave="no").fit(X, y)
 
 
 def test_tisp_descends():
@@ -318,6 +349,22 @@ def test_minimax_objective_never_rises_and_cuts_are_bounded():
     assert np.all(np.diff(model.objective_) <= 2e-3 * model.objective_[:-1])
     assert model.n_iter_ == len(model.objective_) <= 6 and model.support_.sum() <= 24
     assert model.score(X, signal > 0) > 0.85
+
+
+def test_minimax_by_the_data_on_words():
+    X, y, _ = words()
+    train, test = slice(0, 1000), slice(1000, None)
+    chosen, paper = (MinimaxSparseClassifier(5, max_cuts=20, n_features_to_select=50, **how).fit(X[train], y[train])
+                     for how in ({"C": "auto", "retrain_C": "auto"}, {}))  # fmt: skip
+    assert chosen.score(X[test], y[test]) > paper.score(X[test], y[test])
+    fsa = FSAClassifier(50).fit(X[train], y[train])
+    assert 1 - chosen.score(X[test], y[test]) <= 1.15 * (1 - fsa.score(X[test], y[test])) + 0.01
+
+
+def test_minimax_by_the_data_ends_without_training_errors():
+    X, signal, _, _ = strong_signal(1, n=200, m=300, k=3)
+    model = MinimaxSparseClassifier(2, C="auto", max_cuts=50, retrain_C=None).fit(X, signal > 0)
+    assert model.n_iter_ < 50 and (model.score(X, signal > 0) == 1.0 or model.gap_ <= 1e-3)
 
 
 def test_one_cut_with_all_features_is_ridge_logistic_regression():

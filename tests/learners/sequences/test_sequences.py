@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import FSACRF, ChainLoss, ForwardBackwardCRF, LinearChainCRF
 from annealed.learners.objective.chain import _chain_terms, chain_terms, reference_terms
-from annealed.learners.sequences.problem import ChainProblem
+from annealed.learners.sequences.problem import ChainProblem, minimise
 from annealed.learners.sequences.units import UnitModel, exchange
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
@@ -336,9 +336,34 @@ def test_paths_say_what_entered_and_left():
     assert {step.feature for step in path} == {0, 2, 3, 5}
 
 
+def test_single_coefficients_are_selected_as_in_the_paper():
+    """Liu et al. (2014), section 5: one feature per column and class; a column counts once one of
+    its features is in."""
+    X, y, lengths, _ = grouped()
+    problem = _problem(X, y, lengths)
+    model = ForwardBackwardCRF(4, per_class=True).fit(X, y, lengths)
+    used = {step.feature for step in model.path_ if step.action == "enter"} - {
+        step.feature for step in model.path_ if step.action == "leave"
+    }
+    assert used == set(np.flatnonzero(model.coef_.T.ravel())) and len(used) == 4  # column * n_classes + class
+    np.testing.assert_array_equal(model.get_support(indices=True), np.unique([unit // 3 for unit in used]))
+    empty = minimise(problem.keep(np.zeros((12, 3), bool))[1]).with_coef(np.zeros((12, 3)))
+    slope = np.abs(problem.value_and_gradient(empty)[1].coef) / X.std(axis=0)[:, None]
+    assert model.path_[0].feature == np.argmax(slope)
+    chosen = model.coef_.T != 0
+    columns, part = problem.keep(chosen)
+    fit = minimise(part)
+    np.testing.assert_allclose(fit.coef, model.coef_.T[columns], atol=1e-3)
+    assert not fit.coef[~chosen[columns]].any()
+    whole = LinearChainCRF().fit(X, y, lengths)
+    assert minimise(problem.keep(np.ones((12, 3), bool))[1]).value == pytest.approx(whole.objective_, rel=1e-7)
+    with pytest.raises(ValueError, match="per_class"):
+        ForwardBackwardCRF(4, per_class="yes").fit(X, y, lengths)
+
+
 def test_exchanges_lower_the_objective_and_are_on_the_path():
     X, y, lengths, _ = grouped()
-    model = UnitModel(_problem(X, y, lengths), np.repeat(np.arange(6), 2), [0, 5])
+    model = UnitModel(_problem(X, y, lengths), np.repeat(np.arange(6), 6).reshape(12, 3), [0, 5])
     before = model.value
     path = exchange(model)
     assert sorted(model.units) == [1, 4] and model.value < before
@@ -373,7 +398,7 @@ def test_a_sensor_that_never_fires_is_not_selected():
         (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 belongs to criterion='objective'"),
         (ForwardBackwardCRF(2, criterion="best"), "criterion='best' is unknown"),
         (FSACRF(2, criterion="gradient"), "criterion='gradient' is unknown"),
-        (FSACRF(2, ["a", "b"]), "feature_groups has shape"),
+        (FSACRF(2, ["a", "b"]), "groups has shape"),
         (FSACRF(2, polish="refit"), "polish='refit' is unknown"),
         (FSACRF(2, schedule="fast"), "schedule='fast' is unknown"),
     ],

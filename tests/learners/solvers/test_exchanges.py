@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from annealed.learners import FSAClassifier
+from annealed.learners import Constraints, FSAClassifier
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign
 from annealed.learners.designs.responses import even_knots
@@ -18,6 +18,7 @@ from annealed.learners.objective.losses import (
 )
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
+from annealed.learners.solvers import exchanges
 from annealed.learners.solvers.annealing import Annealed, anneal
 from annealed.learners.solvers.exchanges import Pool, exchange, exchange_changes, swap
 from annealed.learners.solvers.newton import SupportProblem, fit_at, predicted, refit
@@ -257,3 +258,27 @@ def test_many_wrong_units_at_once_are_left_by_growing_anew(seed):
     settings = {"columns": "equicorrelated", "random_support": True, "random_signs": True}
     data = simulate("classification", 1000, 1000, 30, **settings, random_state=np.random.RandomState([7, seed]))
     assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0
+
+
+def test_many_rows_are_proposed_by_a_part_and_decided_by_all(monkeypatch):
+    monkeypatch.setattr(exchanges, "_ROWS", 300)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 60)) + rng.standard_normal((3000, 1))
+    true = np.arange(0, 60, 6)
+    y = np.where(X[:, true] @ np.tile([1.0, -1.0], 5) + rng.logistic(size=len(X)) > 0, 1, -1)
+    parts = []
+    plain = exchanges.refit
+    monkeypatch.setattr(
+        exchanges, "refit", lambda problem, *args, **options: parts.append(len(problem.y)) or plain(problem, *args, **options)
+    )
+    weight = rng.integers(0, 3, len(X))
+    for options in (
+        {},
+        {"constraints": Constraints(include=[1])},
+        {"constraints": Constraints(groups=np.repeat(np.arange(30), 2))},
+    ):
+        model = FSAClassifier(10, **options).fit(X, y, sample_weight=weight)
+        found = model.get_support(indices=True)
+        wanted = np.union1d(true, true + 1) if "groups" in str(options) else true
+        assert np.isin(found, wanted).sum() >= len(wanted) - 1
+    assert {1000, 3000} <= set(parts)

@@ -1,12 +1,13 @@
 """Faces followed through frames in which a blob moves; a stand-in for the refinement moves the
 shape onto the blob."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from annealed.models.faces.assembly import Assembler, Candidates
 from annealed.models.faces.face_finder import FaceFinder, RefinedShape
+from annealed.models.faces.one_euro import OneEuroFilter
 from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier
 from annealed.models.faces.shape_models import RigidModel, learn_shape
 from annealed.models.faces.shape_regression import ShapeRegressor
@@ -87,16 +88,38 @@ def test_a_lost_face_is_searched_for_at_once():
     assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
 
 
-def test_points_are_smoothed_if_asked_for():
+def test_points_are_filtered_if_asked_for():
     whole = finder()
-    tracker = FaceTracker(whole, searching(whole, []), smooth=0.5)
-    middles = [tracker.update(frame(x, 50))[0].landmarks.mean(axis=0) for x in (60, 70, 70)]
-    np.testing.assert_allclose(middles, [[60, 50], [65, 50], [67.5, 50]], atol=0.01)
+    tracker = FaceTracker(whole, searching(whole, []), search_every=1, smooth=0.5)
+    faces = [tracker.update(frame(x, 50), i / 25)[0] for i, x in enumerate((60, 70, 70))]
+    middles = [face.landmarks.mean(axis=0) for face in faces]
+    still = OneEuroFilter(0.5)
+    expected = [still(np.array([[x, 50.0]]), i / 25, faces[0].ied)[0] for i, x in enumerate((60, 70, 70))]
+    np.testing.assert_allclose(middles, expected, atol=0.01)
+    assert 62 < middles[1][0] < 70 and {face.person for face in faces} == {1}
     (face,) = tracker.update(frame(70, 50))
     assert face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0]) and face.box[0] == face.landmarks[:, 0].min()
+    # A person who was away starts anew: no jump is filtered.
+    assert not tracker.update(frame(0, 0, seen=False), 1.0)
+    np.testing.assert_allclose(tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01)
 
 
-@pytest.mark.parametrize("options, message", [({"smooth": 1.0}, "smooth=1.0"), ({"search_every": 0}, "search_every=0")])
+@pytest.mark.parametrize("options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")])
 def test_senseless_numbers(options, message):
     with pytest.raises(ValueError, match=message):
         FaceTracker(finder(), lambda frame: [], **options)
+
+
+def test_two_tracks_on_one_face_are_searched_again():
+    whole = finder()
+    searches = []
+
+    def search(pixels):
+        searches.append(len(searches))
+        (face,) = searching(whole, [])(pixels)
+        other = replace(face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()})
+        return [face, replace(other, landmarks=face.landmarks + [60, 0])] if len(searches) == 1 else [face]
+
+    tracker = FaceTracker(whole, search)
+    assert len(tracker.update(frame(60, 50))) == 2
+    assert len(tracker.update(frame(60, 50))) == 1 and len(searches) == 2

@@ -83,5 +83,5 @@ def test_pipelines_take_tables_and_arrays():
 
 def test_shap_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ModuleNotFoundError, match=r"to_shap needs shap: pip install 'annealed\[shap\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"to_shap needs shap: pip install '\.\[shap\]' in the checkout of annealed"):
         explain(FSARegressor(2).fit(X, NUMBER), X).to_shap()

@@ -453,5 +453,5 @@ def test_a_model_of_no_column(tmp_path):
 def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
     for package, suffix in (("onnx", "onnx"), ("openpyxl", "xlsx")):
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: pip install 'annealed\[export\]'"):
+        with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: pip install '\.\[export\]' in the checkout of annealed"):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

@@ -90,7 +90,7 @@ def test_select_has_no_raw_warning(tmp_path):
     assert "site-packages" not in result.stderr and "Warning" not in result.stderr
 
 
-REAL = ["fsa-challenge", "kernel-real", "motion-table", "mslr-leukemia", "mslr-real", "online-tables", "public-tables", "ranking"]
+REAL = ["fsa-challenge", "kernel-real", "motion-table", "mslr-leukemia", "mslr-real", "online-tables", "public-tables"]
 REAL += ["sdist-real", "sensors", "faces-curves", "faces-modes"]
 REAL_FIGURES = ["mslr-convergence", "mslr-sensitivity", "online-error", "pets-keypoints", "sdist-sensitivity"]
 

@@ -136,7 +136,7 @@ def test_bad_images_among_good_ones(model, good, folder, pixels, tmp_path):
             paths[-1].write_bytes(data)
     out = tmp_path / "pictures"
     result = run("faces", "detect", *paths, good, "--model", model, "--json", "--overlay", out)
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     records = {record["image"]: record for record in lines(result)}
     assert list(records) == [str(p) for p in [*paths, good]]
     complaints = result.stderr.splitlines()
@@ -251,7 +251,7 @@ def test_evaluate(model, pixels, tmp_path):
     assert table.exit_code == 0 and "chin" in table.stdout and "left_eye" not in table.stdout
     (data / "a_0.png").write_bytes(b"junk")
     result = run("faces", "evaluate", "--data", data, "--model", model, "--json")
-    assert result.exit_code == 2 and "a_0.png" in result.stderr and json.loads(result.stdout)["rows"]
+    assert result.exit_code == 1 and "a_0.png" in result.stderr and json.loads(result.stdout)["rows"]
     result = run("faces", "evaluate", "--data", tmp_path / "no", "--model", model)
     assert result.exit_code == 2 and "no such folder" in result.stderr
 
@@ -354,6 +354,8 @@ def test_bad_videos(folder, model, video):
         (["camera", "x"], "expected the number of a camera"),
         ([video, "a.png"], "expected one video alone"),
         ([video, "--every", 0], "every=0"),
+        ([video, "--smooth", "much"], "smooth='much': expected auto, off or a cut-off frequency in Hz"),
+        ([video, "--smooth", 0.5], "smooth=0.5: expected assembled faces"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
         ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
         ([video, "--overlay", folder / "none" / "x.mp4"], "no such folder"),
@@ -424,7 +426,7 @@ def test_warmup(monkeypatch):
 def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, asked, n_images, expected):
     used = []
     monkeypatch.setattr("annealed.learners.compilation.all_threads", lambda: 2)
-    monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[-1]) or iter(()))
+    monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[3]) or iter(()))
     result = run("faces", "detect", *[good] * n_images, "--model", model, "--jobs", asked)
     assert result.exit_code == 0 and used == [expected]
     assert result.stderr == (

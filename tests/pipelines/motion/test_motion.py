@@ -18,10 +18,10 @@ from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.nested_choice import choose_in_training_folds
 from annealed.pipelines.motion.paper_table import printed
 from annealed.pipelines.motion.segment import write_overlay
-from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence, without_runs
-from annealed.vision.tracks.drawing import COLOURS
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
+from annealed.vision.images import read_image
+from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.features import SegmentationFeatures
-from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import read_frames
@@ -144,7 +144,7 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     np.savez(tmp_path / "one.npz", tracks=np.zeros((1, 20, 2)))
     result = run("motion", "segment", tmp_path / "one.npz", data / "scene0.npz", "--motions", "2", "--json")
     first, second = (json.loads(line) for line in result.stdout.splitlines())
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert first == {"sequence": "one", "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; motion needs at least 2"}
     assert second["sequence"] == "scene0"
     assert len(result.stderr.splitlines()) == 1
@@ -284,13 +284,22 @@ def test_the_table_of_the_paper_and_its_figure_share_their_cells(data, tmp_path,
     assert (tmp_path / "figures" / "motion-table.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.setattr(paper_table, "cross_validate", lambda *_: pytest.fail("made twice"))
     record = json.loads(run("reproduce", "motion-table", *common, "--json").stdout)
-    assert list(dict.fromkeys(row["method"] for row in record["rows"])) == ["VC", "RankBoost", "likelihood", "prior", "all"]
+    methods = ["RV", "SC", "SSC", "VC", "RankBoost", "likelihood", "prior", "all"]
+    assert sorted({row["method"] for row in record["rows"]}) == sorted(methods)
+    last = record["rows"][-1]
+    assert last["method"] == "all" and last["partitions"] == [last["test_average"]]
+    assert last["test_interval"][0] <= last["test_average"] <= last["test_interval"][1]
 
 
 def test_the_schedule_of_the_paper_leaves_what_it_says():
     left = Schedule(PAPER.schedule, PAPER.mu)(2068, PAPER.n_features_to_select, PAPER.n_steps)
     assert [int(left[step - 1]) for step in (1, 2, 10, 50)] == [1033, 689, 187, 40]
     assert len(POOLS["paper"][1].get_feature_names_out()) == 2068
+
+
+def test_the_other_reading_has_trajectories_alone_and_more_than_2000_columns():
+    names = POOLS["trajectories"][1].get_feature_names_out()
+    assert len(names) == 2006 and not any("velocity" in name for name in names)
 
 
 def test_perspective_sequences():
@@ -302,10 +311,29 @@ def test_perspective_sequences():
     assert not set(TRAINING_SEEDS) & set(TEST_SEEDS)
 
 
-def test_runs_are_removed_as_tracks_are_lost():
-    tracks, truth = rigid_motions(2, 20, 20)
-    gaps = without_runs(TrackSequence("a", tracks, truth), 0.3, 0)
-    seen = np.isfinite(gaps.tracks).all(axis=2)
-    assert abs(1 - seen.mean() - 0.3) < 0.01 and seen.sum(axis=0).min() >= 3
-    assert (np.abs(np.diff(seen.astype(int), axis=0)).sum(axis=0) <= 1).all()  # at one end of a track
-    np.testing.assert_array_equal(gaps.tracks[seen], tracks[seen])
+def test_tracks_and_masks_of_a_video(tmp_path):
+    video, masks, out = tmp_path / "scene.avi", tmp_path / "masks", tmp_path / "o.avi"
+    frames = list(Scene().frames())[:12]
+    write_video(video, frames, 10.0)
+    more = ("--tracks", tmp_path / "t.npz", "--masks", masks, "--overlay", out, "--motions", 3, "--json")
+    result = run("motion", "segment", video, *more)
+    assert result.exit_code == 0, result.output
+    written = np.load(tmp_path / "t.npz")
+    np.testing.assert_array_equal(written["tracks"], Tracker().track(video))
+    assert written["labels"].tolist() == json.loads(result.stdout)["labels"]
+    assert written["probability"].shape == written["labels"].shape and written["visible"].shape == written["tracks"].shape[:2]
+    assert [path.name for path in sorted(masks.iterdir())] == [f"{i:06d}.png.png" for i in range(1, 13)]
+    mask = read_image(masks / "000006.png.png")[..., 0]
+    assert mask.shape == (240, 320) and set(np.unique(mask)) == {0, 255} and 0.05 < (mask == 0).mean() < 0.5
+    shown = list(read_frames(out))
+    plain = draw_tracks(frames[5], written["tracks"], written["labels"], 5)
+    assert len(shown) == 12 and np.abs(shown[5].astype(int) - plain)[mask == 0].mean() > 20
+    again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
+    assert again.exit_code == 2 and "tracks without pictures have no masks; expected a video" in again.stderr
+    for arguments, message in (
+        (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
+        ((video, "--tracks", tmp_path / "t.csv"), "--tracks takes one FILE, not 2"),
+        (("--masks", video), "cannot make this folder"),
+    ):
+        refused = run("motion", "segment", video, *arguments)
+        assert refused.exit_code == 2 and message in refused.stderr and refused.stderr.count("\n") == 1, refused.output

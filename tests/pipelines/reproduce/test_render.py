@@ -1,11 +1,13 @@
 """The tables of the pages come from the files of results."""
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from annealed.pipelines.reproduce.registry import FIGURES, TABLES
-from annealed.pipelines.reproduce.render import VIEWS, render, render_page, update
+from annealed.pipelines.reproduce.render import VIEWS, pages_of, render, render_page, update
 from helpers import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -13,32 +15,80 @@ ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PC
 RECORD = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [ROW | {"paper_DR": 29.0}]}
 
 
-@pytest.mark.parametrize("page", sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"]), ids=lambda page: page.name)
+PAGES = pages_of(DOCS)
+# Tables of numbers that are no measurements: limits, dates, sizes of sets.
+NO_RESULTS = {"docs/sensors.md: kind", "docs/serve.md: "}
+TABLE = re.compile(r"^\|(.+)\|\n\|[ :|-]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)
+
+
+def name_of(page):
+    return page.relative_to(DOCS.parent).as_posix()
+
+
+def tables_by_hand(page):
+    """First heads of the tables outside the blocks in which at least three cells in ten begin with
+    a digit."""
+    text = re.sub(r"<!-- table: .*?<!-- end of table -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for head, body in TABLE.findall(text):
+        cells = [cell.strip() for line in body.splitlines() for cell in line.strip("|").split("|")[1:]]
+        numbers = [cell for cell in cells if re.match(r"[*<~-]*\d", cell)]
+        if numbers and len(numbers) >= 0.3 * len([*filter(None, cells)]):
+            yield f"{name_of(page)}: {head.split('|')[0].strip()}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_show_what_the_results_hold(page):
     assert render_page(page, DOCS / "results") == page.read_text(encoding="utf-8"), "run annealed reproduce --render docs"
 
 
-def test_every_file_of_results_belongs_to_a_table():
+def test_every_table_of_numbers_is_rendered():
+    assert {head for page in PAGES for head in tables_by_hand(page)} == NO_RESULTS
+
+
+@pytest.mark.parametrize("page", ["README.md", "models/weights/faces.md", "docs/motion_results.md", "docs/selector_tables.md"])
+def test_a_digit_that_is_changed_by_hand_is_found(page, tmp_path):
+    """In every block and number of the page."""
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    marked = [*re.finditer(r"<!-- (table|number): .*?<!-- end of \1 -->", text, re.DOTALL)]
+    assert marked
+    for block in marked:
+        digit = block.start() + [*re.finditer(r"\d", block[0])][-1].start()
+        changed = text[:digit] + str((int(text[digit]) + 1) % 10) + text[digit + 1 :]
+        (tmp_path / "page.md").write_text(changed, encoding="utf-8")
+        assert render_page(tmp_path / "page.md", DOCS / "results") == text != changed
+
+
+def test_every_file_of_results_is_shown_and_says_where_it_comes_from():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for file in (DOCS / "results").glob("*.json"):
-        assert json.loads(file.read_text())["name"] in {*TABLES, "sensors evaluate"}  # the last is of its own command
+        record = json.loads(file.read_text(encoding="utf-8"))
+        assert f"<!-- table: {file.stem} " in pages or f"<!-- number: {file.stem} " in pages, file.name
+        assert "columns" in record or record["name"] in {*TABLES, "sensors evaluate"}, file.name
+        for run_made in record["made"]:
+            assert run_made["command"] and run_made["commit"] and re.fullmatch(r"\d{4}-\d\d-\d\d", run_made["date"]), file.name
+            assert ("origin" in run_made) != bool(run_made["versions"] and run_made["processor"]), file.name
+        if "columns" not in record:
+            assert {row["made"] for row in record["rows"]} <= {*range(len(record["made"]))}, file.name
 
 
 @pytest.mark.parametrize(
     "view, line",
     [
-        ("full", "| FSA | 5 | 44 / 29 | 99.9 | 0.995 | 0.012 |"),
+        ("full", "| FSA | 5 | 44 [14-79] / 29 | 99.9 | 0.995 | 0.012 |"),
         ("detection", "| FSA | 44 99.9 / 29 (5) |"),
-        ("summary", "| 300, 1000, 10 | 34 |"),
+        ("summary", "| 300, 1000, 10 | 29 |"),
+        ("pivot:N,k:method:DR,AUC:.3g", "| 300 | 10 | 44 / 29, 0.995 |"),
         ("rows", "| 300 | 1000 | 10 | FSA | 5 | 44 / 29 | 100 | 0.995 | 0.0123 |"),
     ],
 )
 def test_views_of_a_row(view, line):
-    assert line in VIEWS[view](RECORD)
+    name, *options = view.split(":")
+    assert line in VIEWS[name](RECORD, *options)
 
 
 def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     (tmp_path / "results").mkdir()
-    update(tmp_path / "results" / "fsa-classification.json", RECORD)
+    update(tmp_path / "results" / "fsa-classification.json", RECORD, "annealed reproduce fsa-classification")
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- table: fsa-classification detection -->\nold\n<!-- end of table -->\nafter\n")
     assert render(tmp_path) == [page] and render(tmp_path) == []
@@ -59,14 +109,18 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
 
 def test_new_rows_replace_old_ones_of_the_same_method(tmp_path):
     file = tmp_path / "r.json"
-    update(file, RECORD)
-    update(file, RECORD | {"rows": [ROW | {"DR": 50.0}, ROW | {"method": "QTP"}]})
-    assert [(row["method"], row["DR"]) for row in json.loads(file.read_text())["rows"]] == [("FSA", 50.0), ("QTP", 44.0)]
+    update(file, RECORD | {"rows": [ROW, ROW | {"method": "L1"}]}, "first")
+    update(file, RECORD | {"rows": [ROW | {"DR": 50.0}, ROW | {"method": "QTP"}]}, "second")
+    found = json.loads(file.read_text())
+    rows = [(row["method"], row["DR"], row["made"]) for row in found["rows"]]
+    assert rows == [("FSA", 50.0, 1), ("L1", 44.0, 0), ("QTP", 44.0, 1)]
+    assert [one["command"] for one in found["made"]] == ["first", "second"]
+    assert found["made"][0]["versions"]["numpy"] == np.__version__
     with pytest.raises(ValueError, match="expected results of fsa-regression"):
-        update(file, RECORD | {"name": "fsa-regression"})
+        update(file, RECORD | {"name": "fsa-regression"}, "")
     file.write_text("thesis")
     with pytest.raises(ValueError, match="expected results of"):
-        update(file, RECORD)
+        update(file, RECORD, "")
     assert file.read_text() == "thesis"
 
 

@@ -1,11 +1,13 @@
 """The tables of Ma (thesis) in miniature: shapes of the rows, generators, settings."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from annealed.pipelines.reproduce import metric as reproduce_metric
 from annealed.pipelines.reproduce import online as reproduce_online
 from annealed.pipelines.reproduce.datasets import load_set, random_split
-from annealed.pipelines.reproduce.metric import sdist_real, sdist_simulated
+from annealed.pipelines.reproduce.metric import VARIANTS, sdist_real, sdist_simulated
 from annealed.pipelines.reproduce.online import online_tables
 from annealed.pipelines.reproduce.registry import TABLES, reproduce, table
 from annealed.pipelines.reproduce.simulated import bayes_error, simulated_case
@@ -36,11 +38,16 @@ def test_a_tenth_of_the_columns_carries_the_same_information():
 
 
 def test_simulated_rows():
-    made = sdist_simulated(2, sizes=[(200, 12)])
+    made = sdist_simulated(2, sizes=[(200, 12)], methods=[*VARIANTS, "kNN"])
     assert made["name"] == "sdist-simulated"
     ours = [r for r in made["rows"] if r["method"] == "sDist"]
     assert len(ours) == 6 and all(r["runs"] == 2 and r["variables"] <= 10 for r in ours)
     assert all(r["error"] < r["bayes"] + 0.1 for r in ours)
+    # The setting of the third design trims nothing: two of its variants are the same as others.
+    counts = Counter(row["method"] for row in made["rows"])
+    assert counts == {"sDist": 6, "sDist, no screen": 6, "sDist, no trimming": 4, "sDist, neither": 4, "kNN": 6}
+    untrimmed = [row["variables"] for row in made["rows"] if row["method"] == "sDist, no trimming"]
+    assert min(untrimmed) >= 5
 
 
 @pytest.mark.data
@@ -74,8 +81,8 @@ def test_every_table_is_there():
 
 def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "cells.jsonl"
-    first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], competitors=False, checkpoint=path)
+    first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path)
     monkeypatch.setattr(reproduce_metric, "_measure", lambda *_: pytest.fail("made twice"))
-    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], competitors=False, checkpoint=path) == first
+    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path) == first
     with pytest.raises(ValueError, match="sdist-real has no such option"):
         reproduce("sdist-real", 1, noisy=True)

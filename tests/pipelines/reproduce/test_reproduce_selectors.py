@@ -67,6 +67,19 @@ def test_refit_equals_ordinary_fits():
     np.testing.assert_allclose(refitted_scores(data.X, data.y, data.support, new.X, "regression"), expected, atol=5e-3)
 
 
+def test_rows_as_the_papers_have_them():
+    """LogitBoost of k rounds, QTP in the printed order, L2 by SGD, SA: each beside its own printed
+    numbers, in the tasks that the papers have."""
+    methods = ["LB, k rounds", "QTP, printed order", "L2, SGD", "SA"]
+    rows = {row["method"]: row for row in fsa_classification(1, sizes=[(300, 10)], methods=methods)["rows"]}
+    assert [*rows] == methods[:3] and rows["LB, k rounds"]["paper_AUC"] == 0.95 and rows["L2, SGD"]["AUC"] > 0.7
+    model = selectors.our_methods(selectors.Design("classification", 300, 1000, 10))["LB, k rounds"]
+    data = simulate("classification", 300, 1000, 10, random_state=0)
+    assert len(model.fit(data.X, data.y).loss_curve_) == 11
+    rows = {row["method"]: row for row in fsa_regression(1, sizes=[(300, 30)], methods=methods[1:])["rows"]}
+    assert [*rows] == ["QTP, printed order", "SA"] and rows["SA"]["paper_RMSE"] == 16.61 and 0 < rows["SA"]["PCD"] < 50
+
+
 def test_tables_have_our_numbers_beside_the_printed_ones():
     table = fsa_classification(2, sizes=[(300, 10)], methods=["annealed", "FSL", "LB", "L2"])
     assert table["name"] == "fsa-classification" and [row["method"] for row in table["rows"]] == ["annealed", "FSL", "LB", "L2"]

@@ -13,7 +13,7 @@ from annealed.pipelines.sensors import tables as sensor_tables
 from annealed.pipelines.sensors.evaluate import day_folds, evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import IDLE, read_home
 from annealed.pipelines.sensors.simulation import simulate_home
-from annealed.pipelines.sensors.tables import sensors, sensors_simulated
+from annealed.pipelines.sensors.tables import sensors, sensors_features, sensors_simulated
 from typer.testing import CliRunner
 
 # -- simulation ------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_simulated_table(monkeypatch):
     rows = {row["method"]: row for row in table["rows"]}
     assert rows["true sensors"]["true"] == 10 and rows["annealed"]["sensors"] == 10
     assert all(row["oracle_error_same_homes"] == rows["true sensors"]["error"] for row in table["rows"])
-    assert "| the 10 true sensors (oracle) | 1 | 10.0 |" in VIEWS["homes"](table)
+    assert "| true sensors | 1 | 10 |" in VIEWS["rows"](table, "method,homes,sensors")
     monkeypatch.setattr(sensor_tables, "_simulated_cell", lambda *_: pytest.fail("worked before it looked at the methods"))
     with pytest.raises(ValueError, match="method 'best' is unknown"):
         sensors_simulated(1, methods=["annealed", "best"])
@@ -252,3 +252,17 @@ def test_minutes_are_those_of_the_published_table(data_dir, name):
 def test_homes_of_the_other_layout(data_dir, name, sensors):
     home = read_home(data_dir / "sensors_homes", name)
     assert len(home.minutes.sensors) == sensors and any("overlap" in note for note in home.notes)
+
+
+def test_single_features_on_a_simulated_home(monkeypatch):
+    """FoBa, forward steps and L1 at equal numbers of features; sensors are counted from them."""
+    monkeypatch.setattr(sensor_tables, "N_FEATURES", (3, 6))
+    monkeypatch.setattr(sensor_tables, "N_DAYS", 2)
+    table = sensors_features(1)
+    rows = {(row["method"], row["features"]): row for row in table["rows"]}
+    assert {key for key in rows if key[0] != "L1"} == {(method, n) for method in ("FoBa", "forward") for n in (3, 6)}
+    for (method, n), row in rows.items():
+        assert row["true"] <= row["sensors"] <= row["taken"] <= n and (method == "L1" or row["taken"] == n)
+        assert 0.1 < row["error"] < 0.9
+    with pytest.raises(ValueError, match="group lasso"):
+        sensors_features(1, methods=["group lasso"])

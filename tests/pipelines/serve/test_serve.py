@@ -1,5 +1,6 @@
 """The server of ``annealed serve``: endpoints, refusals, cancellation."""
 
+import base64
 import io
 import json
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from annealed.pipelines.common import image_folders
 from annealed.pipelines.serve.answers.fields import Fields
 from annealed.pipelines.serve.answers.limits import LIMITS, RequestError
 from annealed.pipelines.serve.uploads import plain_name
@@ -90,6 +92,43 @@ def test_pictures_and_report_come_on_request(client):
     assert found["report"].startswith("<!doctype html>")
 
 
+def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch):
+    from annealed.pipelines.faces.detect import sample_photograph
+
+    photograph = io.BytesIO()
+    Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")
+    in_files(tmp_path, "a.png", photograph.getvalue())
+    answer = ask(client, "faces", "a.png", photograph.getvalue(), files="true", landmarks="true").json()
+    archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(image_folders, "MAX_FEW", -1)  # the same loops as the server's
+    options = ("--table", "t.csv", "--coco", "c.json", "--crops", "crops", "--landmarks")
+    assert run("faces", "detect", "a.png", *options).exit_code == 0
+    assert archive.namelist() == ["a_face1.png", "faces.csv", "faces.json"]
+    for name, written in (("faces.csv", "t.csv"), ("faces.json", "c.json"), ("a_face1.png", "crops/a_face1.png")):
+        assert archive.read(name) == Path(written).read_bytes()
+    tracks = io.BytesIO()
+    np.savez(tracks, tracks=rigid_motions()[0])
+    answer = ask(client, "motion", "two.npz", tracks.getvalue(), motions="2", files="true").json()
+    archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
+    assert "tracks.csv" in archive.namelist() and not any(name.endswith(".png") for name in archive.namelist())
+
+
+def test_frames_of_a_camera_know_their_persons(client):
+    from annealed.pipelines.faces.detect import sample_photograph
+
+    photograph = io.BytesIO()
+    Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")
+    for session in "ab":
+        for time_ in ("0", "0.1", "0.2"):
+            found = ask(client, "camera", "f.png", photograph.getvalue(), session=session, time=time_).json()
+            assert [face["person"] for face in found["faces"]] == [1]
+    early = ask(client, "camera", "f.png", photograph.getvalue(), session="b", time="0.1")
+    assert early.status_code == 400 and "expected a time after 0.2" in early.json()["error"]
+    missing = ask(client, "camera", "f.png", photograph.getvalue())
+    assert missing.status_code == 400 and missing.json()["error"] == "time: expected the seconds of this frame"
+
+
 def test_progress_comes_in_lines(client):
     table = client.get("/samples/breast_cancer.csv").content
     lines = [json.loads(line) for line in ask(client, "select", "t.csv", table, LINES, target="diagnosis", k="2").text.splitlines()]
@@ -131,7 +170,7 @@ def test_what_the_detector_selected(client):
         ("select", "a.csv", b"a,b\n1,2\n", {"target": "c"}, 400, "a.csv: no column 'c' for the target"),
         ("select", "a.xls", b"", {"target": "c"}, 400, "a.xls: expected a .csv"),
         ("select", "a.csv", b"a,b\n1,2\n", {"target": "b", "task": "x"}, 400, "task='x': expected one of auto"),
-        ("knees", "a.png", png(), {}, 404, "'knees': expected one of faces, motion, pets, select"),
+        ("knees", "a.png", png(), {}, 404, "'knees': expected one of faces, camera, motion, pets, select"),
     ],
 )
 def test_bad_input_is_one_line(client, kind, name, content, fields, status, message):

@@ -1,8 +1,13 @@
 """The page of ``annealed serve`` in a real browser: Chromium, driven by Playwright."""
 
+import contextlib
+import csv
+import io
+import json
 import os
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,11 +32,16 @@ def url():
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+def driver():
+    with playwright.sync_playwright() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(driver):
+    chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture
@@ -122,6 +132,97 @@ def test_an_error_is_said_in_place(page, tmp_path, name):
     expect(part.locator(".working")).to_be_hidden()
 
 
+def saved(page, part):
+    """The archive that the button of a panel saves."""
+    with page.expect_download() as download:
+        part.locator(".save").click()
+    expect(part.locator(".working")).to_be_hidden()
+    return zipfile.ZipFile(download.value.path())
+
+
+def test_the_table_and_crops_are_saved(page, tmp_path):
+    from annealed.models import align_face, load_model
+    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.vision.images import read_image
+
+    faces = panel(page, "faces")
+    faces.get_by_role("button", name="Use a sample").click()
+    expect(faces.locator(".facts")).to_contain_text("1 face")
+    archive = saved(page, faces)
+    assert archive.namelist() == ["astronaut_face1.png", "faces.csv", "faces.json"]
+    (row,) = csv.DictReader(io.StringIO(archive.read("faces.csv").decode()))
+    coco = json.loads(archive.read("faces.json"))
+    (face,) = load_model("faces").find(sample_photograph()).faces
+    assert row["source"] == coco["images"][0]["file_name"] == "astronaut.png"
+    assert float(row["left_eye_x"]) == coco["annotations"][0]["keypoints"][0] == face.record()["keypoints"]["left_eye"][0]
+    assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()
+
+
+def test_the_masks_are_saved(page):
+    motion = panel(page, "motion")
+    motion.get_by_role("button", name="Use a sample").click()
+    expect(motion.locator(".facts")).to_contain_text("motions of")
+    archive = saved(page, motion)
+    assert archive.namelist() == ["masks/", *(f"masks/{i:06d}.png.png" for i in range(1, 41)), "tracks.csv"]
+    assert archive.read("tracks.csv").startswith(b"point,frame,x,y,visible,label,probability\n")
+
+
+@contextlib.contextmanager
+def camera_page(driver, url, *flags, permissions=("camera",)):
+    """The page in a browser with these flags; its stream is kept for us to see."""
+    chromium = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+    context = chromium.new_context(permissions=list(permissions))
+    context.set_default_timeout(SECONDS)
+    made = context.new_page()
+    made.add_init_script(
+        """const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+        navigator.mediaDevices.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
+    )
+    made.goto(url)
+    panel(made, "camera").get_by_role("button", name="Start the camera").click()
+    yield made, made.locator("#panel-camera")
+    chromium.close()
+
+
+@pytest.mark.parametrize("leave", ["tab", "stop"])
+def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
+    import cv2
+    import numpy as np
+    from annealed.pipelines.faces.detect import sample_photograph
+
+    seen = np.hstack([sample_photograph()[:240, 90:330, ::-1]] * 2)
+    (tmp_path / "two.mjpeg").write_bytes(cv2.imencode(".jpg", seen)[1].tobytes() * 3)
+    flags = ("--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={tmp_path / 'two.mjpeg'}")
+    with camera_page(driver, url, *flags) as (page, part):
+        expect(part.locator(".facts")).to_contain_text(re.compile("2 persons, frame [4-9]"))
+        shown = part.locator(".legend .dot").evaluate_all("all => all.map((dot) => dot.style.getPropertyValue('--c'))")
+        assert len(shown) == len(set(shown)) == 2
+        assert colours(page, "#panel-camera .picture") > 100
+        states = "() => given.getTracks().map((track) => track.readyState)"
+        assert page.evaluate(states) == ["live"]
+        if leave == "tab":
+            panel(page, "pets")
+        else:
+            part.get_by_role("button", name="Stop the camera").click()
+        assert page.evaluate(states) == ["ended"]
+        panel(page, "camera")
+        expect(part.get_by_role("button", name="Start the camera")).to_be_visible()
+        expect(part.locator(".error")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    "flags, permissions, message",
+    [
+        (("--use-fake-device-for-media-stream", "--deny-permission-prompts"), (), "The camera may not be used: it was refused"),
+        ((), ("camera",), "No camera was found."),
+    ],
+)
+def test_a_camera_that_is_not_given_is_one_line(driver, url, flags, permissions, message):
+    with camera_page(driver, url, *flags, permissions=permissions) as (_, part):
+        expect(part.locator(".error")).to_contain_text(message)
+        expect(part.get_by_role("button", name="Start the camera")).to_be_visible()
+
+
 def test_motion_plays_a_sample(page):
     motion = panel(page, "motion")
     motion.get_by_role("button", name="Use a sample").click()
@@ -193,7 +294,7 @@ def test_everything_by_the_keyboard(page):
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-faces"
-    for key, tab in (("Right", "motion"), ("End", "select"), ("Right", "faces"), ("Left", "select"), ("Home", "faces")):
+    for key, tab in (("Right", "camera"), ("End", "select"), ("Right", "faces"), ("Left", "select"), ("Home", "faces")):
         key = key if key in ("Home", "End") else f"Arrow{key}"
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.id") == f"tab-{tab}"

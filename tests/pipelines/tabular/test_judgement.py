@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
+from annealed.models.tabular.encoding import TableEncoding
+from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.selection import guess_task
+from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.tables import read_table
-from annealed.pipelines.tabular.validation import folds, measures
+from annealed.pipelines.tabular.validation import HeldOut, folds, measures
 from helpers import run
 
 HEIGHT = list(range(58, 73))  # of women, and their weight: McNeil, Interactive Data Analysis, 1977
@@ -97,26 +100,28 @@ GAPS = np.delete(np.arange(1, N + 6), [3, 9, 20, 40, 41])
 def test_what_numbers_the_rows(tmp_path, name, values, first, out):
     columns = {name: values, "x": X} if first else {"x": X, name: values}
     pd.DataFrame(columns).assign(y=X + rng.normal(size=N)).to_csv(tmp_path / "t.csv", index=False)
-    assert (name in read_table(tmp_path / "t.csv", "y").left_out) == out
+    assert (name in read_table(tmp_path / "t.csv", Request("y")).left_out) == out
 
 
 def test_rows_without_target_do_not_hide_an_id(tmp_path):
     y = np.where(np.arange(N) % 9 == 4, np.nan, X)
     pd.DataFrame({"n": range(N), "x": X, "y": y}).to_csv(tmp_path / "t.csv", index=False)
-    assert "n" in read_table(tmp_path / "t.csv", "y").left_out
+    assert "n" in read_table(tmp_path / "t.csv", Request("y")).left_out
 
 
 def test_text_ids_are_left_out(tmp_path):
     people = pd.DataFrame({"id": [f"P{i:04d}" for i in range(N)], "x": X, "y": ["a"] * 30 + ["b"] * 30})
     record, stderr = select(tmp_path, people, "y")
     assert names(record) == ["x"]
-    assert "1 column left out, text that names the rows, 60 different values in 60 rows: id" in stderr
+    assert (
+        "1 column left out, text that names the rows, 60 different values in 60 rows (--as COLUMN=category otherwise): id" in stderr
+    )
 
 
 def test_a_level_needs_two_rows(tmp_path):
     words = [f"w{i // 2}" for i in range(20)] + [f"v{i}" for i in range(10)]
     pd.DataFrame({"word": words, "y": X[:30]}).to_csv(tmp_path / "t.csv", index=False)
-    (column,) = read_table(tmp_path / "t.csv", "y").encoding.columns
+    (column,) = read_table(tmp_path / "t.csv", Request("y")).encoding.columns
     assert {column.reference, *column.levels} == {*(f"w{i}" for i in range(10)), "(other)"}
     np.testing.assert_allclose(column.shares, [2 / 30] * 9 + [10 / 30])
 
@@ -132,7 +137,9 @@ def test_thousands_separators(tmp_path):
     table = pd.DataFrame({"people": [f"{p:,}" for p in PEOPLE], "x": X, "y": Y})
     record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
     assert names(record) == ["people"] and record["selected"][0]["kind"] == "number"
-    assert f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,}: people" in stderr
+    assert (
+        f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (--as COLUMN=category otherwise): people" in stderr
+    )
     same = []
     for text in ('people\n"2,523"\n"1,234,567"\n17\n', "people\n2523\n1234567\n17\n", "people;x\n2,523;1\n1,234,567;1\n17;1\n"):
         (tmp_path / "new.csv").write_text(text)
@@ -146,20 +153,21 @@ def test_thousands_separators(tmp_path):
 
 def test_thousands_in_the_target_and_what_is_none(tmp_path):
     pd.DataFrame({"x": PEOPLE, "y": [f"{p:,}" for p in PEOPLE]}).to_csv(tmp_path / "t.csv", index=False)
-    table = read_table(tmp_path / "t.csv", "y")
+    table = read_table(tmp_path / "t.csv", Request("y"))
     np.testing.assert_array_equal(table.y, PEOPLE)
     assert "the target 'y' holds numbers with thousands separators" in table.notes
     # decimal commas between quotes, of which one looks like the other kind
     cells = ["1,5", "2,523", "3,1"] * 20
     pd.DataFrame({"x": X, "odd": cells, "y": Y}).to_csv(tmp_path / "t.csv", index=False)
-    assert {column.name: column.kind for column in read_table(tmp_path / "t.csv", "y").encoding.columns}["odd"] == "category"
+    found = read_table(tmp_path / "t.csv", Request("y")).encoding.columns
+    assert {column.name: column.kind for column in found}["odd"] == "category"
 
 
 def test_decimal_commas_are_no_thousands(tmp_path):
     cells = [f"{p / 1000:.3f}".replace(".", ",") for p in PEOPLE]
     frame = pd.DataFrame({"good": cells, "bad": ["?", *cells[1:]], "y": X})
     frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
-    table = read_table(tmp_path / "t.csv", "y")
+    table = read_table(tmp_path / "t.csv", Request("y"))
     np.testing.assert_allclose(table.X[1:, 0], PEOPLE[1:] / 1000)
     np.testing.assert_allclose(table.X[1:, 1], PEOPLE[1:] / 1000)
 
@@ -215,9 +223,9 @@ def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
     frame = pd.DataFrame({"x": X[:9], "y": np.round(X[:9] * 3 + rng.normal(size=9), 2)})
     record, _ = select(tmp_path, frame, "y")
     y, held_out = frame["y"].to_numpy(), np.empty(9)
-    for train, test in folds(y, "regression", None):
+    for train, test in folds(Table(y[:, None], y, TableEncoding(())), "regression"):
         held_out[test] = y[train].mean()
-    assert record["scores"]["baseline"] == pytest.approx(measures("regression", y, held_out))
+    assert record["scores"]["baseline"] == pytest.approx(measures("regression", HeldOut(y, held_out)))
     (size,) = record["path"]
     assert size["score"] == pytest.approx(record["scores"]["selected"]["R2"])
 
@@ -235,10 +243,10 @@ def city_model(tmp_path, request):
     return tmp_path / "m"
 
 
-def predict(model, text):
+def predict(model, text, *options):
     table = model.parent / "new.csv"
     table.write_text(text)
-    result = run("predict", model, table, "--json")
+    result = run("predict", model, table, "--json", *options)
     return result, json.loads(result.stdout)
 
 
@@ -262,9 +270,16 @@ def test_predict_without_doubt_says_nothing(city_model):
 def test_a_column_without_a_number_is_refused(city_model):
     result, found = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert result.exit_code == 2 and "column 'age' holds no number, but cells such as 'zzz'" in found["error"]
-    # nothing is known of them: said
+
+
+def test_an_empty_column_is_refused_unless_it_may_be(city_model):
     result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n")
+    assert result.exit_code == 2
+    assert "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)" in found["error"]
+    result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")
     assert result.exit_code == 0 and "column 'age', 2 cells: 2 empty (taken as" in found["notes"][0]
+    result, found = predict(city_model, "age,city\n,Rome\n")  # one person whose age is not known
+    assert result.exit_code == 0 and "1 empty" in found["notes"][0]
 
 
 def test_rare_and_missing_levels_take_the_unknown(tmp_path):

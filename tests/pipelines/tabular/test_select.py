@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.pipelines.tabular.selection import guess_task
+from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 from sklearn.datasets import dump_svmlight_file
@@ -62,13 +63,16 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
     assert result.exit_code == 0
-    assert "1 column left out, text that names the rows, 400 different values in 400 rows: words" in result.stderr
+    assert (
+        "1 column left out, text that names the rows, 400 different values in 400 rows (--as COLUMN=category otherwise): words"
+        in result.stderr
+    )
     assert "1 column left out, constant: same" in result.stderr
     assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
     assert "1 column left out, more than half of the values missing: empty" in result.stderr
     assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
     assert run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr == ""
-    table = read_table(tmp_path / "t.csv", "y")
+    table = read_table(tmp_path / "t.csv", Request("y"))
     holes = table.X[:, table.names.index("holes")]
     np.testing.assert_allclose(holes[:100], np.median(X[100:, 0]))
 
@@ -78,7 +82,7 @@ def test_rows_without_target_are_left_out(tmp_path):
     y = np.where(score > 0, "a", "b").astype(object)
     y[:3] = None
     frame_of(X, names, y=y).to_csv(tmp_path / "t.csv", index=False)
-    table = read_table(tmp_path / "t.csv", "y")
+    table = read_table(tmp_path / "t.csv", Request("y"))
     assert len(table.y) == 397 and "3 rows left out" in table.notes[0] and set(table.y) == {"a", "b"}
 
 

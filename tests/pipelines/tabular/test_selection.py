@@ -1,12 +1,17 @@
 """Selection of the columns of a table, called from Python."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.selection import select_columns
-from annealed.pipelines.tabular.validation import folds, measures
+from annealed.pipelines.tabular.report import page
+from annealed.pipelines.tabular.selection import select_columns, select_file
+from annealed.pipelines.tabular.settings import Request
+from annealed.pipelines.tabular.validation import HeldOut, errors, folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))
 ENCODING = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(12)))
@@ -44,7 +49,7 @@ def test_cross_validation_chooses_the_size():
 
 def test_response_curves():
     y = np.abs(X[:, 4]) + 0.1 * X[:, 1]
-    (column,) = select_columns(table(y), "regression", 1, "piecewise").columns
+    (column,) = select_columns(table(y), "regression", 1, Request(response="piecewise")).columns
     assert column["name"] == "c4" and column["coefficient"] is None
     curve = np.array(column["curve"]["y"])[:, 0]
     assert curve[0] > curve[len(curve) // 2] < curve[-1]
@@ -91,16 +96,16 @@ def test_small_sizes_are_scored_with_exchanges():
 def test_groups_of_rows_stay_together():
     groups = np.repeat(np.arange(10), 20)
     for task, y in (("regression", X[:, 0]), ("classification", (X[:, 0] > 0).astype(int))):
-        found = folds(y, task, groups)
+        found = folds(table(y, row_groups=groups), task)
         assert len(found) == 5
         assert all(not set(groups[train]) & set(groups[test]) for train, test in found)
     with pytest.raises(ValueError, match="all rows are of one group"):
-        folds(X[:, 0], "regression", np.zeros(200))
+        folds(table(X[:, 0], row_groups=np.zeros(200)), "regression")
 
 
 def test_measures():
-    assert measures("classification", np.array([0, 0, 0, 1]), np.zeros(4)) == {"accuracy": 0.75, "balanced accuracy": 0.5}
-    assert measures("regression", np.array([0.0, 2.0]), np.array([1.0, 1.0])) == {"R2": 0.0, "mean absolute error": 1.0}
+    assert measures("classification", HeldOut(np.array([0, 0, 0, 1]), np.zeros(4))) == {"accuracy": 0.75, "balanced accuracy": 0.5}
+    assert measures("regression", HeldOut(np.array([0.0, 2.0]), np.array([1.0, 1.0]))) == {"R2": 0.0, "mean absolute error": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -115,3 +120,48 @@ def test_measures():
 def test_targets_that_do_not_fit_the_task(y, task, message):
     with pytest.raises(ValueError, match=message):
         select_columns(table(y), task, 1)
+
+
+def test_the_cost_of_doing_without_a_column(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["city"] = rng.choice(["Rome", "Oslo", "Kiel"], 300)
+    frame["y"] = 2 * X[:, 1] - X[:, 3] + (frame["city"] == "Rome") + 0.3 * rng.standard_normal(300)
+    frame[["b", "d", "city", "y"]].to_csv(tmp_path / "t.csv", index=False)
+    request = Request("y", "3", bounds=["b=0:"], monotone=["d=-"], pvalues=True)
+    found = select_file(tmp_path / "t.csv", request)
+    costs = {column["name"]: column["cost"] for column in found.columns}
+    assert list(costs) == ["b", "d", "city"]
+    assert costs["b"] > costs["d"] > costs["city"] > 0.01
+    score = found.validation.scores["selected"]["R2"]
+    without_b = select_file(tmp_path / "t.csv", replace(request, k="2", exclude=["b"], bounds=()))
+    assert score - costs["b"] == pytest.approx(without_b.validation.scores["selected"]["R2"], abs=0.02)
+    assert "cost" in page(found) and "cost" not in select_file(tmp_path / "t.csv", Request("y", "3")).columns[0]
+    one = select_file(tmp_path / "t.csv", replace(request, k="1", bounds=(), monotone=()))
+    assert one.columns[0]["cost"] == pytest.approx(one.validation.scores["selected"]["R2"], abs=0.02)
+
+
+def test_where_predictions_go_wrong():
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(int)
+    held = HeldOut(y, (p > 0.5).astype(int), None, np.array([0, 1]), np.column_stack([1 - p, p]))
+    found = errors(held)
+    assert np.sum(found["confusion"]["rows"]) == 1000
+    assert found["confusion"]["rows"][0][1] == ((y == 0) & (p > 0.5)).sum()
+    assert [group["rows"] for group in found["calibration"]] == 10 * [100]
+    assert all(abs(group["predicted"] - group["observed"]) < 0.15 for group in found["calibration"])
+    y, predicted = rng.standard_normal(500), np.zeros(500)
+    residuals = {entry["share"]: entry["residual"] for entry in errors(HeldOut(y, predicted))["residuals"]}
+    assert residuals[0.5] == pytest.approx(np.median(y)) and residuals[0.05] == pytest.approx(np.quantile(y, 0.05))
+    assert "calibration" not in errors(HeldOut(y > 0, y > 0, None, np.array([False, True]), None))
+
+
+def test_a_column_has_the_distribution_that_lies_under_its_curve():
+    values = X.copy()
+    values[:, 3] = np.repeat([0.0, 1.0, 4.0, 10.0], 50)
+    (column,) = select_columns(table(values[:, 3] + 0.1 * X[:, 5], values), "regression", 1).columns
+    shown = column["distribution"]
+    assert (shown["from"], shown["to"], shown["mean"]) == (0.0, 10.0, 3.75)
+    assert [n for n in shown["rows"] if n] == [50, 50, 50, 50] and len(shown["rows"]) == 20

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models import load_model
+from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 
@@ -50,7 +51,7 @@ def kinds(table):
 
 
 def test_what_becomes_of_each_column(path):
-    table = read_table(path, "survived")
+    table = read_table(path, Request("survived"))
     assert kinds(table) == {
         "class": ("number", ()),
         "sex": ("category", ("male",)) if passengers()["sex"].value_counts().index[0] == "female" else ("category", ("female",)),
@@ -61,7 +62,7 @@ def test_what_becomes_of_each_column(path):
     }
     assert table.left_out == {
         "id": "numbers of the rows (--include keeps such a column)",
-        "name": "text that names the rows, 400 different values in 400 rows",
+        "name": "text that names the rows, 400 different values in 400 rows (--as COLUMN=category otherwise)",
         "ship": "constant",
     }
     text = "; ".join(table.notes)
@@ -127,7 +128,7 @@ def test_separators_and_encodings(tmp_path, sep, name, encoding):
     frame = passengers().rename(columns={"age": "âge"})
     frame["price"] = [f"{v:.2f}".replace(".", ",") for v in np.linspace(0, 5, len(frame))]
     frame.to_csv(tmp_path / name, index=False, sep=sep, encoding=encoding or "utf-8")
-    table = read_table(tmp_path / name, "survived", encoding=encoding)
+    table = read_table(tmp_path / name, Request("survived", encoding=encoding))
     assert {"âge", "price"} <= set(table.names) and kinds(table)["price"] == ("number", ())
     assert f"separated by {sep!r}" in table.notes[0]
     if encoding:
@@ -197,7 +198,7 @@ def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
     frame = pd.DataFrame({"": range(40), " y": np.arange(40) % 7, "b ": np.arange(40) % 5})
     frame["key"] = [2**63 - 1 - i for i in range(40)]
     frame.to_csv(tmp_path / "t.csv", index=False)
-    table = read_table(tmp_path / "t.csv", "y")
+    table = read_table(tmp_path / "t.csv", Request("y"))
     assert table.names == ["b"]
     assert "2 columns left out, numbers of the rows (--include keeps such a column): Unnamed: 0, key" in table.notes
 
@@ -205,7 +206,7 @@ def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
 def test_queries_of_svmlight_group_the_rows(tmp_path):
     lines = [f"{i % 2} qid:{i // 10} 1:{i % 7} 2:{(i * i) % 5 + i % 2}" for i in range(60)]
     (tmp_path / "t.svm").write_text("\n".join(lines))
-    table = read_table(tmp_path / "t.svm", None)
+    table = read_table(tmp_path / "t.svm", Request(None))
     assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
     (tmp_path / "e.svm").write_text("")
     result = run("select", tmp_path / "e.svm", "-k", 1)

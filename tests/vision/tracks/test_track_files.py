@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.vision.tracks.io import read_sequences, read_tracks
+from annealed.vision.tracks.io import read_sequences, read_tracks, write_tracks
 from scipy.io import savemat
 
 
@@ -95,3 +95,47 @@ def test_bad_folders(tmp_path):
         read_sequences(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="neither"):
         read_sequences(tmp_path)
+
+
+def published(order, name, rng):
+    """Tracks of 40 slow points, some hidden in some frames, in the layout of co-tracker or
+    TAPIR."""
+    tracks = rng.uniform(0, 300, (1, 40, 2)) + np.cumsum(rng.normal(size=(40, 40, 2)), axis=0)[:30]
+    visible = rng.uniform(size=(30, 40)) > 0.2
+    seen = np.where(visible[..., None], tracks, np.nan)
+    flags = ~visible if name == "occluded" else visible
+    if order == "points first":
+        return seen, tracks.transpose(1, 0, 2), flags.T
+    return seen, tracks[None] if order == "batch" else tracks, flags[None, :, :, None] if order == "batch" else flags
+
+
+@pytest.mark.parametrize("order", ["frames first", "points first", "batch"])
+@pytest.mark.parametrize("name", ["visibility", "visibles", "occluded"])
+def test_layouts_of_co_tracker_and_tapir(order, name, tmp_path):
+    seen, tracks, flags = published(order, name, np.random.default_rng(0))
+    np.savez(tmp_path / "t.npz", **{"tracks": tracks, name: flags})
+    np.testing.assert_array_equal(read_tracks(tmp_path / "t.npz").tracks, seen)
+    np.savez(
+        tmp_path / "t.npz", **{"tracks": tracks, name: flags[..., :5]} if order == "points first" else {"tracks": tracks, name: 1}
+    )
+    with pytest.raises(ValueError, match="expected one entry per frame and point"):
+        read_tracks(tmp_path / "t.npz")
+
+
+def test_written_tracks_are_read_again(tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    tracks = rng.uniform(0, 300, (6, 4, 2))
+    tracks[:2, 1], tracks[3, 2], tracks[:, 3] = np.nan, np.nan, np.nan
+    labels, probability = np.array([0, 1, 0, -1]), np.array([0.9, 0.8, 0.7, np.nan])
+    for name in ("t.npz", "t.csv", "t.parquet"):
+        write_tracks(tmp_path / name, tracks, labels, probability)
+    np.testing.assert_array_equal(read_tracks(tmp_path / "t.npz").tracks, tracks)
+    np.testing.assert_array_equal(read_tracks(tmp_path / "t.csv").tracks, tracks[:, :3])
+    table = pd.read_parquet(tmp_path / "t.parquet")
+    assert list(table) == ["point", "frame", "x", "y", "visible", "label", "probability"]
+    assert len(table) == 6 + 4 + 6 and (table.visible == 0).sum() == 1
+    pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "t.csv"))
+    with pytest.raises(ValueError, match="tracks cannot be written to this kind of file"):
+        write_tracks(tmp_path / "t.txt", tracks, labels, probability)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.vision import DenseSift, VisualWords
-from annealed.vision.words.visual_words import nearest_centres, rooted
+from annealed.vision.words.estimators import nearest_centres
+from annealed.vision.words.visual_words import rooted
 from helpers import picture
 from sklearn.base import clone
 

@@ -111,13 +111,25 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if name == "homography":
         return _homography_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
     if name == "fundamental":
-        return _fundamental_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
+        return _fundamental_distances(models[:, 0], rows)
     m, r, q = models.shape
     apart = models.reshape(m * r, q)[:, :4] @ rows.T + models.reshape(m * r, q)[:, 4:]
     return np.sqrt(np.square(apart).reshape(m, r, len(rows)).sum(axis=1)).astype(np.float32)
 
 
-@jit
+def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    first = np.column_stack([rows[:, :2], np.ones(len(rows))]).T
+    x2, y2, h = rows[:, 2], rows[:, 3], models.T[:, :, None]
+    w = models[:, 6:] @ first
+    e1, e2 = x2 * w - models[:, :3] @ first, y2 * w - models[:, 3:6] @ first
+    a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
+    square = w * w
+    p, q, r = a * a + b * b + square, a * c + b * d, c * c + d * d + square
+    error = r * e1 * e1 - 2.0 * q * e1 * e2 + p * e2 * e2
+    return np.sqrt(np.maximum(error / np.maximum(p * r - q * q, 1e-24), 0.0)).astype(np.float32)
+
+
+@jit(plain=_plain_homography_distances, by_size=False)
 def _homography_distances(models, rows):
     """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J',
     J = de/dz."""
@@ -137,18 +149,10 @@ def _homography_distances(models, rows):
     return out
 
 
-@jit
-def _fundamental_distances(models, rows):
+def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Sampson distance to fundamental matrices."""
-    out = np.empty((len(models), len(rows)), np.float32)
-    for m in range(len(models)):
-        f = models[m]
-        for i in range(len(rows)):
-            x, y, x2, y2 = rows[i]
-            a = f[0] * x + f[1] * y + f[2]
-            b = f[3] * x + f[4] * y + f[5]
-            c = f[0] * x2 + f[3] * y2 + f[6]
-            d = f[1] * x2 + f[4] * y2 + f[7]
-            e = x2 * a + y2 * b + f[6] * x + f[7] * y + f[8]
-            out[m, i] = abs(e) / np.sqrt(max(a * a + b * b + c * c + d * d, 1e-24))
-    return out
+    first, second = (np.column_stack([rows[:, part], np.ones(len(rows))]).T for part in (slice(0, 2), slice(2, 4)))
+    a, b, last = models[:, :3] @ first, models[:, 3:6] @ first, models[:, 6:] @ first
+    c, d = models[:, [0, 3, 6]] @ second, models[:, [1, 4, 7]] @ second
+    e = rows[:, 2] * a + rows[:, 3] * b + last
+    return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

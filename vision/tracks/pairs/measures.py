@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....learners.compilation import jit
 from .frame_pairs import FramePairs
 from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
@@ -94,7 +93,8 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
         for t, pair in enumerate(pairs.pairs):
             stop = start + len(pair.points)
             apart, correction, costs[t, :, g] = _motion_fits(geometry, pair, members[:, pair.points])
-            _own_and_other(apart, correction, table, positions[:, pair.points], own[:, start:stop], other[:, start:stop])
+            apart *= correction[:, None]
+            own[:, start:stop], other[:, start:stop] = _own_and_other(apart, table, positions[:, pair.points])
             start = stop
         for name, chosen in zip(RANGES, ranges):
             inside = np.repeat(chosen, counts)
@@ -124,21 +124,13 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
 
 
-@jit
-def _own_and_other(apart, correction, table, positions, own, other):
-    """Distance of each point to its own motion's model, and the least to another motion's."""
-    for s in range(table.shape[0]):
-        for i in range(apart.shape[1]):
-            best = np.float32(1e9)
-            for k in range(table.shape[1]):
-                m = table[s, k]
-                if m < 0:
-                    break
-                if k == positions[s, i]:
-                    own[s, i] = apart[m, i] * correction[m]
-                elif apart[m, i] * correction[m] < best:
-                    best = apart[m, i] * correction[m]
-            other[s, i] = best
+def _own_and_other(apart: np.ndarray, table: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of each point to its own motion's model, and the least to another motion's,
+    (n_segmentations, n) each."""
+    by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
+    own = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
+    np.put_along_axis(by_motion, positions[:, None], np.float32(1e9), axis=1)
+    return own, by_motion.min(axis=1)
 
 
 def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:

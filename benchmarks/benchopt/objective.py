@@ -1,0 +1,32 @@
+"""Logistic regression with at most k columns: how low is the loss, and are the columns the true
+ones?
+
+benchopt run benchmarks/benchopt
+"""
+
+import numpy as np
+from benchopt import BaseObjective
+
+
+class Objective(BaseObjective):
+    name = "Logistic regression with at most k columns"
+    min_benchopt_version = "1.6"
+    sampling_strategy = "run_once"
+
+    def set_data(self, X: np.ndarray, y: np.ndarray, true: np.ndarray) -> None:
+        """X (n, m), y (n,) of -1 and +1, and the numbers (k,) of the columns that made y."""
+        self.X, self.y, self.true = X, y, true
+
+    def get_objective(self) -> dict[str, object]:
+        return {"X": self.X, "y": self.y, "k": len(self.true)}
+
+    def get_one_result(self) -> dict[str, object]:
+        return {"coef": np.zeros(self.X.shape[1]), "intercept": 0.0}
+
+    def evaluate_result(self, coef: np.ndarray, intercept: float) -> dict[str, float]:
+        """Mean logistic loss; share of the true columns that were found; how many have a
+        coefficient: more than k is no solution."""
+        margin = self.y * (self.X @ coef + intercept)
+        chosen = np.flatnonzero(coef)
+        loss = float(np.logaddexp(0, -margin).mean()) if len(chosen) <= len(self.true) else np.inf
+        return {"value": loss, "found": float(np.isin(self.true, chosen).mean()), "n_columns": len(chosen)}

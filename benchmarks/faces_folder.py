@@ -1,0 +1,80 @@
+"""A folder of many photographs, varied copies of some: a run that is killed twice and resumed,
+against one that is not; memory; and one process against two.
+
+    python benchmarks/faces_folder.py --data DATA/faces/train [--photographs 10000]
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from annealed.pipelines.faces.data import read_faces
+from annealed.vision.images import read_image
+from common import new_parser
+
+SIDE = 200
+PROGRAM = (sys.executable, "-c", "from annealed.pipelines.cli import main; main()", "faces", "detect")
+
+
+def write_copies(images, folder, n):
+    """Copies of the part around the face, in sub-folders, each brighter or darker and with
+    noise."""
+    for i in range(n):
+        image, rng = images[i % len(images)], np.random.default_rng(i)
+        scale = rng.uniform(35, 55) / float(image.ied[0])
+        matrix = np.column_stack([np.eye(2) * scale, SIDE / 2 - scale * image.faces[0, :6].mean(axis=0)])
+        pixels = cv2.warpAffine(read_image(image.path), matrix, (SIDE, SIDE), flags=cv2.INTER_AREA)
+        pixels = np.clip(pixels * rng.uniform(0.7, 1.2) + 3 * rng.normal(size=pixels.shape), 0, 255).astype(np.uint8)
+        path = folder / f"{i % 10}" / f"{i:05d}.jpg"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        cv2.imwrite(str(path), pixels[..., ::-1])
+
+
+def run(*arguments, seconds=None):
+    """Seconds of a run, which is killed after some."""
+    start = time.perf_counter()
+    process = subprocess.Popen([*PROGRAM, *map(str, arguments), "--quiet"], stdout=subprocess.DEVNULL)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return time.perf_counter() - start
+
+
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--photographs", type=int, default=10_000)
+    args = parser.parse_args(argv)
+    images = [image for image in read_faces(args.data) if len(image.ied) == 1 and np.isfinite(image.faces).all()][:50]
+    with tempfile.TemporaryDirectory() as name:
+        folder, whole, stopped = Path(name) / "photographs", Path(name) / "whole", Path(name) / "stopped"
+        write_copies(images, folder, args.photographs)
+        run(folder / "0" / "00000.jpg", "--table", Path(name) / "warm.csv")
+        for ending in (".csv", ".parquet"):
+            one = run(folder, "--table", whole.with_suffix(ending))
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            table = stopped.with_suffix(ending)
+            for _ in range(2):
+                run(folder, "--table", table, "--resume", seconds=one / 3)
+            n_finished = sum(1 for _ in table.with_name(table.name + ".unfinished").open()) - 1
+            run(folder, "--table", table, "--resume")
+            same = table.read_bytes() == whole.with_suffix(ending).read_bytes()
+            print(
+                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; killed with {n_finished} finished; the same bytes: {same}",
+                flush=True,
+            )
+        both = run(folder, "--table", Path(name) / "two.csv", "--jobs", 2)
+        print(
+            f"{args.photographs / one:.1f} photographs a second, with --jobs 2 {args.photographs / both:.1f}: {one / both:.2f} times"
+        )
+
+
+if __name__ == "__main__":
+    main()

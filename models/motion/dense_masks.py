@@ -1,0 +1,139 @@
+"""Which motion each pixel of a video shows, from labelled point tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import cv2
+import numpy as np
+
+GAP = 3  # frames to the one before and the one after that a frame is compared with. A choice
+_AREA = 30  # pixels of a superpixel. A choice
+_UNKNOWN = 40.0  # difference of grey values where a motion is not known, and at most. A choice
+_NEAR = 40.0  # pixels from the tracks of a motion that weigh as much as _FAR_WEIGHT grey values
+_FAR_WEIGHT = 6.0
+_MIN_TRACKS = 4  # for an affine motion from one frame to another
+
+
+def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
+    """The motion whose tracks (F, P, 2) span the greatest area over all frames: what does not move
+    by itself."""
+    areas = np.zeros(max(int(labels.max()) + 1, 1))
+    for k in range(len(areas)):
+        seen = (points[np.isfinite(points).all(axis=1)].astype(np.float32) for points in tracks[:, labels == k])
+        areas[k] = sum(cv2.contourArea(cv2.convexHull(points)) for points in seen if len(points) > 2)
+    return int(areas.argmax())
+
+
+def label_maps(frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield each frame of a video with the motion that each of its pixels shows.
+
+    An affine motion is fitted to the tracks of each label, to a frame before and one after. A pixel
+    shows the motion that explains its grey values best, in the better of the two frames, since what
+    is hidden in one is mostly seen in the other; where several do, that of the nearest tracks. The
+    differences are averaged over superpixels (SLIC [1]_), which follow the edges of things.
+
+    Parameters
+    ----------
+    frames : iterable of ndarray of shape (H, W, 3), uint8
+        RGB; only a few are held at a time.
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each track; -1 for those that say nothing.
+
+    Yields
+    ------
+    frame : ndarray of shape (H, W, 3), uint8
+    motions : ndarray of shape (H, W), int
+        Label of each pixel; -1 where no track is seen in the frame.
+
+    References
+    ----------
+    .. [1] R. Achanta et al., "SLIC superpixels compared to state-of-the-art superpixel methods",
+           IEEE Transactions on Pattern Analysis and Machine Intelligence 34 (2012).
+    """
+    held: dict[int, np.ndarray] = {}
+    source = iter(frames)
+    for t in range(len(tracks)):
+        while len(tracks) > (last := max(held, default=-1)) + 1 and last < t + GAP and (frame := next(source, None)) is not None:
+            held[last + 1] = frame
+        if t not in held:
+            return
+        yield held[t], _label_map(held, t, tracks, labels)
+        held.pop(t - GAP, None)
+
+
+def _label_map(held: dict[int, np.ndarray], t: int, tracks: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    from skimage.segmentation import slic
+
+    image = held[t]
+    motions = [k for k in range(int(labels.max()) + 1) if np.isfinite(tracks[t, labels == k]).any()]
+    if not motions:
+        return np.full(image.shape[:2], -1)
+    regions = slic(image, n_segments=max(2, image[..., 0].size // _AREA), compactness=8.0, start_label=0).ravel()
+    sizes = np.bincount(regions)
+    costs = []
+    for k in motions:
+        mine = tracks[:, labels == k]
+        away = np.full(image.shape[:2], 255, np.uint8)
+        for x, y in np.round(mine[t][np.isfinite(mine[t]).all(axis=1)]).astype(int):
+            cv2.circle(away, (int(x), int(y)), 1, 0, -1)
+        nearness = np.minimum(cv2.distanceTransform(away, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
+        difference = np.minimum.reduce([_difference(held, t, s, mine) for s in (t - GAP, t + GAP)])
+        costs.append(np.bincount(regions, (difference + nearness).ravel()) / sizes)
+    return np.array(motions)[np.argmin(costs, axis=0)][regions].reshape(image.shape[:2])
+
+
+def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
+    """Mean difference of grey values (H, W) of frame t and frame s brought to it by the motion of
+    some tracks."""
+    height, width = held[t].shape[:2]
+    both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
+    motion = None
+    if both.sum() >= _MIN_TRACKS:
+        motion, _ = cv2.estimateAffine2D(tracks[t, both], tracks[s, both], ransacReprojThreshold=1.0)
+    if motion is None:
+        return np.full((height, width), _UNKNOWN)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    there = cv2.warpAffine(held[s], motion, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return np.minimum(cv2.blur(cv2.absdiff(held[t], there), (5, 5)).mean(axis=2), _UNKNOWN)
+
+
+def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
+    """How well the motion of each track's label explains it, against the other labels.
+
+    Affine motions from each frame to the next ones are compared by their mean squared distances,
+    with Gaussian noise of ``sigma`` pixels. The numbers are not calibrated; an own label that fits
+    worse than another has less than a half.
+
+    Parameters
+    ----------
+    tracks : ndarray of shape (F, P, 2)
+        Pixels; NaN where not seen.
+    labels : ndarray of shape (P,), int
+        Motion of each track, -1 for none.
+    sigma : float, default 1.0
+        Pixels.
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        NaN for tracks without label, and for those seen in no two frames that are compared.
+    """
+    gap = max(1, min(5, len(tracks) - 1))
+    squares = np.full((max(int(labels.max()) + 1, 1), len(tracks), tracks.shape[1]), np.nan)
+    for t in range(len(tracks) - gap):
+        both = np.isfinite(tracks[[t, t + gap]]).all(axis=(0, 2))
+        for k in range(len(squares)):
+            mine = both & (labels == k)
+            if mine.sum() >= _MIN_TRACKS:
+                start = np.column_stack([tracks[t], np.ones(tracks.shape[1])])
+                motion = np.linalg.lstsq(start[mine], tracks[t + gap, mine], rcond=None)[0]
+                squares[k, t, both] = ((start[both] @ motion - tracks[t + gap, both]) ** 2).sum(axis=1)
+    known = np.isfinite(squares)
+    mean = np.where(known, squares, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    weight = np.where(known.any(axis=1), np.exp(-np.minimum(mean / (2 * sigma**2), 300.0)), 0.0)
+    own = weight[np.maximum(labels, 0), np.arange(len(labels))]
+    with np.errstate(invalid="ignore"):
+        return np.where(labels >= 0, own / weight.sum(axis=0), np.nan)

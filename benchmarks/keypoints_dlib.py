@@ -2,7 +2,8 @@
 same pictures: PCK at 0.1 of the box's size, false objects, seconds of one core.
 
     pip install dlib-bin
-    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug dial] [--train 120] [--test 60]
+    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug dial]
+        [--train 120] [--test 60]
 
 Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
 depth and regularisation are chosen on a fifth of the training pictures.
@@ -32,8 +33,8 @@ def dlib_parts(image, dlib):
     """Boxes and points of the objects of a picture, as dlib takes them."""
     found = []
     for points, box in zip(image.faces, image.boxes):
-        around = dlib.rectangle(*(int(round(v)) for v in box))
-        found.append(dlib.full_object_detection(around, [dlib.point(int(round(x)), int(round(y))) for x, y in points]))
+        around = dlib.rectangle(*(round(v) for v in box))
+        found.append(dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points]))
     return found
 
 

@@ -1,7 +1,7 @@
 """Render pictures of mugs or dials whose points are known, as a COCO keypoint file.
 
     python examples/rendered_objects.py mug pictures/train 120
-    python examples/rendered_objects.py mug pictures/test 60 --test     # other seeds, other textures
+    python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 

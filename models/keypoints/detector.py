@@ -60,10 +60,10 @@ class KeypointDetector:
         were trained for.
     faces : FaceFinder, optional
         Assembles faces from the detections of some keypoints, and finds all keypoints of these.
-    enlarged : float, default 1.0
-        How much images are enlarged by default, at most fourfold, where objects are small.
     schema : Schema, optional
         What the keypoints are; None in files of faces from before it was kept.
+    enlarged : float, default 1.0
+        How much images are enlarged by default, at most fourfold, where objects are small.
 
     References
     ----------

@@ -42,7 +42,7 @@ def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     back : ndarray of shape (2, 3), float64
         Affine map from pixels of the turned photograph to those of the original.
     """
-    matrix, size = turning(*image.shape[:2], degrees)
+    matrix, size = turning(image.shape[0], image.shape[1], degrees)
     shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
 
@@ -52,7 +52,7 @@ def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
-    matrix[:, 2] += [(size[0] - width) / 2, (size[1] - height) / 2]
+    matrix[:, 2] = matrix[:, 2] + [(size[0] - width) / 2, (size[1] - height) / 2]
     return matrix, size
 
 

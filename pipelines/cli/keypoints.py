@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from .. import console
 from ..console import AsJson, Quiet, command_of, new_app
 from .faces import detect as detect_faces
 
-app = new_app(help="Keypoints of your own objects, from annotated pictures.")
+app = new_app(help="Keypoints of any object, from annotated pictures.")
 
 Data = Annotated[Path, typer.Option(help="Folder with images and COCO JSON or keypoints.csv.")]
 Schema = Annotated[Path | None, typer.Option(help="TOML file: names, mirror pairs, skeleton, length, upright; else by the data.")]
@@ -46,7 +46,13 @@ def train(
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector; what is not given is decided from the pictures, and printed."""
+    """Train a detector; what is not given is decided from the pictures, and printed.
+
+    \b
+    Examples:
+      annealed keypoints train --data dials --out dial.safetensors
+      annealed keypoints train --data screws --out screw.safetensors --rotation free --resume
+    """
     from dataclasses import replace
 
     from ..common.config import check_names
@@ -58,10 +64,11 @@ def train(
     check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
     known = replace(known, upright=known.upright if rotation is None else rotation == "upright")
     known = known if mirrored is None else replace(known, mirrored=mirrored)
-    given = {"side": window, "anchors": tuple(dict.fromkeys(anchor or known.anchors)), "n_features": features, "rounds": rounds}
-    check_names("anchor", given["anchors"], known.keypoints)
-    if len(given["anchors"]) == 1:
-        raise ValueError(f"--anchor {given['anchors'][0]}: expected two or more, or none")
+    anchors = tuple(dict.fromkeys(anchor or known.anchors))
+    given: dict[str, Any] = {"side": window, "anchors": anchors, "n_features": features, "rounds": rounds}
+    check_names("anchor", anchors, known.keypoints)
+    if len(anchors) == 1:
+        raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
     for name, value, least in (("window", window, 0.1), ("features", features, 1), ("rounds", rounds, 0)):
         if value is not None and not least <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
@@ -86,7 +93,13 @@ def detect(
     overlay: Annotated[Path | None, typer.Option(help="Picture to write; several images: a folder.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find objects and their points in pictures; `annealed faces detect` has more options."""
+    """Find objects and their points in pictures; `annealed faces detect` has more options.
+
+    \b
+    Examples:
+      annealed keypoints detect shelf.jpg --model dial.safetensors --overlay found.png
+      annealed keypoints detect one.jpg two.jpg --model dial.safetensors --json
+    """
     searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size}
     detect_faces(images, model, **searched, jobs=jobs, as_json=as_json, overlay=overlay, quiet=quiet)
 
@@ -99,7 +112,13 @@ def evaluate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Share of points within a tenth of the box's size, by keypoint, and false objects."""
+    """Share of points within a tenth of the box's size, by keypoint, and false objects.
+
+    \b
+    Examples:
+      annealed keypoints evaluate --data new_dials --model dial.safetensors
+      annealed keypoints evaluate --data new --model dial.safetensors --background empty --json
+    """
     from ..faces.data import read_faces
     from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
 

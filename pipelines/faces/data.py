@@ -102,12 +102,14 @@ class FaceImage:
         order, landmarks = self.schema.mirror_order, self.landmarks
         if landmarks is not None:
             landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
-        ignore, boxes = (
-            None if b is None else np.column_stack([width - 1 - b[:, 2], b[:, 1], width - 1 - b[:, 0], b[:, 3]])
-            for b in (self.ignore, self.boxes)
-        )
-        faces = self.faces[:, order] * [-1, 1] + [width - 1, 0]
-        return replace(self, faces=faces, visible=self.visible[:, order], ignore=ignore, boxes=boxes, landmarks=landmarks)
+        faces, visible = self.faces[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
+        boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
+        ignore = _mirrored_boxes(self.ignore, width)
+        return replace(self, faces=faces, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+
+
+def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
+    return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
 
 
 def read_faces(folder: str | Path, schema: Schema = FACES) -> list[FaceImage]:

@@ -25,7 +25,7 @@ _MANY_OBJECTS = 200  # of fewer, each picture is turned twice. A choice
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """The schema of annotations: of a file, else of ``schema.toml`` among them, else what they tell.
+    """The schema of annotations: of a file, else ``schema.toml`` among them, else what they tell.
 
     Mirror pairs are then the names that differ in ``left`` and ``right``; the reference length is
     that of the boxes. A ValueError says in one line what is wrong, or that a file has several

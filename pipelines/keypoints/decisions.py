@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ SIDES = (0.6, 0.85, 1.2, 1.7)
 
 _TRIAL_PICTURES = 60
 _MAX_ANCHORS = 8
-# Of the best point's average precision: points that reach less, beyond three, follow from the shape.
-# A choice
+# Of the best point's average precision: points that reach less, beyond three, follow from the
+# shape. A choice
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
 TRIAL = TrainingSettings(n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40)
@@ -81,7 +82,7 @@ class Decisions:
         return _settings(scan, 0.2 if n_objects < 600 else 0.1, refinement=refinement, probabilities=probabilities)
 
 
-def _range(side: float) -> dict[str, float]:
+def _range(side: float) -> dict[str, Any]:
     """Range of the reference length in pixels of a level for windows of that side in its unit."""
     middle = 24 / side
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}

@@ -24,7 +24,8 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     of the root of the box's area; infinite where none is near, NaN for points that are hidden or
     unknown. And how many found objects belong to none.
 
-    Objects belong to each other, each to one, where the mean of their errors is least and below 0.4.
+    Objects belong to each other, each to one, where the mean of their errors is least and below
+    0.4.
     """
     unit = np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1)) if image.boxes is not None else image.ied / BOX_SHARE
     visible = image.visible & np.isfinite(image.faces).all(axis=2)
@@ -43,8 +44,9 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
 
 
 def score(images: Sequence[FaceImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
-    """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`, and
-    the median error of those of found objects; the last row has the false objects per picture."""
+    """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
+    and the median error of those of found objects; the last row has the false objects per
+    picture."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, found, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []

@@ -30,8 +30,8 @@ def calibrate(
     not fitted.
 
     The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a
-    tolerance of 10 % IED. Returns it, and its scores: AP at 5, 10 and 25 % on the held-out views, the
-    threshold and the recall there.
+    tolerance of 10 % IED. Returns it, and its scores: AP at 5, 10 and 25 % on the held-out views,
+    the threshold and the recall there.
     """
     model = detector.models[keypoint]
 

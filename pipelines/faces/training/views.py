@@ -73,9 +73,8 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
     middle, k = face_centres(shown), None if keypoint == FACE else image.schema.keypoints.index(keypoint)
-    points, visible = (
-        (middle, shown.visible[:, inner(image.schema)].any(axis=1)) if k is None else (shown.faces[:, k], shown.visible[:, k])
-    )
+    points = middle if k is None else shown.faces[:, k]
+    visible = np.asarray(shown.visible[:, inner(image.schema)].any(axis=1)) if k is None else shown.visible[:, k]
     return View(pixels, points, visible, image.ied, middle, shown.ignore)
 
 

@@ -82,14 +82,14 @@ def train_ours(folder, images, background):
     return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).faces]
 
 
-def main() -> None:
+def main(argv=None):
     """Render, train, and print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kinds", nargs="+", default=["mug", "dial"])
     parser.add_argument("--train", type=int, default=120)
     parser.add_argument("--test", type=int, default=60)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     import dlib
 
     cv2.setNumThreads(1)

@@ -18,6 +18,7 @@ DOCS = Path("docs")
 
 PAGES = {
     "faces": "faces.md",
+    "keypoints": "keypoints.md",
     "motion": "motion.md",
     "pets": "pets.md",
     "sensors": "sensors.md",

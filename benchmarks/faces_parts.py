@@ -121,7 +121,7 @@ def main(argv=None):
     parser.add_argument("--all", action="store_true", help="every photograph, not the tenth that is kept back")
     options = parser.parse_args(argv)
     detector = load_model(options.model)
-    finder, unit = detector.faces, detector.reference_ied
+    finder, unit = detector.faces, detector.reference_length
     n, mode = len(finder.anchors), detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode
     images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
     scores, errors = Scores(), {"2-D assembly": [], "refined": []}

@@ -74,7 +74,7 @@ def main(argv=None):
     detector, default = load_model(args.model), RegressionSettings()
     varied = AugmentationSettings(copies=args.copies)
     settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=0)
-    finder, unit = detector.faces, detector.reference_ied
+    finder, unit = detector.faces, detector.reference_length
     searched = list(search_all(detector, ANCHORS, back))
     plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
     selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}

@@ -33,6 +33,7 @@ LEVELS = {
         {"model_selection"},
         {"faces", "motion", "pets", "sensors", "tabular"},
         {"faces.training"},
+        {"keypoints"},
         {"reproduce"},
         {"conversion", "serve.answers", "warmup"},
         {"serve"},

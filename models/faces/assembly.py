@@ -23,7 +23,7 @@ from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
 from .suppression import SAME_HYPOTHESIS, is_inside, is_same_face, suppress_transforms
 
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
-MAX_ROLL = 1.0  # radians: pairs that are turned further give no hypothesis. A choice
+MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
 # the mean shape by 0.04 to 0.07 IED in x and in y; a transform that is fitted to two of them alone
 # carries their errors on to the others.
@@ -112,6 +112,8 @@ class Assembler:
         Log-odds of a candidate: slope times score plus offset.
     least : float
         Least log-odds of a candidate that takes part.
+    max_turn : float
+        Radians: pairs that are turned further give no hypothesis.
     """
 
     shape: ShapeModel
@@ -120,6 +122,7 @@ class Assembler:
     slope: np.ndarray
     offset: np.ndarray
     least: float = -6.0
+    max_turn: float = MAX_ROLL
     _views: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +138,7 @@ class Assembler:
         """Names of the anchors."""
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
-    def candidates(self, maxima: dict[str, np.ndarray], reference_ied: float) -> Candidates:
+    def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
         """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
         falling log-odds."""
         rows = [maxima[name] for name in self.anchors]
@@ -144,7 +147,7 @@ class Assembler:
         log_odds = self.slope[anchor] * score + self.offset[anchor]
         order = np.argsort(-log_odds, kind="stable")
         order = order[log_odds[order] > self.least]
-        return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_ied / scale[order])
+        return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order])
 
     def assemble(
         self, candidates: Candidates, assembly: str = Assembly.TWO, max_faces: int = 30, min_support: float = 0.0
@@ -174,7 +177,14 @@ class Assembler:
         strength = candidates.log_odds - self.least
         best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
         pairs = _support(
-            best, candidates.anchor, candidates.position, strength, candidates.ied, np.ascontiguousarray(templates), 4 * max_faces
+            best,
+            candidates.anchor,
+            candidates.position,
+            strength,
+            candidates.ied,
+            np.ascontiguousarray(templates),
+            4 * max_faces,
+            self.max_turn,
         )
         faces: list[Hypothesis] = []
         for pair in pairs:
@@ -243,7 +253,7 @@ def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength
     return near[np.unique(candidates.anchor[near], return_index=True)[1]]
 
 
-def _support(best, anchor, position, strength, ied, templates, max_pairs):
+def _support(best, anchor, position, strength, ied, templates, max_pairs, max_turn):
     """The best-supported hypotheses, different ones: rows of support, scale_rotation (2),
     translation (2), template.
 
@@ -251,12 +261,12 @@ def _support(best, anchor, position, strength, ied, templates, max_pairs):
     """
     n = len(best)
     pairs = np.empty((n + n * (n - 1) // 2 * len(templates), 6))
-    pairs = pairs[: _score_pairs(best, anchor, position, strength, ied, templates, pairs)]
+    pairs = pairs[: _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs)]
     pairs = pairs[np.argsort(-pairs[:, 0], kind="stable")]
     return pairs[suppress_transforms(pairs[:, 1:5], max_pairs)]
 
 
-def _plain_score_pairs(best, anchor, position, strength, ied, templates, pairs):
+def _plain_score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
     anchor, position, strength, ied = anchor[best], position[best], strength[best], ied[best]
     alike = np.maximum.outer(ied, ied) <= _MAX_WINDOW_RATIO * np.minimum.outer(ied, ied)
     of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(len(templates), bool)
@@ -265,7 +275,7 @@ def _plain_score_pairs(best, anchor, position, strength, ied, templates, pairs):
     one, begin = i == j, templates[t, anchor[i]]
     scale_rotation = np.where(one, ied[i], position[j] - position[i]) / np.where(one, 1, templates[t, anchor[j]] - begin)
     size, middle = abs(scale_rotation), np.sqrt(ied[i] * ied[j])
-    good = (size <= _MAX_SIZE_RATIO * middle) & (size * _MAX_SIZE_RATIO >= middle) & (abs(np.angle(scale_rotation)) <= MAX_ROLL)
+    good = (size <= _MAX_SIZE_RATIO * middle) & (size * _MAX_SIZE_RATIO >= middle) & (abs(np.angle(scale_rotation)) <= max_turn)
     i, j, t, one, scale_rotation, size = (column[good] for column in (i, j, t, one, scale_rotation, size))
     translation = position[i] - scale_rotation * begin[good]
     total = strength[i] + np.where(one, 0, strength[j])
@@ -280,7 +290,7 @@ def _plain_score_pairs(best, anchor, position, strength, ied, templates, pairs):
 
 
 @jit(plain=_plain_score_pairs, by_size=False)
-def _score_pairs(best, anchor, position, strength, ied, templates, pairs):
+def _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
     """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
     count = 0
     for i in range(len(best)):
@@ -300,7 +310,7 @@ def _score_pairs(best, anchor, position, strength, ied, templates, pairs):
                     scale_rotation = complex(product.real / square, product.imag / square)
                 size = np.sqrt(scale_rotation.real**2 + scale_rotation.imag**2)
                 turn = np.arctan2(scale_rotation.imag, scale_rotation.real)
-                if size > _MAX_SIZE_RATIO * middle or size * _MAX_SIZE_RATIO < middle or abs(turn) > MAX_ROLL:
+                if size > _MAX_SIZE_RATIO * middle or size * _MAX_SIZE_RATIO < middle or abs(turn) > max_turn:
                     continue
                 translation = position[a] - scale_rotation * template[anchor[a]]
                 total = strength[a] + (strength[b] if j > i else 0.0)

@@ -188,7 +188,7 @@ class FaceFinder:
         self,
         maxima: dict[str, np.ndarray],
         levels: Sequence[Level],
-        reference_ied: float,
+        reference_length: float,
         min_probability: float = 0.5,
         assembly: str | None = None,
     ) -> list[Face]:
@@ -200,7 +200,7 @@ class FaceFinder:
             x, y (image pixels), score and scale of the local maxima of each anchor.
         levels : list of Level
             Pyramid of the image, from large to small.
-        reference_ied : float
+        reference_length : float
             IED in pixels of a level that the windows were trained for.
         min_probability : float, default 0.5
             Of a face; 0: all hypotheses.
@@ -219,7 +219,7 @@ class FaceFinder:
         """
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
-        candidates = self.assembler.candidates(maxima, reference_ied)
+        candidates = self.assembler.candidates(maxima, reference_length)
         max_faces, min_support = (MAX_FACES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         faces: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []

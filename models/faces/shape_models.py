@@ -118,26 +118,27 @@ class ShapeModel:
 
 
 def learn_shape(
-    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float
+    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float, lengths: np.ndarray
 ) -> ShapeModel:
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
     Procrustes analysis).
 
     Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden
-    points count as their predicted positions. The first two keypoints are the eyes, whose distance
-    in the mean shape is the unit.
+    points count as their predicted positions. The unit is such that transforms to the faces have on
+    (geometric) average the given ``lengths`` (n_faces,) in pixels, and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
-    seen = visible[usable]
+    seen, lengths = visible[usable], lengths[usable]
     mean = points[0] - points[0, anchors].mean()
     for _ in range(10):
         model = ShapeModel(keypoints, anchors, np.stack([mean.real, mean.imag], axis=1), np.zeros((1, 1)), noise)
-        aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
+        transforms = [model.align(p[anchors], anchors) for p in points]
+        aligned = np.stack([transform.to_shape(p) for transform, p in zip(transforms, points)])
         mean = np.nanmean(np.where(seen, aligned, np.nan), axis=0)
-        mean = (mean - mean[anchors].mean()) / abs(mean[0] - mean[1])
-        eye_line = mean[0] - mean[1]
-        mean = mean * (abs(eye_line) / eye_line)
+        units = np.array([transform.scale_rotation for transform in transforms])
+        turn = np.mean(units / abs(units))
+        mean = (mean - mean[anchors].mean()) * np.exp(np.mean(np.log(abs(units) / lengths))) * turn / abs(turn)
     model = replace(model, mean=np.stack([mean.real, mean.imag], axis=1))
     aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
     deviation = np.where(seen, aligned - mean, 0)

@@ -76,7 +76,7 @@ class ShapeRegressor:
         How much further the annotations lie in photographs, in units of the IED: stages that are
         trained on photographs and their mirror images cannot learn it.
     mirror : ndarray of shape (n,), int32
-        Which point each point is in the mirror image of a face.
+        Which point each point is in the mirror image of a face; empty: mirror images say nothing.
 
     References
     ----------
@@ -119,6 +119,8 @@ class ShapeRegressor:
         """Image points (n,), complex, after one stage: the mean of what the face and its mirror
         image tell."""
         move = stage.displacement(histograms) @ self._complex_basis
+        if not len(self.mirror):
+            return points + transform.scale_rotation * move
         mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
         return points + transform.scale_rotation * (move - np.conj(mirrored[self.mirror])) / 2
 

@@ -97,7 +97,7 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        That it lies within 10 % of the inter-eye distance of that keypoint of a face; None where
+        That it lies within 10 % of the reference length of that keypoint of an object; None where
         faces are not assembled.
     """
 
@@ -126,7 +126,7 @@ class DetectionResult(NamedTuple):
 
 def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[Detection]:
     """The keypoints of some names of all faces; ``size`` is that of a detection window in units of
-    the IED."""
+    the reference length."""
     return [
         Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.ied, p.probability)
         for face in faces

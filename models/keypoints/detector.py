@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,16 @@ from ..faces.face_finder import Face, FaceFinder
 from ..faces.probabilities import probability_of
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
-from .non_maximum_suppression import DEFAULT_REFERENCE_IED
+from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
+from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .turned_photographs import turned_maxima
+from .turned_photographs import ALL_ROUND, turned_maxima
 from .window_models import FaceCascade, Guide, KeypointModel, Mode
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
 
-# IED: a candidate this near to the same keypoint of a face belongs to it. A choice
+# reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
 
 
@@ -46,17 +47,23 @@ class KeypointDetector:
     scales_per_octave : int, default 4
         Levels of the pyramid from one halving of the size to the next.
     suppression : float, default 0.3
-        Radius of non-maximum suppression, in units of ``reference_ied`` on the detection's level.
+        Radius of non-maximum suppression, in units of ``reference_length`` on the detection's
+        level.
     info : dict
         What JSON can hold about training, scores and terms of use; kept in the file.
     guides : dict of str to Guide
         What the modes "regress" and "prune+regress" need, per keypoint.
     face_cascade : FaceCascade, optional
         What the mode "prune+regress" needs besides, for all keypoints.
-    reference_ied : float, default 28.3
-        Inter-eye distance in pixels of a pyramid level that the models were trained for.
+    reference_length : float, default 28.3
+        Reference length of an object (see `Schema`) in pixels of a pyramid level that the models
+        were trained for.
     faces : FaceFinder, optional
         Assembles faces from the detections of some keypoints, and finds all keypoints of these.
+    schema : Schema, optional
+        What the keypoints are; None in files of faces from before it was kept.
+    enlarged : float, default 1.0
+        How much images are enlarged by default, at most fourfold, where objects are small.
 
     References
     ----------
@@ -80,15 +87,20 @@ class KeypointDetector:
     info: dict[str, Any] = field(default_factory=dict)
     guides: dict[str, Guide] = field(default_factory=dict)
     face_cascade: FaceCascade | None = None
-    reference_ied: float = DEFAULT_REFERENCE_IED
+    reference_length: float = DEFAULT_REFERENCE_LENGTH
     faces: FaceFinder | None = None
+    schema: Schema | None = None
+    enlarged: float = 1.0
 
     @property
     def search(self) -> WindowSearch:
         """The search of windows with the classifiers of the keypoints."""
-        return WindowSearch(
-            self.models, self.pool, self.scales_per_octave, self.suppression, self.guides, self.face_cascade, self.reference_ied
-        )
+        return WindowSearch(**{part.name: getattr(self, part.name) for part in fields(WindowSearch)})
+
+    @property
+    def category(self) -> str | None:
+        """Name of the objects; None of faces."""
+        return None if self.schema is None or self.schema.landmarks else self.schema.category
 
     @property
     def keypoints(self) -> list[str]:
@@ -198,13 +210,17 @@ class KeypointDetector:
         min_probability = o.min_probability
         if min_probability is None:
             min_probability = 0.5 if o.threshold is None else 0.0
-        maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
-        faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
+        if self.schema is None or self.schema.upright:
+            maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
+        else:
+            maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
+            maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
+        faces = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
         # without a level, it is too narrow for a face
-        if o.roll and not faces and min_probability > 0 and levels:
+        if o.roll and not faces and min_probability > 0 and levels and (self.schema is None or self.schema.upright):
             maxima = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
-            faces = self.faces.find(maxima, levels, self.reference_ied, min_probability, o.assembly)
-        detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_ied)
+            faces = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
             detections += self._candidates_alone(maxima, o.keypoints, faces)
         if o.threshold is not None:
@@ -287,10 +303,10 @@ class KeypointDetector:
             **described,
             "scales_per_octave": self.scales_per_octave,
             "suppression": self.suppression,
-            "reference_ied": self.reference_ied,
+            "reference_ied": self.reference_length,  # its name in model files
             "summary": self.info.get("summary", ", ".join(self.keypoints)),
             "info": self.info,
-        }
+        } | ({} if self.schema is None else {"schema": self.schema.to_dict(), "enlarged": self.enlarged})
         write_model(path, KIND, arrays, header)
 
     @classmethod
@@ -315,11 +331,17 @@ class KeypointDetector:
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
             models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
-            example: dict[str, Any] = {"scales_per_octave": 4, "suppression": 0.3, "reference_ied": DEFAULT_REFERENCE_IED}
-            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000)}
-            given = {name: header[name] for name in example if name in header}
-            numbers = check_settings({"reference_ied": DEFAULT_REFERENCE_IED, **given}, example, limits)
+            example: dict[str, Any] = {
+                "reference_ied": DEFAULT_REFERENCE_LENGTH,
+                "scales_per_octave": 4,
+                "suppression": 0.3,
+                "enlarged": 1.0,
+            }
+            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000), "enlarged": (1, 4)}
+            numbers = check_settings({name: header.get(name, value) for name, value in example.items()}, example, limits)
             if not models:
                 raise ValueError("the model has no keypoint")
-            info = dict(header["info"])
-            return cls(models, pool, info=info, guides=guides, face_cascade=face_cascade, faces=faces, **numbers)
+            schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
+            numbers["reference_length"] = numbers.pop("reference_ied")
+            parts: dict[str, Any] = {"guides": guides, "face_cascade": face_cascade, "faces": faces, "schema": schema}
+            return cls(models, pool, info=dict(header["info"]), **parts, **numbers)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..files import check_settings
 
-DEFAULT_REFERENCE_IED = 28.3
-"""Reference inter-eye distance of detectors whose file does not name one: the geometric mean of 20
+DEFAULT_REFERENCE_LENGTH = 28.3
+"""Reference length of detectors whose file does not name one: the geometric mean of 20
 and 40 pixels."""
 
 
@@ -19,8 +19,7 @@ class Localisation:
     """How the position of a keypoint is computed from the windows around a local maximum of the
     score.
 
-    Distances are in units of the detector's reference inter-eye distance (IED) on the pyramid level
-    of the maximum.
+    Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def suppress_non_maxima(
     scale: np.ndarray,
     score: np.ndarray,
     localisation: Localisation,
-    reference_ied: float,
+    reference_length: float,
     radius: float = 0.3,
     threshold: float = -np.inf,
     max_detections: int = 200,
@@ -103,10 +102,10 @@ def suppress_non_maxima(
         Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
     localisation : Localisation
         Where the keypoint lies relative to the windows.
-    reference_ied : float
-        Inter-eye distance in pixels of a level that the model was trained for.
+    reference_length : float
+        Reference length of an object in pixels of a level that the model was trained for.
     radius : float, default 0.3
-        Radius of suppression, in units of ``reference_ied`` on the level of the maximum.
+        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
         Least score, and at most this many detections, the best.
 
@@ -125,7 +124,7 @@ def suppress_non_maxima(
     maxima: list[list[float]] = []
     while len(maxima) < max_detections and free.any():
         i = int(free.argmax())
-        unit = reference_ied / scale[i]
+        unit = reference_length / scale[i]
         distance = (x - x[i]) ** 2 + (y - y[i]) ** 2
         near = (distance <= (c.radius * unit) ** 2) & (score >= score[i] - c.margin) & (abs(octave - octave[i]) <= c.octaves)
         # Windows before i score higher: those around a better maximum nearby cannot pull this one

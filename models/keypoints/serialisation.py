@@ -9,7 +9,7 @@ import numpy as np
 from ...vision.point_histograms import VALUES_PER_POINT
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
-from ..faces.assembly import Assembler, Assembly
+from ..faces.assembly import MAX_ROLL, Assembler, Assembly
 from ..faces.face_finder import FaceFinder
 from ..faces.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifier
 from ..faces.shape_models import RigidModel, ShapeModel
@@ -138,6 +138,7 @@ def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
         "own_radius": float(finder.own_radius),
         "min_support": float(finder.min_support),
         "assembly": str(finder.assembly),
+        **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
         "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
     }
     arrays["faces/shape/mean"], arrays["faces/shape/covariance"] = assembler.shape.mean, assembler.shape.covariance
@@ -168,8 +169,9 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(f"faces: keypoints={names}, anchors={anchors}: expected different ones, two anchors or more first")
     example = dict.fromkeys(("noise", "least", "own_radius", "min_support"), 0.0)
-    limits = {"noise": (1e-6, 10), "own_radius": (0, 10)}
-    numbers = check_settings({key: described[key] for key in example}, example, limits)
+    example["max_turn"] = MAX_ROLL
+    limits = {"noise": (1e-6, 10), "own_radius": (0, 10), "max_turn": (0, 4)}
+    numbers = check_settings({"max_turn": MAX_ROLL} | {key: described[key] for key in example if key in described}, example, limits)
     assembly = Assembly(described["assembly"])
 
     matrix = check_array(path, arrays, "faces/regression/keypoints", np.float64, (n_keypoints, None))
@@ -184,7 +186,8 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         raise ValueError("faces: expected at least one template")
     points = (*anchors, *(f"point{i}" for i in range(n)))
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, float(numbers["noise"]))
-    assembler = Assembler(shape, templates[..., 0] + 1j * templates[..., 1], rigid, scores[0], scores[1], float(numbers["least"]))
+    limits_of = float(numbers["least"]), float(numbers["max_turn"])
+    assembler = Assembler(shape, templates[..., 0] + 1j * templates[..., 1], rigid, scores[0], scores[1], *limits_of)
 
     basis = check_array(path, arrays, "faces/regression/basis", np.float32, (None, n, 2))
     stages = []
@@ -196,8 +199,9 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         intercept = check_array(path, arrays, f"faces/regression/{i}/intercept", np.float32, (len(basis),))
         stages.append(RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept))
     offset = check_array(path, arrays, "faces/regression/offset", np.float32, (n, 2))
-    mirror = check_array(path, arrays, "faces/regression/mirror", np.int32, (n,))
-    if mirror.min() < 0 or mirror.max() >= n or (mirror[mirror] != np.arange(n)).any():
+    mirror = check_array(path, arrays, "faces/regression/mirror", np.int32, (None,))
+    pairs = len(mirror) == n and mirror.min() >= 0 and mirror.max() < n and (mirror[mirror] == np.arange(n)).all()
+    if len(mirror) and not pairs:
         raise ValueError("faces/regression/mirror: expected pairs of points that change places")
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, offset, mirror)
 

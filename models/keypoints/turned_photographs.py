@@ -13,6 +13,9 @@ MAX_ROLL = 50.0
 """Degrees: faces that are turned further are not assembled
 (`annealed.models.faces.assembly.MAX_ROLL`)."""
 
+ALL_ROUND = tuple(range(0, 360, 30))
+"""Degrees by which photographs of objects are turned whose up is not known."""
+
 MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before they are turned. A choice."""
 MAX_TURNED = 10_000_000
@@ -39,13 +42,18 @@ def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     back : ndarray of shape (2, 3), float64
         Affine map from pixels of the turned photograph to those of the original.
     """
-    height, width = image.shape[:2]
+    matrix, size = turning(image.shape[0], image.shape[1], degrees)
+    shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
+
+
+def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
+    """Affine map (2, 3) from a photograph to the turned one, and width and height of that."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
-    matrix[:, 2] += [(size[0] - width) / 2, (size[1] - height) / 2]
-    shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
+    matrix[:, 2] = matrix[:, 2] + [(size[0] - width) / 2, (size[1] - height) / 2]
+    return matrix, size
 
 
 def _box(height: float, width: float, degrees: float) -> tuple[float, float]:

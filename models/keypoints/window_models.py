@@ -115,14 +115,14 @@ class KeypointModel(WindowModel):
     localisation: Localisation = field(default_factory=Localisation)
     threshold: float = 0.0
 
-    def mirrored(self, pool: FeaturePool, reference_ied: float) -> KeypointModel:
+    def mirrored(self, pool: FeaturePool, reference_length: float) -> KeypointModel:
         """Return the model of the mirror image of this keypoint.
 
         Parameters
         ----------
         pool : FeaturePool
             The pool that the features belong to.
-        reference_ied : float
+        reference_length : float
             Unit of the localisation, in pixels of a level.
 
         Returns
@@ -131,7 +131,7 @@ class KeypointModel(WindowModel):
         """
         # A window has an even side: its pixel lies right of the middle, in the mirror image left of
         # it.
-        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_ied)
+        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length)
         return replace(self._mirrored(pool), localisation=place)
 
     def _compile(self, pool: FeaturePool) -> CompiledModel:
@@ -258,7 +258,7 @@ class Guide:
         channels: LevelChannels,
         pool: FeaturePool,
         points: tuple[np.ndarray, np.ndarray],
-        reference_ied: float,
+        reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row
@@ -272,7 +272,7 @@ class Guide:
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
         near = np.abs(offset).max(axis=1, initial=0) <= MAX_OFFSET
         place = Localisation() if localisation is None else localisation
-        before = reference_ied * np.array([place.offset_x, place.offset_y])
+        before = reference_length * np.array([place.offset_x, place.offset_y])
         before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
         at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
         x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
@@ -293,8 +293,8 @@ class FaceCascade:
     classifier : KeypointModel
         Of windows whose pixel is the middle of a face; its rejection thresholds decide.
     expected : dict of str to tuple of float
-        Vector from the middle of a face to each keypoint, in units of the detector's reference IED
-        on the keypoint's level.
+        Vector from the middle of a face to each keypoint, in units of the detector's reference
+        length on the keypoint's level.
     coarser : float
         Scale of the face's level relative to that of the keypoints.
 
@@ -319,7 +319,7 @@ class FaceCascade:
         return shrink(levels[number], self.coarser)
 
     def grid_points(
-        self, centres: np.ndarray, keypoint: str, shape: tuple[int, int], grid: int, reference_ied: float
+        self, centres: np.ndarray, keypoint: str, shape: tuple[int, int], grid: int, reference_length: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Grid points around the places where a keypoint is expected, four of each.
 
@@ -333,8 +333,8 @@ class FaceCascade:
             Rows and columns of that level.
         grid : int
             Spacing of the grid in pixels.
-        reference_ied : float
-            Inter-eye distance in pixels of that level.
+        reference_length : float
+            Reference length of an object in pixels of that level.
 
         Returns
         -------
@@ -343,7 +343,7 @@ class FaceCascade:
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
-        corner = np.floor((centres + reference_ied * np.array(self.expected[keypoint]) - first) / grid).astype(np.int64)
+        corner = np.floor((centres + reference_length * np.array(self.expected[keypoint]) - first) / grid).astype(np.int64)
         column = (corner[:, :1] + [0, 1, 0, 1]).ravel()
         row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
         inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])

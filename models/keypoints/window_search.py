@@ -11,7 +11,7 @@ from ...vision.pyramid import Level, gaussian_pyramid
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ...vision.windows.scan import scan_level, score_windows
-from .non_maximum_suppression import DEFAULT_REFERENCE_IED, suppress_non_maxima
+from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, Localisation, suppress_non_maxima
 from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
 
 STRIP_PIXELS = 1 << 20
@@ -34,7 +34,8 @@ class WindowSearch:
     suppression: float = 0.3
     guides: dict[str, Guide] = field(default_factory=dict)
     face_cascade: FaceCascade | None = None
-    reference_ied: float = DEFAULT_REFERENCE_IED
+    reference_length: float = DEFAULT_REFERENCE_LENGTH
+    enlarged: float = 1.0
 
     def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
         """Return the levels to scan for windows of the given sizes.
@@ -63,7 +64,7 @@ class WindowSearch:
         """Side in image pixels of the smallest window that is searched; ValueError for sizes that
         make no sense."""
         window = self.pool.window
-        smallest = window if min_size is None else min_size
+        smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window")
         if max_size is not None and not max_size >= smallest:
@@ -139,7 +140,7 @@ class WindowSearch:
 
     def _guided(self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
         place = self.models[keypoint].localisation if keypoint in self.models else None
-        return self.guides[keypoint].windows(channels, self.pool, points, self.reference_ied, place)
+        return self.guides[keypoint].windows(channels, self.pool, points, self.reference_length, place)
 
     def _near_faces(
         self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
@@ -153,7 +154,7 @@ class WindowSearch:
         if not len(centres):
             return
         shape = level.image.shape[:2]
-        found = [cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_ied) for name in names]
+        found = [cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length) for name in names]
         name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
         points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
         if not len(points):
@@ -214,6 +215,11 @@ class WindowSearch:
         ys, xs = np.nonzero(scores > -np.inf)
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
+    def distinct(self, maxima: np.ndarray) -> np.ndarray:
+        """Maxima (n, 4) x, y, score, scale of several searches, each once."""
+        x, y, score, scale = maxima.T
+        return suppress_non_maxima(x, y, scale, score, Localisation(radius=0.0), self.reference_length, self.suppression / 2)
+
     def maxima(
         self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int
     ) -> dict[str, np.ndarray]:
@@ -225,6 +231,6 @@ class WindowSearch:
             x, y, scale, score = np.concatenate([np.empty((0, 4)), *(found[name] for found in scored)]).T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
-                x, y, scale, score, place, self.reference_ied, self.suppression, thresholds[name], max_detections
+                x, y, scale, score, place, self.reference_length, self.suppression, thresholds[name], max_detections
             )
         return maxima

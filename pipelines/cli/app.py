@@ -21,8 +21,9 @@ os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # name -> module
-_GROUPS = {name: name for name in ("faces", "motion", "pets", "sensors", "data", "models")}
-_COMMANDS = dict.fromkeys(("select", "predict", "export"), "select") | {name: name for name in ("reproduce", "serve", "warmup")}
+_GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "data", "models")}
+_COMMANDS = dict.fromkeys(("select", "predict", "export"), "select")
+_COMMANDS |= {"reproduce": "reproduce", "serve": "serve", "warmup": "serve"}
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
 

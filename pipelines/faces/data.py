@@ -12,46 +12,26 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ...vision.images import image_size
+from ...models.keypoints.schema import Schema, read_schema
+from ...models.keypoints.turned_photographs import turned
+from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
-KEYPOINTS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth", "left_ear", "right_ear", "chin")
+#: The schema of faces; the names below are parts of it.
+FACES = read_schema(Path(__file__).parent / "schema.toml")
+KEYPOINTS = FACES.keypoints
 #: The keypoint that the same model finds in a mirrored photograph.
-MIRROR = {name: name.replace("left", "RIGHT").replace("right", "left").replace("RIGHT", "right") for name in KEYPOINTS}
-
+MIRROR = FACES.opposite
 #: Positions of the keypoints' mirror images, in their order.
-MIRROR_ORDER = [KEYPOINTS.index(MIRROR[name]) for name in KEYPOINTS]
-
-# Points of the 68-point scheme, counted from 0, whose mean is the keypoint.
-LANDMARKS_OF: dict[str, Sequence[int]] = {
-    "left_eye": range(42, 48),
-    "right_eye": range(36, 42),
-    "left_nose": [35],
-    "right_nose": [31],
-    "left_mouth": [54],
-    "right_mouth": [48],
-    "left_ear": [16],  # the upper end of the jaw line: the scheme has no ear
-    "right_ear": [0],
-    "chin": [8],
-}
-N_LANDMARKS = 68
-#: Which landmark of the mirror image each of the 68 is.
-MIRROR_LANDMARKS = (
-    *range(16, -1, -1),  # jaw line
-    *range(26, 16, -1),  # brows
-    *range(27, 31),  # bridge of the nose
-    *range(35, 30, -1),  # nostrils
-    *(45, 44, 43, 42, 47, 46, 39, 38, 37, 36, 41, 40),  # eyes
-    *range(54, 47, -1),  # lips
-    *range(59, 54, -1),
-    *range(64, 59, -1),
-    *range(67, 64, -1),
-)
+MIRROR_ORDER = FACES.mirror_order
+N_LANDMARKS = len(FACES.landmark_mirror)
+Point = tuple[float, float, bool]  # x, y, and whether it is visible
 # An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a
 # turned head.
 _TURNED_AWAY = 0.06
@@ -61,24 +41,27 @@ _TURNED_AWAY = 0.06
 class FaceImage:
     """One photograph and what is known about the faces in it.
 
-    ``faces`` (n_faces, 9, 2) holds x, y in the order of ``KEYPOINTS``, NaN where not annotated;
-    ``visible`` (n_faces, 9) is False for hidden points and those without annotation; ``ignore``
-    (n_boxes, 4), x0, y0, x1, y1, may hold a face without annotation.
-
     Attributes
     ----------
     path : Path
         The image file.
-    faces : ndarray of shape (n_faces, 9, 2)
-        x, y of the keypoints in the order of ``KEYPOINTS``; NaN where a point is not annotated.
-    visible : ndarray of shape (n_faces, 9), bool
+    faces : ndarray of shape (n_faces, n_keypoints, 2)
+        x, y of the schema's keypoints of each face, or other object; NaN where a point is not
+        annotated.
+    visible : ndarray of shape (n_faces, n_keypoints), bool
         False for hidden points and for those without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
-    landmarks : ndarray of shape (n_faces, 68, 2) or None
-        x, y of the 68 points of the iBUG scheme, where they are annotated.
+    landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
+        x, y of the further points of the schema, where they are annotated.
     origin : str, default ""
         Name of the collection that the photograph belongs to; empty where the file's name says it.
+    schema : Schema
+        What the points are; by default those of faces.
+    boxes : ndarray of shape (n_faces, 4) or None
+        Boxes x0, y0, x1, y1 of the objects, where they are annotated.
+    turn : float, default 0.0
+        Degrees, counter-clockwise, by which the picture is turned before it is shown.
     """
 
     path: Path
@@ -87,6 +70,9 @@ class FaceImage:
     ignore: np.ndarray
     landmarks: np.ndarray | None = None
     origin: str = ""
+    schema: Schema = FACES
+    boxes: np.ndarray | None = None
+    turn: float = 0.0
 
     @property
     def name(self) -> str:
@@ -102,21 +88,31 @@ class FaceImage:
 
     @property
     def ied(self) -> np.ndarray:
-        """Distance in pixels between the eye centres of each face, shape (n_faces,)."""
-        return np.hypot(*(self.faces[:, 0] - self.faces[:, 1]).T)
+        """Reference length in pixels of each object, shape (n_faces,): of faces the distance
+        between the eye centres."""
+        return self.schema.lengths(self.faces, self.boxes)
+
+    def pixels(self) -> np.ndarray:
+        """Read the picture: RGB (H, W, 3), uint8, turned as the annotations are."""
+        pixels = read_image(self.path)
+        return turned(pixels, self.turn)[0] if self.turn else pixels
 
     def mirrored(self, width: int) -> FaceImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
-        faces = np.stack([width - 1 - self.faces[:, MIRROR_ORDER, 0], self.faces[:, MIRROR_ORDER, 1]], axis=-1)
-        x0, y0, x1, y1 = self.ignore.T
-        boxes = np.column_stack([width - 1 - x1, y0, width - 1 - x0, y1])
-        landmarks = self.landmarks
+        order, landmarks = self.schema.mirror_order, self.landmarks
         if landmarks is not None:
-            landmarks = landmarks[:, list(MIRROR_LANDMARKS)] * [-1, 1] + [width - 1, 0]
-        return FaceImage(self.path, faces, self.visible[:, MIRROR_ORDER], boxes, landmarks, self.origin)
+            landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
+        faces, visible = self.faces[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
+        boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
+        ignore = _mirrored_boxes(self.ignore, width)
+        return replace(self, faces=faces, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
 
 
-def read_faces(folder: str | Path) -> list[FaceImage]:
+def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
+    return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
+
+
+def read_faces(folder: str | Path, schema: Schema = FACES) -> list[FaceImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names
     the file.
 
@@ -128,24 +124,26 @@ def read_faces(folder: str | Path) -> list[FaceImage]:
 
     In nested folders the first folder's name is the photograph's collection. Faces of one
     photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
-    it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined.
+    it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined. Objects of another schema
+    come from ``keypoints.csv`` or a COCO file.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     if (folder / "keypoints.csv").is_file():
-        images = _read_csv(folder)
-    elif paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith(".")):
+        images = _read_csv(folder, schema)
+    elif schema == FACES and (paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith("."))):
         images = _read_tree(folder, paths)
     elif any(folder.glob("*.json")):
-        images = _read_coco(folder)
+        images = _read_coco(folder, schema)
     else:
         raise ValueError(f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it")
     for image in images:
         if not image.path.is_file():
             raise ValueError(f"{image.path}: annotated image is missing")
         for i in np.flatnonzero(~(image.ied > 0)):
-            raise ValueError(f"{image.path}: face {i} needs two different eye centres, the unit of all distances")
+            unit = " and ".join(schema.length) + " in different places" if schema.length else "a box of a size above 0"
+            raise ValueError(f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances")
     if not images:
         raise ValueError(f"{folder}: no annotated image in this folder")
     return sorted(images, key=lambda image: str(image.path))
@@ -161,29 +159,29 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
     return value
 
 
-def _read_csv(folder: Path) -> list[FaceImage]:
+def _read_csv(folder: Path, schema: Schema) -> list[FaceImage]:
     path = folder / "keypoints.csv"
-    points: dict[str, dict[str, dict[str, tuple[float, float, bool]]]] = {}
+    points: dict[str, dict[str, dict[str, Point]]] = {}
     sizes: dict[str, tuple[int, int] | None] = {}
-    for line, row in read_rows(path, ("image", "face", "keypoint", "x", "y")):
-        keypoint = row["keypoint"]
-        if keypoint not in KEYPOINTS:
-            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(KEYPOINTS)}")
+    for line, row in read_rows(path, ("image", "face" if schema == FACES else "object", "keypoint", "x", "y")):
+        keypoint, which = row["keypoint"], row["face" if schema == FACES else "object"]
+        if keypoint not in schema.keypoints:
+            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1")
-        face = points.setdefault(row["image"], {}).setdefault(row["face"], {})
+        face = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in face:
-            raise ValueError(f"{path}, line {line}: second {keypoint} of face {row['face']:.60} in {row['image']:.60}")
+            raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
         face[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
         if row["image"] not in sizes:
             sizes[row["image"]] = _size(folder / row["image"])
         _check_inside(f"{path}, line {line}", keypoint, face[keypoint], sizes[row["image"]])
     boxes = _read_ignore(folder)
-    landmarks = _read_landmarks(folder / "landmarks68.csv")
+    landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
     found = []
     for name, faces in points.items():
         known = [landmarks.get((name, face)) for face in faces]
-        found.append(_face_image(folder / name, list(faces.values()), boxes.get(folder / name, []), known))
+        found.append(_face_image(folder / name, list(faces.values()), boxes.get(folder / name, []), schema, known))
     return found
 
 
@@ -227,7 +225,7 @@ def _size(path: Path) -> tuple[int, int] | None:
         return None
 
 
-def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], size: tuple[int, int] | None) -> None:
+def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
     """Refuse a visible point outside its image, and a hidden one farther outside than the image is
     large.
     """
@@ -240,19 +238,22 @@ def _check_inside(where: str, keypoint: str, point: tuple[float, float, bool], s
 
 def _face_image(
     path: Path,
-    faces: list[dict[str, tuple[float, float, bool]]],
-    boxes: list[list[float]],
+    faces: list[dict[str, Point]],
+    ignore: list[list[float]],
+    schema: Schema,
     landmarks: Sequence[np.ndarray | None] = (None,),
+    boxes: list[list[float]] | None = None,
 ) -> FaceImage:
-    xy = np.full((len(faces), len(KEYPOINTS), 2), np.nan)
-    visible = np.zeros((len(faces), len(KEYPOINTS)), bool)
+    xy = np.full((len(faces), len(schema.keypoints), 2), np.nan)
+    visible = np.zeros((len(faces), len(schema.keypoints)), bool)
     for i, face in enumerate(faces):
         for name, (x, y, seen) in face.items():
-            xy[i, KEYPOINTS.index(name)] = x, y
-            visible[i, KEYPOINTS.index(name)] = seen
+            xy[i, schema.keypoints.index(name)] = x, y
+            visible[i, schema.keypoints.index(name)] = seen
     known = [points for points in landmarks if points is not None]
     all_points = np.stack(known) if len(known) == len(faces) > 0 else None
-    return FaceImage(path, xy, visible, np.array(boxes, float).reshape(-1, 4), all_points)
+    around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
+    return FaceImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
@@ -319,7 +320,7 @@ def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray
     if not np.isfinite(xy).all():
         raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
     xy -= 1.0  # iBUG files count pixels from 1
-    faces = np.array([[xy[list(LANDMARKS_OF[name])].mean(axis=0) for name in KEYPOINTS]])
+    faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
     for name, corner in (("left_ear", 45), ("right_ear", 36)):
@@ -328,39 +329,69 @@ def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray
     return faces, visible, xy[None]
 
 
-def _read_coco(folder: Path) -> list[FaceImage]:
+def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
+    """The COCO keypoint file of a folder, what it holds, and its categories with keypoints by their
+    ids; a ValueError names the file."""
     files = sorted(folder.glob("*.json"))
-    path = files[0]
-    if len(files) > 1:
+    if (folder / "annotations.json") in files:
+        files = [folder / "annotations.json"]
+    if len(files) != 1:
         raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
+    path = files[0]
     try:
         coco = json.loads(path.read_text(encoding="utf-8"))
-        names = {c["id"]: [str(k) for k in c["keypoints"]] for c in coco["categories"] if "keypoints" in c}
-        files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
-        faces: dict = {key: [] for key in files_of}
-        boxes: dict = {key: [] for key in files_of}
-        for a in coco["annotations"]:
-            if a["category_id"] not in names:
-                continue
-            values = np.array(a.get("keypoints", []), float).reshape(-1, 3)
-            named = {
-                name: (x, y, v >= 2)
-                for name, (x, y, v) in zip(names[a["category_id"]], values.tolist())
-                if name in KEYPOINTS and v > 0
-            }
-            if {"left_eye", "right_eye"} <= named.keys() and not a.get("iscrowd"):
-                faces[a["image_id"]].append(named)
-            # a face without eyes has no unit of distance: predictions on it are forgiven
-            elif "bbox" in a:
-                x, y, w, h = map(float, a["bbox"])
-                boxes[a["image_id"]].append([x, y, x + w, y + h])
+        for part in ("images", "annotations", "categories"):
+            if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum("id" in entry for entry in coco[part]):
+                raise ValueError(f"two {part} with the same id")
+        categories = {c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]} for c in coco["categories"] if "keypoints" in c}
+        for c in categories.values():
+            if len(set(c["keypoints"])) < len(c["keypoints"]):
+                raise ValueError(f"keypoints={c['keypoints']}: expected different names")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
-    if not any({"left_eye", "right_eye"} <= set(k) for k in names.values()):
-        raise ValueError(f"{path}: no category with the keypoints left_eye and right_eye")
+    return path, coco, categories
+
+
+def _read_coco(folder: Path, schema: Schema) -> list[FaceImage]:
+    path, coco, categories = read_coco(folder)
+    # Faces have one unit of distance in all files; another object has its name.
+    wanted = {i: c["keypoints"] for i, c in categories.items() if schema == FACES or c.get("name") == schema.category}
+    if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
+        raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
+    try:
+        files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
+        faces: dict[Any, list] = {key: [] for key in files_of}
+        boxes: dict[Any, list] = {key: [] for key in files_of}
+        ignore: dict[Any, list] = {key: [] for key in files_of}
+        for a in coco["annotations"]:
+            if a["category_id"] not in wanted:
+                continue
+            where, names = f"annotation {a.get('id', '')}", wanted[a["category_id"]]
+            values = np.array(a.get("keypoints", []), float)
+            if (
+                len(values) not in (0, 3 * len(names))
+                or not np.isfinite(values).all()
+                or not np.isin(values[2::3], (0, 1, 2)).all()
+            ):
+                raise ValueError(f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each")
+            point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
+            named = {name: (x, y, v >= 2) for name, (x, y, v) in point_of.items() if name in schema.keypoints and v > 0}
+            x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
+            if w <= 0 or h <= 0:
+                raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
+            measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
+            if measured and not a.get("iscrowd"):
+                faces[a["image_id"]].append(named)
+                boxes[a["image_id"]].append([x, y, x + w, y + h])
+            # an object without a unit of distance: predictions on it are forgiven
+            elif "bbox" in a:
+                ignore[a["image_id"]].append([x, y, x + w, y + h])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
     for key, found in faces.items():
         size = _size(files_of[key])
         for i, named in enumerate(found):
             for name, point in named.items():
-                _check_inside(f"{path}: face {i} of {files_of[key].name}", name, point, size)
-    return [_face_image(files_of[key], faces[key], boxes[key]) for key in files_of]
+                _check_inside(f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size)
+    known = all(np.isfinite(found).all() for found in boxes.values())
+    return [_face_image(files_of[key], faces[key], ignore[key], schema, (None,), boxes[key] if known else None) for key in files_of]

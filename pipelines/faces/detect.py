@@ -49,6 +49,8 @@ class FileDetections:
         By falling score.
     faces : list of Face
         By falling probability.
+    category : str or None
+        Name of the objects where they are no faces.
     error : str or None
         One line; then the rest is empty.
     frame : int or None
@@ -62,6 +64,7 @@ class FileDetections:
     seconds: float = 0.0
     detections: Sequence[Detection] = ()
     faces: Sequence[Face] = ()
+    category: str | None = None
     error: str | None = None
     frame: int | None = None
     time: float = 0.0
@@ -77,14 +80,20 @@ class FileDetections:
             "width": width,
             "height": height,
             "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces, landmarks),
+            **records(self.detections, self.faces, landmarks, self.category),
         }
 
 
-def records(detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False) -> dict[str, list]:
-    """Detections and faces as JSON can hold them."""
+def records(
+    detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False, category: str | None = None
+) -> dict[str, list]:
+    """Detections and faces, or objects of another category, as JSON can hold them."""
     described = [face.record() | ({"landmarks": face.landmarks.round(2).tolist()} if landmarks else {}) for face in faces]
-    return {"detections": [d._asdict() for d in detections], "faces": described}
+    found = {"detections": [d._asdict() for d in detections]}
+    if category is None:
+        return found | {"faces": described}
+    # They have no pose: heads have.
+    return found | {"objects": [{"category": category} | {k: v for k, v in one.items() if k != "pose"} for one in described]}
 
 
 def detect_files(
@@ -125,7 +134,7 @@ def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetect
         pixels = sample_photograph() if name is None else read_image(name)
         with plain_forms(plain):
             result, seconds = timed(partial(detector.find, options=options), pixels)
-        return FileDetections(shown, pixels, seconds, *result)
+        return FileDetections(shown, pixels, seconds, *result, detector.category)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")

@@ -38,7 +38,7 @@ def frame_processor(detector: KeypointDetector, smooth: float | str, options: De
 
     def follow(frame: np.ndarray, time: float) -> DetectionResult:
         faces = tracker.update(frame, time)
-        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_ied)
+        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
         return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow

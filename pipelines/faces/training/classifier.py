@@ -26,7 +26,7 @@ from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, w
 from .fitting import fit_rows
 from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views, trained_as
+from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
@@ -37,7 +37,7 @@ def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
     """SHA-256 of all annotations and image files: what a training learns from."""
     digest = hashlib.sha256()
     for image in images:
-        for array in (image.faces, image.visible, image.ignore):
+        for array in (image.faces, image.visible, image.ignore, image.ied):
             digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
     for path in (*(image.path for image in images), *background):
         stat = path.stat()
@@ -76,11 +76,12 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         self.split = split_views(self.images, self.background, self.settings.held_out)
+        self.schema = self.images[0].schema
 
     @property
     def trained(self) -> list[str]:
         """Keypoints whose training serves all."""
-        return list(dict.fromkeys(trained_as(name) for name in self.keypoints))
+        return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
         """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
@@ -92,6 +93,7 @@ class TrainingJob:
             "settings": {name: asdict(getattr(self.settings, name)) for name in before},
             "held_out": self.settings.held_out,
             "pool": self.pool.to_dict(),
+            "schema": self.schema.to_dict(),
             "images": [image.name for image in self.images],
             "background": [path.name for path in self.background],
             "content": content_of(self.images, self.background),
@@ -132,7 +134,7 @@ class ClassifierTraining:
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
-        more.setdefault("reference_ied", self.settings.reference_ied)
+        more = {"reference_length": self.settings.reference_length, "enlarged": self.settings.enlarged} | more
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:

@@ -155,7 +155,7 @@ class GuidedTraining(ClassifierTraining):
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
         """Return what gives the windows of each level that the guide proposes."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
-        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_ied=self.settings.reference_ied, **parts)
+        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_length=self.settings.reference_length, **parts)
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
 

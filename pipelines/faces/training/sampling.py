@@ -117,7 +117,7 @@ def sample_view(
         drawn from; all by default.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
-    levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE)
+    levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)
     positives = _cut(
         levels, number, [positive_windows(v, view, (s.ied_low, s.ied_high), s.positive_radius) for v in levels], window
     )

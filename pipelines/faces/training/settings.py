@@ -26,7 +26,9 @@ class TrainingSettings(WindowFitSettings):
         How far the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
         Range of the IED in pixels of a pyramid level on which windows are positives; it defines
-        `reference_ied`.
+        `reference_length`.
+    enlarged : float
+        How much photographs are enlarged, from 1 to 4, where faces are smaller than that.
     positive_radius : float
         Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
@@ -57,6 +59,7 @@ class TrainingSettings(WindowFitSettings):
     lowered: float = 0.7
     ied_low: float = 20.0
     ied_high: float = 40.0
+    enlarged: float = 1.0
     positive_radius: float = 1.0
     negative_distance: float = 0.5
     negative_pixels: float = 0.0
@@ -67,7 +70,7 @@ class TrainingSettings(WindowFitSettings):
     seed: int = 0
 
     @property
-    def reference_ied(self) -> float:
+    def reference_length(self) -> float:
         """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a
         tenth of a pixel.
         """

@@ -21,7 +21,7 @@ from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
-from ..data import MIRROR, FaceImage
+from ..data import FACES, FaceImage
 from .assembly.points import ANCHORS
 from .assembly.probabilities import ProbabilitySettings
 from .assembly.refinement import RegressionSettings
@@ -85,9 +85,13 @@ Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
     """Add the classifiers of all keypoints of a job, the right ones mirrored."""
     trained = {name: training.train(name) for name in job.trained}
-    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_ied
-    mirrored = {name: models[name] if name in models else models[MIRROR[name]].mirrored(job.pool, ied) for name in job.keypoints}
-    return replace(detector, models=mirrored, reference_ied=ied), {name: _facts(made) for name, made in trained.items()}
+    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_length
+    mirrored = {
+        name: models[name] if name in models else models[job.schema.opposite[name]].mirrored(job.pool, ied)
+        for name in job.keypoints
+    }
+    detector = replace(detector, models=mirrored, reference_length=ied, enlarged=training.settings.enlarged)
+    return detector, {name: _facts(made) for name, made in trained.items()}
 
 
 def _facts(trained: KeypointDetector) -> dict[str, Any]:
@@ -103,8 +107,8 @@ def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
 def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the cascade that finds the surroundings of faces."""
     trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
-    settings, ied = job.settings.face_cascade, job.settings.classifier.reference_ied
-    levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_ied / ied))
+    settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
+    levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
     cascade = FaceCascade(trained.models[FACE], expected_positions(job.split.fitted), 2.0 ** (levels / SCALES_PER_OCTAVE))
     return replace(detector, face_cascade=cascade), _facts(trained)
 
@@ -125,7 +129,9 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
             guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
             facts[name] = kept[1]["scores"]
             job.say(f"{name}: guide: done before")
-    mirrored = {name: guides[name] if name in guides else guides[MIRROR[name]].mirrored(job.pool) for name in job.keypoints}
+    mirrored = {
+        name: guides[name] if name in guides else guides[job.schema.opposite[name]].mirrored(job.pool) for name in job.keypoints
+    }
     return replace(detector, guides=mirrored), facts
 
 
@@ -158,11 +164,13 @@ STAGES: dict[Mode, dict[str, Stage]] = {
 _WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
-def stages_of(mode: Mode, keypoints: Sequence[str]) -> dict[str, Stage]:
+def stages_of(
+    mode: Mode, keypoints: Sequence[str], anchors: Sequence[str] = ANCHORS, alone: bool | None = None
+) -> dict[str, Stage]:
     """Return the stages of a training of some keypoints; those of whole faces where all anchors are
-    among them.
+    among them, and they are not to be detected alone: by default with the last mode only.
     """
-    whole = mode == Mode.PRUNE and set(ANCHORS) <= set(keypoints)
+    whole = set(anchors) <= set(keypoints) and not (mode != Mode.PRUNE if alone is None else alone)
     return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
 
 
@@ -177,6 +185,7 @@ def train_detector(
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
     pool: FeaturePool | None = None,
+    alone: bool | None = None,
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
@@ -205,6 +214,8 @@ def train_detector(
         Threads that read and scan photographs; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
+    alone : bool, optional
+        Whether keypoints are not assembled; by default unless the mode is the last.
 
     Raises
     ------
@@ -216,9 +227,10 @@ def train_detector(
     settings, pool, mode = settings or FaceSettings(), pool or FeaturePool(), Mode(mode)
     folder = out.with_name(out.name + ".checkpoint")
     make_folder(folder)
-    stages = stages_of(mode, keypoints)
+    schema = images[0].schema if images else FACES
+    stages = stages_of(mode, keypoints, schema.anchors, alone)
     job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
-    detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE)
+    detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
     facts: dict[str, Any] = {}
     # Processor time of each stage, over interruptions: beside the checkpoints, since the model is
     # the same in every run.

@@ -17,19 +17,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from ....vision.images import read_image
-from ..data import KEYPOINTS, MIRROR, FaceImage
+from ....models.keypoints.schema import Schema
+from ..data import FaceImage
 
 #: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
 #: choice.
 SCALES_PER_OCTAVE = 4
-#: Stands for the middle of a face where a keypoint is expected: the mean of its annotated eyes,
-#: nose sides and mouth corners.
+#: Stands for the middle of a face where a keypoint is expected: the mean of its annotated anchors.
 FACE = "face"
-# IED around the eyes without negatives where a keypoint is not annotated. A choice
+# IED around the middle without negatives where a keypoint is not annotated. A choice
 _UNKNOWN_DISTANCE = 2.0
-
-_N_INNER = 6  # eyes, nose sides and mouth corners: the first of the keypoints
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,7 +39,7 @@ class View:
     coordinates.
 
     The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is
-    visible; inter-eye distances; ``eyes`` (n_faces, 2), the middle between them; ``ignore``
+    visible; inter-eye distances; ``middle`` (n_faces, 2), that of its anchors; ``ignore``
     (n_boxes, 4), boxes that may hold a face without annotation.
     """
 
@@ -50,7 +47,7 @@ class View:
     points: np.ndarray
     visible: np.ndarray
     ied: np.ndarray
-    eyes: np.ndarray
+    middle: np.ndarray
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
@@ -58,7 +55,7 @@ class View:
         in IED and in image pixels.
         """
         known = np.isfinite(self.points).all(axis=1)
-        centre = np.where(known[:, None], self.points, self.eyes)
+        centre = np.where(known[:, None], self.points, self.middle)
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
         reach = np.maximum(reach, pixels)
         distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
@@ -71,41 +68,45 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
     middle of the face (``FACE``).
     """
-    pixels = read_image(image.path)
+    pixels = image.pixels()
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
-    if keypoint == FACE:
-        points, visible = face_centres(shown), np.any(shown.visible[:, :_N_INNER], axis=1)
-    else:
-        points, visible = shown.faces[:, KEYPOINTS.index(keypoint)], shown.visible[:, KEYPOINTS.index(keypoint)]
-    return View(pixels, points, visible, image.ied, shown.faces[:, :2].mean(axis=1), shown.ignore)
+    middle, k = face_centres(shown), None if keypoint == FACE else image.schema.keypoints.index(keypoint)
+    points = middle if k is None else shown.faces[:, k]
+    visible = np.asarray(shown.visible[:, inner(image.schema)].any(axis=1)) if k is None else shown.visible[:, k]
+    return View(pixels, points, visible, image.ied, middle, shown.ignore)
+
+
+def inner(schema: Schema) -> slice:
+    """Positions of the anchors among the keypoints, of all where none are chosen."""
+    return slice(len(schema.anchors) or None)
 
 
 def face_centres(image: FaceImage) -> np.ndarray:
-    """Middle of each face (n_faces, 2): the mean of the annotated ones among its eyes, nose sides
-    and mouth corners.
+    """Middle of each face (n_faces, 2): the mean of its annotated anchors, or of all points where
+    none is.
     """
-    return np.nanmean(image.faces[:, :_N_INNER], axis=1)  # the eyes are always annotated
+    anchors, every = image.faces[:, inner(image.schema)], image.faces
+    none = np.isnan(anchors).all(axis=(1, 2))
+    return np.array([np.nanmean(every[i] if none[i] else anchors[i], axis=0) for i in range(len(every))]).reshape(-1, 2)
 
 
 def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
     """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
     images.
     """
-    found = []
-    for image in images:
-        for shown in (image, image.mirrored(0)):
-            found.append((shown.faces - face_centres(shown)[:, None]) / image.ied[:, None, None])
-    every = np.concatenate(found)
-    known = np.isfinite(every).all(axis=(0, 2)) | np.isfinite(every).all(axis=2).any(axis=0)
-    return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(KEYPOINTS) if known[k]}
+    schema = images[0].schema
+    shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
+    every = np.concatenate([(image.faces - face_centres(image)[:, None]) / image.ied[:, None, None] for image in shown])
+    known = np.isfinite(every).all(axis=2).any(axis=0)
+    return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(schema.keypoints) if known[k]}
 
 
-def without_faces(paths: Sequence[Path]) -> list[FaceImage]:
+def without_faces(paths: Sequence[Path], schema: Schema) -> list[FaceImage]:
     """Annotations of photographs without faces."""
-    nobody = np.zeros((0, len(KEYPOINTS), 2))
-    return [FaceImage(Path(path), nobody, np.zeros((0, len(KEYPOINTS)), bool), np.zeros((0, 4))) for path in paths]
+    n = len(schema.keypoints)
+    return [FaceImage(Path(p), np.zeros((0, n, 2)), np.zeros((0, n), bool), np.zeros((0, 4)), schema=schema) for p in paths]
 
 
 def held_out(image: FaceImage, share: float) -> bool:
@@ -156,15 +157,11 @@ def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: 
     if not fitted or not calibration:
         raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
     # Numbers of views are part of the keys of windows: their order is that of the names.
-    views = [(image, flip) for image in [*fitted, *without_faces(background)] for flip in (False, True)]
-    return Split(fitted, calibration, views, [(image, flip) for image in calibration for flip in (False, True)])
+    schema = images[0].schema
+    views = [(image, flip) for image in [*fitted, *without_faces(background, schema)] for flip in schema.flips]
+    return Split(fitted, calibration, views, [(image, flip) for image in calibration for flip in schema.flips])
 
 
 def since(start: float) -> str:
     """Time since ``start`` (of `time.monotonic`) in words."""
     return f"{time.monotonic() - start:.1f} s"
-
-
-def trained_as(keypoint: str) -> str:
-    """Name of the keypoint whose training serves this one: its mirror image for right ones."""
-    return MIRROR[keypoint] if keypoint.startswith("right") else keypoint

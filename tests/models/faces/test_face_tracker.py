@@ -46,7 +46,7 @@ def finder():
     rng = np.random.default_rng(0)
     faces = np.concatenate([HEAD[:6, :2], HEAD[:, :2]])[None] + rng.normal(size=(40, 1, 2))
     names = (*NAMES[:6], *(f"point{i}" for i in range(7)))
-    shape = learn_shape(faces, np.ones((40, 13), bool), names, np.arange(6), 0.02)
+    shape = learn_shape(faces, np.ones((40, 13), bool), names, np.arange(6), 0.02, np.hypot(*(faces[:, 0] - faces[:, 1]).T))
     rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
     assembler = Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))
     regressor = Blob(HEAD[:, :2], np.empty((0, 7, 2), np.float32), (), np.eye(7), np.zeros((7, 2), np.float32), MIRROR)

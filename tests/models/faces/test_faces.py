@@ -41,7 +41,14 @@ def assembler(noise=0.02):
     # the anchors, then all points that are refined
     both = np.concatenate([both[:, :6], both], axis=1)
     names = (*ANCHORS, *(f"point{i}" for i in range(7)))
-    shape = learn_shape(np.stack([both.real, both.imag], axis=2), np.ones(both.shape, bool), names, np.arange(6), noise)
+    shape = learn_shape(
+        np.stack([both.real, both.imag], axis=2),
+        np.ones(both.shape, bool),
+        names,
+        np.arange(6),
+        noise,
+        abs(both[:, 0] - both[:, 1]),
+    )
     shape = replace(shape, covariance=shape.covariance[:12])
     rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
     return Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))

@@ -75,7 +75,7 @@ def test_mirror_names():
         (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: second left_eye of face 0"),
         (["a_1.png,0,left_eye,99999,2,1"], "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels"),
         (["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"], "line 3: chin at .-500, 2. lies outside"),
-        (["a_1.png,0,left_eye,1,2,1"], "face 0 needs two different eye centres"),
+        (["a_1.png,0,left_eye,1,2,1"], "face 0 needs left_eye and right_eye in different places"),
         ([], "no annotated image"),
     ],
 )

@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 
 from .....models.faces.shape_models import ShapeModel
-from .....vision.images import read_image
 from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import FaceImage
 from ..views import SCALES_PER_OCTAVE
@@ -37,7 +36,7 @@ class AugmentationSettings:
         Share of the copies that are blurred, saved as JPEG of low quality, and changed in
         brightness and contrast.
     anchor_errors : tuple of float
-        Standard deviations of the errors of found anchors: eyes, nose sides, mouth corners.
+        Standard deviations of the errors of found anchors, two after two, in turn.
     outliers : float
         Share of the anchors whose error is ``outlier_error`` instead.
     outlier_error : float
@@ -64,12 +63,13 @@ class AugmentationSettings:
 
 class FaceCopy(NamedTuple):
     """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
-    whether it is mirrored.
+    whether it is mirrored, and its IED in pixels.
     """
 
     pixels: np.ndarray
     points: np.ndarray
     mirrored: bool
+    ied: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
         """Pyramid for frames whose IED is ``unit`` pixels, of a face of that IED."""
@@ -86,17 +86,18 @@ def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Se
         usable = np.flatnonzero(np.isfinite(faces).all(axis=1))
         if not len(usable):
             continue
-        pixels = read_image(image.path)
-        for flip in (False, True):
+        pixels = image.pixels()
+        for flip in image.schema.flips:
             shown = np.ascontiguousarray(pixels[:, ::-1]) if flip else pixels
             for face in usable:
-                points = mirrored_points(faces[face], pixels.shape[1]) if flip else faces[face]
+                points = mirrored_points(faces[face], pixels.shape[1], image.schema) if flip else faces[face]
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
                     ied = float(image.ied[face])
                     target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
-                    small, moved = _cut(shown, points, ied, min(1.0, target / ied))
-                    yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip)
+                    factor = min(1.0, target / ied)
+                    small, moved = _cut(shown, points, ied, factor)
+                    yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip, factor * ied)
 
 
 def _cut(pixels: np.ndarray, points: np.ndarray, ied: float, factor: float) -> tuple[np.ndarray, np.ndarray]:
@@ -125,18 +126,17 @@ def _varied(pixels: np.ndarray, s: AugmentationSettings, rng: np.random.Generato
     return np.ascontiguousarray(pixels)
 
 
-def start_of(anchors: np.ndarray, shape: ShapeModel, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
+def start_of(anchors: np.ndarray, ied: float, shape: ShapeModel, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
     """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex,
     with errors as of a detector.
 
     All points of the shape model, complex, in image pixels.
     """
     n = len(anchors)
-    ied = abs(anchors[0] - anchors[1])
-    errors = np.where(rng.random(n) < s.outliers, s.outlier_error, np.repeat(s.anchor_errors, 2)) * ied
+    errors = np.where(rng.random(n) < s.outliers, s.outlier_error, np.resize(np.repeat(s.anchor_errors, 2), n)) * ied
     found = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
     which = np.arange(n)
-    if rng.random() < s.incomplete:
+    if rng.random() < s.incomplete and n > 2:
         which = np.sort(rng.permutation(n)[: n - rng.integers(1, n - 1)])
     points = shape.predict(found[which], which)[0]
     middle = points.mean()

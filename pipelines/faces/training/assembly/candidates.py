@@ -12,7 +12,6 @@ import numpy as np
 
 from .....models.keypoints.detections import DetectionOptions
 from .....models.keypoints.detector import KeypointDetector
-from .....vision.images import read_image
 from .....vision.pyramid import Level
 from ...data import FaceImage
 from ..views import each
@@ -31,6 +30,8 @@ class SearchedImage:
         x, y, score and scale of the local maxima of each anchor.
     faces : ndarray of shape (n_faces, n), complex
         Annotated points of its faces.
+    ied : ndarray of shape (n_faces,)
+        Of these, in pixels.
     boxes : ndarray of shape (n_boxes, 4)
         That may hold a face without annotation.
     """
@@ -38,6 +39,7 @@ class SearchedImage:
     levels: Sequence[Level]
     maxima: dict[str, np.ndarray]
     faces: np.ndarray
+    ied: np.ndarray
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
@@ -69,7 +71,7 @@ def search_all(
 
     def search(item: tuple[FaceImage, float | None]) -> SearchedImage | None:
         image, target = item
-        pixels, faces, boxes = read_image(image.path), points_of(image), image.ignore
+        pixels, faces, boxes, factor = image.pixels(), points_of(image), image.ignore, 1.0
         if target is not None:
             factor = target / float(image.ied[0]) if len(image.ied) else 1.0
             if factor > 0.9:
@@ -79,7 +81,7 @@ def search_all(
             faces = (faces.real + 0.5) * x - 0.5 + 1j * ((faces.imag + 0.5) * y - 0.5)
             pixels, boxes = small, boxes * [x, y, x, y]
         levels = detector.search.pyramid(pixels)
-        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, boxes)
+        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, factor * image.ied, boxes)
 
     items = [(image, target) for image in images for target in (ied if len(image.ied) else (None,))]
     return (found for found in each(items, search, n_jobs) if found is not None)

@@ -1,5 +1,5 @@
-"""The points of a face that are refined together: the annotated landmarks, or the nine keypoints
-where there are none.
+"""The points of a face that are refined together: the annotated landmarks, or the keypoints where
+there are none.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...data import KEYPOINTS, LANDMARKS_OF, MIRROR_LANDMARKS, MIRROR_ORDER, FaceImage
+from .....models.keypoints.schema import Schema
+from ...data import FACES, FaceImage
 
-#: Keypoints that detectors find: eyes, nose sides and mouth corners.
-ANCHORS = KEYPOINTS[:6]
+#: Keypoints of faces that detectors find: eyes, nose sides and mouth corners.
+ANCHORS = FACES.anchors
 
 
 def points_of(image: FaceImage) -> np.ndarray:
@@ -20,24 +21,26 @@ def points_of(image: FaceImage) -> np.ndarray:
     return points[..., 0] + 1j * points[..., 1]
 
 
-def to_keypoints(n_points: int) -> np.ndarray:
-    """Matrix (9, n_points) of means that gives the keypoints from the points."""
-    if n_points == len(KEYPOINTS):
-        return np.eye(len(KEYPOINTS))
-    matrix = np.zeros((len(KEYPOINTS), n_points))
-    for row, name in zip(matrix, KEYPOINTS):
-        row[list(LANDMARKS_OF[name])] = 1 / len(LANDMARKS_OF[name])
+def to_keypoints(schema: Schema, n_points: int) -> np.ndarray:
+    """Matrix (n_keypoints, n_points) of means that gives the keypoints from the points."""
+    if n_points == len(schema.keypoints):
+        return np.eye(n_points)
+    matrix = np.zeros((len(schema.keypoints), n_points))
+    for row, name in zip(matrix, schema.keypoints):
+        row[list(schema.landmarks[name])] = 1 / len(schema.landmarks[name])
     return matrix
 
 
-def mirror_order(n_points: int) -> np.ndarray:
-    """Which point of the mirror image each point is (n_points,)."""
-    return np.array(MIRROR_ORDER if n_points == len(KEYPOINTS) else MIRROR_LANDMARKS, np.int32)
+def mirror_order(schema: Schema, n_points: int) -> np.ndarray:
+    """Which point of the mirror image each point is (n_points,); empty without mirror images."""
+    if not schema.mirrored:
+        return np.empty(0, np.int32)
+    return np.array(schema.mirror_order if n_points == len(schema.keypoints) else schema.landmark_mirror, np.int32)
 
 
-def mirrored_points(points: np.ndarray, width: int) -> np.ndarray:
+def mirrored_points(points: np.ndarray, width: int, schema: Schema) -> np.ndarray:
     """Points (n,), complex, of the mirror image of a photograph of that width in pixels."""
-    order = mirror_order(len(points))
+    order = mirror_order(schema, len(points))
     return width - 1 - points[order].real + 1j * points[order].imag
 
 

@@ -74,6 +74,8 @@ class ScoredHypothesis:
         Keypoints of the nearest annotated face; NaN where there is none.
     error : float
         Mean distance of the keypoints from these in IED; infinite where there is none.
+    ied : float
+        Of that face, in pixels; NaN where there is none.
     found : Candidates
         All candidates of the photograph.
     """
@@ -81,6 +83,7 @@ class ScoredHypothesis:
     refined: RefinedShape
     truth: np.ndarray
     error: float
+    ied: float
     found: Candidates
 
     @property
@@ -95,11 +98,11 @@ class ScoredHypothesis:
 
 
 def judged_hypotheses(
-    finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float, most: int
+    finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float, most: int
 ) -> Iterator[list[ScoredHypothesis]]:
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     for view in searched:
-        found = finder.assembler.candidates(view.maxima, reference_ied)
+        found = finder.assembler.candidates(view.maxima, reference_length)
         made = []
         for hypothesis in finder.assembler.assemble(found, finder.assembly, most):
             refined = finder.refine(hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels)
@@ -108,10 +111,11 @@ def judged_hypotheses(
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
             faces = view.keypoints(finder.regressor.to_keypoints)
-            errors = [float(abs(face - keypoints).mean() / abs(face[0] - face[1])) for face in faces]
+            errors = [float(abs(face - keypoints).mean() / ied) for face, ied in zip(faces, view.ied)]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
-            made.append(ScoredHypothesis(refined, truth, errors[best] if errors else np.inf, found))
+            error, ied = (errors[best], float(view.ied[best])) if errors else (np.inf, np.nan)
+            made.append(ScoredHypothesis(refined, truth, error, ied, found))
         yield made
 
 
@@ -149,21 +153,25 @@ def train_classifier(
     return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
 
 
-def choose_own_weights(finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float]) -> np.ndarray:
-    """Weight of own detections for each anchor, the same for left and right: that of the smallest
-    mean error up to 10 % IED.
+def choose_own_weights(
+    finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
+) -> np.ndarray:
+    """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
+    the smallest mean error up to 10 % IED.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
         own, _ = finder.own_detections(shape.refined, shape.found)
-        own, ied = own[:n], abs(shape.truth[0] - shape.truth[1])
+        own, ied = own[:n], shape.ied
         for row, weight in zip(errors, weights):
             moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
             row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
-    pairs = errors.reshape(len(weights), n // 2, 2).sum(axis=2)
-    return np.repeat(np.array(weights)[pairs.argmin(axis=0)], 2)
+    chosen = np.zeros(n)
+    for group in alike:
+        chosen[group] = weights[int(errors[:, group].sum(axis=1).argmin())]
+    return chosen
 
 
 def fit_probabilities(
@@ -183,7 +191,7 @@ def fit_probabilities(
             refined = shape.refined
             log_odds = float(face @ face_inputs(refined.score, refined.support, refined.ied))
             rows.append(finder.point_inputs(refined, log_odds, own, own_log_odds))
-            within.append(abs(finder.combined(refined, own) - shape.truth) / abs(shape.truth[0] - shape.truth[1]))
+            within.append(abs(finder.combined(refined, own) - shape.truth) / shape.ied)
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}
     for tolerance in (0.1, 0.05):

@@ -15,6 +15,7 @@ from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
 from .....models.faces.shape_models import ShapeModel
 from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
+from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import MIRRORED_VALUES, VALUES_PER_POINT
 from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
@@ -68,19 +69,20 @@ class RegressionSettings:
 
 @dataclass
 class Runs:
-    """Refinements on the way: the copies, which one each belongs to, where it is now, and the
-    annotated points.
+    """Refinements on the way: the copies, which one each belongs to, where it is now, the annotated
+    points, and the IED in pixels.
     """
 
     copies: list[FaceCopy]
     copy: np.ndarray
     now: np.ndarray
     truth: np.ndarray
+    ied: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
         """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the IED."""
         truth = self.truth @ matrix.T
-        return abs(self.now @ matrix.T - truth) / abs(truth[:, :1] - truth[:, 1:2])
+        return abs(self.now @ matrix.T - truth) / self.ied[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
         """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
@@ -106,18 +108,19 @@ def start_runs(
     """
     faces = list(copies(annotated(images), settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
-    matrix = to_keypoints(len(faces[0].points))
+    matrix = to_keypoints(images[0].schema, len(faces[0].points))
     now = []
     for number, face in enumerate(faces):
         anchors = (matrix @ face.points)[:n_anchors]
         for start in range(starts):
             rng = np.random.default_rng([*seed, 1, number, start])
-            points = start_of(anchors, shape, settings, rng)
+            points = start_of(anchors, face.ied, shape, settings, rng)
             if start >= starts - mean_starts:
                 points = shape.align(points, np.arange(len(points))).to_image(shape.mean_points)
             now.append(points[n_anchors:])
     which = np.repeat(np.arange(len(faces)), starts)
-    return Runs(faces, which, np.array(now), np.stack([face.points for face in faces])[which])
+    truth, ied = np.stack([face.points for face in faces]), np.array([face.ied for face in faces])
+    return Runs(faces, which, np.array(now), truth[which], ied[which])
 
 
 def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,19 +144,22 @@ def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, val
     """
     basis = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
     n_points, mirror = len(regressor.mean), regressor.mirror
-    opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
     coefficients = stage.coefficients.astype(np.float32)
+    if not len(mirror):
+        runs.now = runs.now + units[:, None] * ((values[:, stage.features] @ coefficients + stage.intercept) @ basis)
+        return
+    opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
     here, there = (
         (values[:, columns] @ coefficients + stage.intercept) @ basis for columns in (stage.features, opposite[stage.features])
     )
     runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
 
 
-def unrefined(shape: ShapeModel) -> ShapeRegressor:
+def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
     """Return a cascade without stages: the mean shape stays where it is."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
-    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(n), offset, mirror_order(n))
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(schema, n), offset, mirror_order(schema, n))
 
 
 def train_regressor(
@@ -171,7 +177,7 @@ def train_regressor(
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
-    regressor = unrefined(shape)
+    regressor = unrefined(shape, images[0].schema)
     matrix = regressor.to_keypoints
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
@@ -195,6 +201,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     Half the difference of the medians in photographs and in their mirror images: what both need
     alike is no matter of sides.
     """
+    if not len(regressor.mirror):
+        return regressor.offset
     moves = runs.moves(regressor)
     mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
     return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(np.float32)

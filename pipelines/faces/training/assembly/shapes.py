@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from .....models.faces.assembly import Assembler
-from .....models.faces.shape_models import ShapeModel, factorise, learn_shape, pose_of
+from .....models.faces.assembly import MAX_ROLL, Assembler
+from .....models.faces.shape_models import RigidModel, factorise, learn_shape, pose_of
+from .....models.keypoints.schema import Schema
 from ...data import FaceImage
 from .candidates import SearchedImage
-from .points import ANCHORS, annotated, mirror_order, mirrored_points, points_of, to_keypoints
+from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
 
 _NEAR = 0.15  # IED: candidates this near to an anchor are correct ones
 
@@ -48,45 +49,54 @@ class AssemblySettings:
 def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> Assembler:
     """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
     known yet.
+
+    Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
-    faces = np.concatenate([points_of(image) for image in annotated(images)])
-    faces = faces[np.isfinite(faces).all(axis=1)]
+    schema = images[0].schema
+    faces, ied = (np.concatenate(part) for part in zip(*((points_of(image), image.ied) for image in annotated(images))))
+    usable = np.isfinite(faces).all(axis=1)
+    faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
         raise ValueError(f"{len(faces)} faces with all points; expected at least 10 to learn their shape")
-    n, n_anchors = faces.shape[1], len(ANCHORS)
-    anchors = np.arange(n_anchors)
-    both = np.concatenate([faces, [mirrored_points(face, 0) for face in faces]])
-    points = np.concatenate([both @ to_keypoints(n)[:n_anchors].T, both], axis=1)
-    names = (*ANCHORS, *(f"point{i}" for i in range(n)))
-    shape = learn_shape(np.stack([points.real, points.imag], axis=2), np.ones(points.shape, bool), names, anchors, settings.noise)
-    swap = np.array([1, 0, 3, 2, 5, 4])
+    n, n_anchors = faces.shape[1], len(schema.anchors)
+    anchors, n_flips = np.arange(n_anchors), len(schema.flips)
+    both = np.concatenate([faces, *([mirrored_points(face, 0, schema) for face in faces] for flip in schema.flips if flip)])
+    points = np.concatenate([both @ to_keypoints(schema, n)[:n_anchors].T, both], axis=1)
+    names = (*schema.anchors, *(f"point{i}" for i in range(n)))
+    xy, lengths = np.stack([points.real, points.imag], axis=2), np.tile(ied, n_flips)
+    shape = learn_shape(xy, np.ones(points.shape, bool), names, anchors, settings.noise, lengths)
     shape = replace(shape, covariance=shape.covariance[: 2 * n_anchors])
-    rigid = factorise(points[: len(faces)], np.concatenate([swap, n_anchors + mirror_order(n)]))
+    turn = MAX_ROLL if schema.upright else np.pi
+    unknown = np.zeros(n_anchors)
+    if not schema.landmarks:
+        flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
+        return Assembler(shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn)
+    rigid = factorise(points[: len(faces)], np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
     yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
     aligned = np.array([shape.align(face[:n_anchors], anchors).to_shape(face[:n_anchors]) for face in points])
     low, high = np.quantile(yaw, [settings.turned, 1 - settings.turned])
     templates = np.stack([shape.mean_points[:n_anchors], aligned[yaw >= high].mean(axis=0), aligned[yaw <= low].mean(axis=0)])
-    unknown = np.zeros(n_anchors)
-    return Assembler(shape, templates, rigid, unknown, unknown, settings.least)
+    return Assembler(shape, templates, rigid, unknown, unknown, settings.least, turn)
 
 
-def score_log_odds(searched: Iterable[SearchedImage], shape: ShapeModel) -> tuple[np.ndarray, np.ndarray]:
+def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
     right.
     """
-    n_anchors = len(shape.anchors)
-    scores: list[list[float]] = [[] for _ in range(n_anchors // 2)]
-    correct: list[list[bool]] = [[] for _ in range(n_anchors // 2)]
+    n_anchors = len(schema.anchors)
+    scores: list[list[float]] = [[] for _ in range(n_anchors)]
+    correct: list[list[bool]] = [[] for _ in range(n_anchors)]
     for view in searched:
-        faces = view.keypoints(to_keypoints(view.faces.shape[1])[:n_anchors])
-        for i, name in enumerate(ANCHORS):
+        faces = view.keypoints(to_keypoints(schema, view.faces.shape[1])[:n_anchors])
+        for i, name in enumerate(schema.anchors):
             x, y, score, _ = view.maxima[name].T
             distance = abs((x + 1j * y)[:, None] - faces[:, i])
-            scores[i // 2] += score.tolist()
-            correct[i // 2] += (distance < _NEAR * abs(faces[:, 0] - faces[:, 1])).any(axis=1).tolist()
+            scores[i] += score.tolist()
+            correct[i] += (distance < _NEAR * view.ied).any(axis=1).tolist()
     slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
-    for pair in range(n_anchors // 2):
-        if any(correct[pair]) and not all(correct[pair]):
-            model = LogisticRegression(C=100.0).fit(np.array(scores[pair])[:, None], correct[pair])
-            slope[2 * pair : 2 * pair + 2], offset[2 * pair : 2 * pair + 2] = model.coef_[0, 0], model.intercept_[0]
+    for group in schema.alike(schema.anchors):
+        score, right = (np.concatenate([part[i] for i in group]) for part in (scores, correct))
+        if right.any() and not right.all():
+            model = LogisticRegression(C=100.0).fit(score[:, None], right.astype(bool))
+            slope[group], offset[group] = model.coef_[0, 0], model.intercept_[0]
     return slope, offset

@@ -13,27 +13,25 @@ from .....models.faces.face_finder import FaceFinder
 from .....models.faces.probabilities import probability_of
 from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
-from ...data import KEYPOINTS, FaceImage
+from ...data import FaceImage
 from ..classifier import TrainingJob
 from ..views import Split
 from .candidates import SearchedImage, search_all
-from .points import ANCHORS, annotated
+from .points import annotated
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
-
-_ALIKE = ((0, 1), (2, 3), (4, 5), (6, 7), (8,))  # keypoints whose probabilities are fitted together
 
 
 def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
     """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
-    searched = search_all(detector, ANCHORS, [*calibration, *empty], (None, *settings.ied), job.n_jobs)
-    slope, offset = score_log_odds(searched, assembler.shape)
+    searched = search_all(detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs)
+    slope, offset = score_log_odds(searched, job.schema)
     assembler = replace(assembler, slope=slope, offset=offset)
-    n = len(assembler.shape.mean) - len(ANCHORS)
-    finder = FaceFinder(assembler, unrefined(assembler.shape), KEYPOINTS)
+    n = len(assembler.shape.mean) - len(job.schema.anchors)
+    finder = FaceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
     return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 
@@ -50,27 +48,29 @@ def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
     """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
-    finder, unit, s = detector.faces, detector.reference_ied, settings
+    finder, unit, s, schema = detector.faces, detector.reference_length, settings, job.schema
     assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
-    false = judged_hypotheses(finder, search_all(detector, ANCHORS, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
+    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
     finder = replace(finder, classifier=classifier)
 
     views = [*annotated(job.split.calibration), *kept_back(job.split, s.background)]
-    judged = list(judged_hypotheses(finder, search_all(detector, ANCHORS, views, (None, *s.ied), job.n_jobs), unit, s.hypotheses))
+    judged = list(
+        judged_hypotheses(finder, search_all(detector, schema.anchors, views, (None, *s.ied), job.n_jobs), unit, s.hypotheses)
+    )
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
     support = float(np.quantile([shape.refined.support for shape in true], s.lost))
     job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
-    own_weight = choose_own_weights(finder, true, s.own_weights)
+    own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
-    probabilities = fit_probabilities(finder, shapes, _ALIKE, s.regularisation)
-    searched = search_all(detector, ANCHORS, views, n_jobs=job.n_jobs)
+    probabilities = fit_probabilities(finder, shapes, schema.alike(schema.keypoints), s.regularisation)
+    searched = search_all(detector, schema.anchors, views, n_jobs=job.n_jobs)
     alone = alone_log_odds(replace(finder, probabilities=probabilities), searched, unit)
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
     return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
@@ -86,17 +86,16 @@ def kept_back(split: Split, every: int) -> list[FaceImage]:
     return backgrounds(split)[::every]
 
 
-def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_ied: float) -> float:
+def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float) -> float:
     """Constant to add to the log-odds of candidates that no assembled face explains, so that they
     sum to the correct ones.
     """
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        faces = finder.find(view.maxima, view.levels, reference_ied, 0.0)
-        truth = view.keypoints(finder.regressor.to_keypoints)
-        ied = abs(truth[:, 0] - truth[:, 1])
-        found = finder.assembler.candidates(view.maxima, reference_ied)
+        faces = finder.find(view.maxima, view.levels, reference_length, 0.0)
+        truth, ied = view.keypoints(finder.regressor.to_keypoints), view.ied
+        found = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):
             mine = found.anchor == i
             place = found.position[mine]

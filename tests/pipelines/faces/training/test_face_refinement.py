@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from annealed.models.faces.shape_models import SimilarityTransform
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
+from annealed.pipelines.faces.data import FACES
 from annealed.pipelines.faces.training.assembly.points import mirror_order
 from annealed.pipelines.faces.training.assembly.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
 
@@ -30,14 +31,14 @@ def test_all_values_are_kept_where_more_are_asked_for():
 
 def test_all_runs_of_a_stage_move_as_single_ones():
     rng = np.random.default_rng(2)
-    n, q, mirror = 9, 4, mirror_order(9)
+    n, q, mirror = 9, 4, mirror_order(FACES, 9)
     features = np.sort(rng.choice(n * 128, 30, replace=False)).astype(np.int32)
     stage = RegressionStage(24, 6, features, rng.normal(size=(30, q)).astype(np.float16), rng.random(q).astype(np.float32))
     basis = rng.normal(size=(q, n, 2)).astype(np.float32)
     regressor = ShapeRegressor(rng.random((n, 2)), basis, (stage,), np.eye(n), np.zeros((n, 2), np.float32), mirror)
     values, units = rng.random((5, n * 128)).astype(np.float32), rng.normal(size=5) + 1j * rng.normal(size=5)
     now = rng.normal(size=(5, n)) + 1j * rng.normal(size=(5, n))
-    runs = Runs([], np.zeros(5, int), now.copy(), now)
+    runs = Runs([], np.zeros(5, int), now.copy(), now, np.ones(5))
     move_runs(runs, regressor, stage, values, units)
     for row in range(5):
         transform = SimilarityTransform(units[row], 0j)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
-from annealed.pipelines.faces.data import KEYPOINTS
+from annealed.pipelines.faces.data import FACES, KEYPOINTS
 from annealed.pipelines.faces.training.guided_search import GUIDED, GuideSettings
 from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view, unpack_keys
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.faces.training.stages import FaceSettings, train_detector
-from annealed.pipelines.faces.training.views import each, held_out, open_view, trained_as, without_faces
+from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -69,8 +69,8 @@ def test_background_is_far_from_every_point(photographs):
     assert view.is_background(xy, 0.5).tolist() == [False, True, True, False]
     # Nobody said where the chin is: nothing near the face is called background.
     chin = open_view(photographs[0], "chin", False)
-    eyes = chin.eyes[0]
-    assert chin.is_background(np.array([eyes, eyes + [0, 59], eyes + [0, 61]]), 0.5).tolist() == [False, False, True]
+    middle = chin.middle[0]
+    assert chin.is_background(np.array([middle, middle + [0, 59], middle + [0, 61]]), 0.5).tolist() == [False, False, True]
 
 
 def test_positive_windows(photographs):
@@ -199,20 +199,20 @@ def test_a_checkpoint_is_whole_or_absent(photographs, tmp_path, monkeypatch):
 
 
 def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, trained, tmp_path):
-    assert load_model(trained[0]).reference_ied == 28.3
+    assert load_model(trained[0]).reference_length == 28.3
     out = tmp_path / "large.safetensors"
     other = {"ied_low": 25.0, "ied_high": 50.0}
     rest = {"guide": GuideSettings(**other), "classifier": replace(GUIDED, **other)}
     settings = FaceSettings(0.25, replace(SETTINGS, rounds=0, **other), **rest)
     made = train_detector(photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL)
-    assert made.reference_ied == load_model(out).reference_ied == pytest.approx((25 * 50) ** 0.5, abs=0.05)
+    assert made.reference_length == load_model(out).reference_length == pytest.approx((25 * 50) ** 0.5, abs=0.05)
     with pytest.raises(ValueError, match="expected the same range"):
         FaceSettings(scan=replace(SETTINGS, **other))
     # Files from before the field was written have the default.
     arrays, header = read_model(out, "keypoint detector")
     del header["reference_ied"]
     write_model(out, "keypoint detector", arrays, header)
-    assert load_model(out).reference_ied == 28.3
+    assert load_model(out).reference_length == 28.3
 
 
 def test_nothing_to_learn_from(photographs, tmp_path):
@@ -226,9 +226,9 @@ def test_nothing_to_learn_from(photographs, tmp_path):
 
 
 def test_trained_as():
-    assert [trained_as(k) for k in ("left_eye", "right_ear", "chin")] == ["left_eye", "left_ear", "chin"]
+    assert [FACES.trained_as(k) for k in ("left_eye", "right_ear", "chin")] == ["left_eye", "left_ear", "chin"]
 
 
 def test_without_faces_everything_is_background(photographs):
-    (image,) = without_faces([photographs[0].path])
+    (image,) = without_faces([photographs[0].path], FACES)
     assert open_view(image, "chin", True).is_background(np.array([[5.0, 5.0]]), 0.5).all()

@@ -1,0 +1,129 @@
+"""Detectors of rendered objects, ours and dlib's (HOG detector and shape predictor), trained on the
+same pictures: PCK at 0.1 of the box's size, false objects, seconds of one core.
+
+    pip install dlib-bin
+    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug dial]
+        [--train 120] [--test 60]
+
+Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
+depth and regularisation are chosen on a fifth of the training pictures.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from annealed.models.keypoints.detector import KeypointDetector
+from annealed.pipelines.common.image_folders import list_images
+from annealed.pipelines.keypoints.data import read_objects, schema_of
+from annealed.pipelines.keypoints.evaluate import score
+from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.vision.images import read_image
+from common import new_parser, print_head, print_line
+
+RENDER = Path(__file__).resolve().parents[1] / "examples" / "rendered_objects.py"
+#: nu, tree depth and oversampling of dlib's shape predictor that are tried.
+DLIB_SETTINGS = ((0.1, 4, 50), (0.05, 2, 300), (0.1, 3, 100))
+
+
+def dlib_parts(image, dlib):
+    """Boxes and points of the objects of a picture, as dlib takes them."""
+    found = []
+    for points, box in zip(image.faces, image.boxes):
+        around = dlib.rectangle(*(round(v) for v in box))
+        found.append(dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points]))
+    return found
+
+
+def train_dlib(images, dlib):
+    """dlib's detector and shape predictor, and a function that gives the points of the objects in a
+    picture."""
+    pixels, parts = [read_image(image.path) for image in images], [dlib_parts(image, dlib) for image in images]
+    options = dlib.simple_object_detector_training_options()
+    options.C, options.num_threads, options.add_left_right_image_flips, options.be_verbose = 5, 1, False, False
+    detector = dlib.train_simple_object_detector(pixels, [[part.rect for part in some] for some in parts], options)
+
+    def predictor(chosen, nu, depth, oversampling):
+        shape = dlib.shape_predictor_training_options()
+        shape.nu, shape.tree_depth, shape.oversampling_amount, shape.num_threads, shape.be_verbose = (
+            nu,
+            depth,
+            oversampling,
+            1,
+            False,
+        )
+        return dlib.train_shape_predictor([pixels[i] for i in chosen], [parts[i] for i in chosen], shape)
+
+    last = [i for i in range(len(images)) if i % 5 == 0]
+    first = [i for i in range(len(images)) if i % 5]
+    errors = [
+        dlib.test_shape_predictor([pixels[i] for i in last], [parts[i] for i in last], predictor(first, *settings))
+        for settings in DLIB_SETTINGS
+    ]
+    best = predictor(range(len(images)), *DLIB_SETTINGS[int(np.argmin(errors))])
+
+    def find(picture):
+        shapes = [best(picture, box) for box in detector(picture, 1)]
+        return [np.array([[p.x, p.y] for p in shape.parts()], float) for shape in shapes]
+
+    return find
+
+
+def train_ours(folder, images, background):
+    """Our detector, and a function that gives the points of the objects in a picture."""
+    made, clock = folder / "ours.safetensors", time.process_time()
+    if not made.exists():
+        train_keypoints(images, background, made, resume=(folder / "ours.safetensors.checkpoint").exists())
+        (folder / "ours.seconds").write_text(str(time.process_time() - clock))
+    detector, names = KeypointDetector.load(made), images[0].schema.keypoints
+    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).faces]
+
+
+def main(argv=None):
+    """Render, train, and print a table."""
+    parser = new_parser(__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kinds", nargs="+", default=["mug", "dial"])
+    parser.add_argument("--train", type=int, default=120)
+    parser.add_argument("--test", type=int, default=60)
+    args = parser.parse_args(argv)
+    import dlib
+
+    cv2.setNumThreads(1)
+    rows = []
+    for kind in args.kinds:
+        parts = {}
+        for part, number, more in (("train", args.train, []), ("test", args.test, ["--test"])):
+            folder = args.folder / kind / part
+            if not folder.exists():
+                subprocess.run([sys.executable, str(RENDER), kind, str(folder), str(number), *more], check=True)
+            parts[part] = read_objects(folder, schema_of(folder)), list_images(folder / "background")
+        for name, train in (
+            ("annealed", lambda: train_ours(args.folder / kind, *parts["train"])),  # noqa: B023
+            ("dlib", lambda: train_dlib(parts["train"][0], dlib)),  # noqa: B023
+        ):
+            start = time.process_time()
+            find = train()
+            seconds = time.process_time() - start
+            if name == "annealed":
+                seconds = float((args.folder / kind / "ours.seconds").read_text())
+            images, empty = parts["test"]
+            find(read_image(images[0].path))
+            start = time.process_time()
+            found = [find(read_image(path)) for path in [*(image.path for image in images), *empty]]
+            each = (time.process_time() - start) / len(found)
+            result = score(images, found[: len(images)], found[len(images) :])
+            rows.append((kind, name, result, seconds, each))
+    print_head("object", "detector", "PCK", "by point", "false per picture", "per background", "training s", "s per picture")
+    for kind, name, result, seconds, each in rows:
+        by_point = ", ".join(f"{row['keypoint']} {row['pck']:.3f}" for row in result[:-1])
+        last = result[-1]
+        false = f"{last['false_per_image']:.3f}", f"{last['false_per_background_image']:.3f}"
+        print_line(kind, name, f"{last['pck']:.3f}", by_point, *false, f"{seconds:.0f}", f"{each:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Render pictures of mugs or dials whose points are known, as a COCO keypoint file.
+
+    python examples/rendered_objects.py mug pictures/train 120
+    python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
+    annealed keypoints train --data pictures/train --out mug.safetensors
+    annealed keypoints evaluate --data pictures/test --model mug.safetensors
+
+A mug is a mesh of a cylinder and a bent tube, seen from varying directions in varying light; a dial
+is a disc with marks and a needle. Three kinds of background serve training, three others the test.
+OUT/background has a third as many pictures without an object.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+SIZE = (240, 180)
+POINTS = {
+    "mug": ["rim_handle", "rim_far", "base_far", "base_handle", "handle_middle"],
+    "dial": ["pivot", "tip", "first_mark", "last_mark"],
+}
+SKELETONS = {"mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]], "dial": [[1, 2], [1, 3], [1, 4]]}
+
+
+def clouds(rng, xy):
+    """Smooth noise at a random scale."""
+    coarse = rng.uniform(0, 1, (rng.integers(3, 12), rng.integers(3, 14), 1))
+    return cv2.resize(coarse, SIZE, interpolation=cv2.INTER_CUBIC)[..., None]
+
+
+def stripes(rng, xy):
+    """Waves in one direction."""
+    return 0.5 + 0.5 * np.sin(xy @ rng.normal(0, 0.2, 2) + rng.uniform(0, 6))[..., None]
+
+
+def blobs(rng, xy):
+    """Discs."""
+    picture = np.zeros((*SIZE[::-1], 1))
+    for _ in range(25):
+        place = (int(rng.integers(0, SIZE[0])), int(rng.integers(0, SIZE[1])))
+        cv2.circle(picture, place, int(rng.integers(4, 30)), float(rng.uniform(0, 1)), -1, cv2.LINE_AA)
+    return picture
+
+
+def polygons(rng, xy):
+    """Random quadrangles."""
+    picture = np.full((*SIZE[::-1], 1), 0.5)
+    for _ in range(20):
+        corners = rng.uniform(0, SIZE, 2) + rng.normal(0, 35, (4, 2))
+        cv2.fillPoly(picture, [corners.astype(np.int32)], float(rng.uniform(0, 1)))
+    return picture
+
+
+def checks(rng, xy):
+    """A chequered cloth."""
+    turned = xy @ np.linalg.qr(rng.normal(size=(2, 2)))[0] / rng.uniform(8, 30)
+    return (np.floor(turned).sum(axis=-1) % 2)[..., None] * rng.uniform(0.3, 0.9)
+
+
+def scratches(rng, xy):
+    """Lines on a gradient."""
+    picture = np.ascontiguousarray((xy @ rng.normal(0, 1 / 300, 2))[..., None] % 1)
+    for a, b in rng.uniform(0, SIZE, (25, 2, 2)).astype(int).tolist():
+        cv2.line(picture, a, b, float(rng.uniform(0, 1)), int(rng.integers(1, 4)), cv2.LINE_AA)
+    return picture
+
+
+TEXTURES = {False: (clouds, stripes, blobs), True: (polygons, checks, scratches)}
+
+
+def background(rng, test):
+    """A coloured texture, (H, W, 3) from 0 to 255."""
+    xy = np.stack(np.meshgrid(np.arange(SIZE[0]), np.arange(SIZE[1])), axis=-1).astype(float)
+    a, b = rng.uniform(20, 235, (2, 3))
+    share = TEXTURES[test][rng.integers(3)](rng, xy)
+    return np.ascontiguousarray(a + (b - a) * share + rng.normal(0, rng.uniform(1, 8), (*SIZE[::-1], 3)))
+
+
+def sheet(surface, n_u, n_v):
+    """Quadrangles (n, 4, 3) of a surface of two parameters from 0 to 1."""
+    u, v = np.meshgrid(np.linspace(0, 1, n_u), np.linspace(0, 1, n_v), indexing="ij")
+    grid = np.stack(surface(u, v), axis=-1)
+    return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(-1, 4, 3)
+
+
+def mug_mesh(height, handle, thick):
+    """Quadrangles of a mug of radius 1, y down, and its points; the handle lies at +x."""
+    wall = sheet(lambda u, v: (np.cos(2 * np.pi * u), height * (2 * v - 1), np.sin(2 * np.pi * u)), 40, 6)
+    base = sheet(lambda u, v: (v * np.cos(2 * np.pi * u), height + 0 * u, v * np.sin(2 * np.pi * u)), 40, 3)
+
+    def tube(u, v):
+        bend, around = np.pi * (u - 0.5), 2 * np.pi * v
+        x = 0.95 + (handle + thick * np.cos(around)) * np.cos(bend)
+        return x, (0.55 * height + thick * np.cos(around)) * np.sin(bend), thick * np.sin(around)
+
+    points = [[1, -height, 0], [-1, -height, 0], [-1, height, 0], [1, height, 0], [0.95 + handle + thick, 0, 0]]
+    return np.concatenate([wall, base, sheet(tube, 14, 9)]), np.array(points, float)
+
+
+def draw_mug(picture, rng, centre, size):
+    """Draw a mug into a picture; its points (5, 2)."""
+    quads, points = mug_mesh(rng.uniform(0.9, 1.3), rng.uniform(0.45, 0.7), rng.uniform(0.1, 0.17))
+    yaw, pitch, roll = rng.uniform(-0.6, 0.6), rng.uniform(0.15, 0.6), rng.normal(0, 0.12)
+    (sy, sp, sr), (cy, cp, cr) = np.sin([yaw, pitch, roll]), np.cos([yaw, pitch, roll])
+    turn = (
+        np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
+        @ [[1, 0, 0], [0, cp, -sp], [0, sp, cp]]
+        @ [[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]]
+    )
+    quads, points, scale = quads @ turn.T, points @ turn.T, size / 3
+    normal = np.cross(quads[:, 1] - quads[:, 0], quads[:, 3] - quads[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
+    light = rng.normal(size=3) + [0, -1, -1.5]
+    shade = 0.35 + 0.65 * np.abs(normal @ light) / np.linalg.norm(light)
+    colour = rng.uniform(60, 255, 3)
+    for k in np.argsort(-quads[:, :, 2].mean(axis=1)):
+        corners = np.round(16 * (centre + scale * quads[k, :, :2])).astype(np.int32)
+        cv2.fillConvexPoly(picture, corners, (colour * shade[k]).tolist(), cv2.LINE_AA, 4)
+    return centre + scale * points[:, :2]
+
+
+def draw_dial(picture, rng, centre, size):
+    """Draw a dial into a picture; its points (4, 2)."""
+    radius, roll, squeeze = size / 2, rng.normal(0, 0.12), rng.uniform(0.8, 1)
+    look = np.array([[np.cos(roll), -np.sin(roll)], [np.sin(roll), np.cos(roll)]]) @ np.diag([squeeze, 1])
+    face, ink = rng.uniform(150, 255, 3), rng.uniform(0, 80, 3)
+    place = lambda angle, r: centre + radius * r * (look @ [np.sin(angle), -np.cos(angle)])  # noqa: E731
+    fixed = lambda points: np.round(16 * np.array(points)).astype(np.int32)  # noqa: E731
+    for r, paint in ((1.0, ink), (0.93, face)):
+        cv2.fillPoly(picture, [fixed([place(a, r) for a in np.linspace(0, 2 * np.pi, 60)])], paint.tolist(), cv2.LINE_AA, 4)
+    marks = np.linspace(-2.1, 2.1, rng.integers(7, 14))
+    for k, a in enumerate(marks):
+        ends = fixed([place(a, 0.66 if k in (0, len(marks) - 1) else 0.76), place(a, 0.86)])
+        cv2.line(picture, ends[0].tolist(), ends[1].tolist(), ink.tolist(), 3 if k in (0, len(marks) - 1) else 1, cv2.LINE_AA, 4)
+    angle, hand = rng.uniform(-2.0, 2.0), rng.permutation(3) * [110, 60, 60] + rng.uniform(0, 30, 3)
+    needle = [place(angle, 0.62), place(angle + 1.6, 0.06), place(angle + 3.14, 0.15), place(angle - 1.6, 0.06)]
+    cv2.fillPoly(picture, [fixed(needle)], hand.tolist(), cv2.LINE_AA, 4)
+    cv2.circle(picture, fixed(centre).tolist(), int(16 * radius * 0.09), ink.tolist(), -1, cv2.LINE_AA, 4)
+    return np.array([centre, place(angle, 0.62), place(-2.1, 0.76), place(2.1, 0.76)])
+
+
+def render(kind, rng, test):
+    """A picture (H, W, 3), uint8, with one or two objects, and their points (n, n_points, 2)."""
+    picture, found = background(rng, test), []
+    for k in range(1 + (rng.random() < 0.2)):
+        size = rng.uniform(60, 105)
+        centre = np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5]) * SIZE
+        centre = (centre + rng.uniform(-20, 20, 2)).clip(size / 2 + 8, np.array(SIZE) - size / 2 - 8)
+        if not found or np.hypot(*(found[0].mean(axis=0) - centre)) > 115:
+            found.append({"mug": draw_mug, "dial": draw_dial}[kind](picture, rng, centre, size))
+    return finish(picture, rng), np.array(found)
+
+
+def finish(picture, rng):
+    """What a camera adds: blur, noise, exposure."""
+    picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(0.7, 1.15) + rng.normal(0, 3, picture.shape)
+    return picture.clip(0, 255).astype(np.uint8)
+
+
+def main() -> None:
+    """Write the pictures and annotations.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=list(POINTS))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("number", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--test", action="store_true", help="other seeds and textures than those of training")
+    args = parser.parse_args()
+    (args.out / "background").mkdir(parents=True, exist_ok=True)
+    images, annotations = [], []
+    for i in range(args.number):
+        picture, found = render(args.kind, np.random.default_rng([args.seed, args.test, i]), args.test)
+        images.append({"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]})
+        cv2.imwrite(str(args.out / images[-1]["file_name"]), picture)
+        for points in found:
+            low, high = points.min(axis=0) - 3, points.max(axis=0) + 3
+            keypoints = np.column_stack([points, np.full(len(points), 2)]).round(2).ravel().tolist()
+            box = np.append(low, high - low).round(2).tolist()
+            annotations.append({"id": len(annotations), "image_id": i, "category_id": 1, "keypoints": keypoints, "bbox": box})
+    for i in range(args.number // 3):
+        rng = np.random.default_rng([args.seed, args.test, 1_000_000 + i])
+        cv2.imwrite(str(args.out / "background" / f"{i:04}.png"), finish(background(rng, args.test), rng))
+    category = {"id": 1, "name": args.kind, "keypoints": POINTS[args.kind], "skeleton": SKELETONS[args.kind]}
+    coco = {"images": images, "annotations": annotations, "categories": [category]}
+    (args.out / "annotations.json").write_text(json.dumps(coco), encoding="utf-8")
+    print(f"{args.out}: {args.number} pictures with {len(annotations)} objects")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What the points of an object are: names, mirror pairs, skeleton, the unit of all distances."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Reference length of objects that name no two points, as a share of the root of the box's area. A
+#: choice: two points that are seen in one window lie about so far apart.
+BOX_SHARE = 0.4
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names and relations of the points of one kind of object; kept in the model file.
+
+    The unit of all distances, an object's *reference length*, is the distance of two named points,
+    or 0.4 of the square root of the area of its box.
+
+    Parameters
+    ----------
+    category : str
+        Name of the object.
+    keypoints : tuple of str
+        Names of its points, those with a detector of their own first.
+    mirror : tuple of pairs of str
+        Points that change places in the mirror image of an object.
+    skeleton : tuple of pairs of str
+        Points that pictures join by a line.
+    length : tuple of str
+        The two points whose distance is the reference length; empty: the box.
+    mirrored : bool
+        Whether the mirror image of an object is one, too.
+    upright : bool
+        Whether up is known; else objects are searched in all rotations.
+    anchors : tuple of str
+        Points with a detector of their own; empty: not chosen yet.
+    landmarks : dict of str to tuple of int
+        Where further points are annotated, numbered from 0: those whose mean is each keypoint.
+    landmark_mirror : tuple of int
+        Which landmark of the mirror image each of them is.
+
+    Raises
+    ------
+    ValueError
+        If names are missing, unknown, or occur twice.
+
+    Examples
+    --------
+    >>> needle = Schema("needle", ("pivot", "tip"), length=("pivot", "tip"))
+    >>> needle.lengths(np.array([[[0, 0], [3, 4]]]))
+    array([5.])
+    """
+
+    category: str
+    keypoints: Names
+    mirror: tuple[Names, ...] = ()
+    skeleton: tuple[Names, ...] = ()
+    length: Names = ()
+    mirrored: bool = False
+    upright: bool = True
+    anchors: Names = ()
+    landmarks: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    landmark_mirror: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.keypoints) < 2 or len(set(self.keypoints)) < len(self.keypoints):
+            raise ValueError(f"keypoints={list(self.keypoints)}: expected two different names or more")
+        pairs = [*self.mirror, *self.skeleton, *([self.length] if self.length else [])]
+        for names in (*pairs, self.anchors, self.landmarks):
+            for name in names:
+                if name not in self.keypoints:
+                    raise ValueError(f"{name!r} is not among the keypoints {', '.join(self.keypoints)}")
+        for pair in pairs:
+            if len(pair) != 2 or pair[0] == pair[1]:
+                raise ValueError(f"{list(pair)}: expected two different keypoints")
+        paired = [name for pair in self.mirror for name in pair]
+        if len(set(paired)) < len(paired):
+            raise ValueError(f"mirror={[list(pair) for pair in self.mirror]}: expected each keypoint in one pair at most")
+        if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
+            raise ValueError("landmark_mirror: expected every landmark once")
+
+    @cached_property
+    def opposite(self) -> dict[str, str]:
+        """The keypoint that each one is in a mirror image."""
+        swapped = {a: b for pair in self.mirror for a, b in (pair, pair[::-1])}
+        return {name: swapped.get(name, name) for name in self.keypoints}
+
+    @cached_property
+    def mirror_order(self) -> list[int]:
+        """Positions of the keypoints' mirror images, in their order."""
+        return [self.keypoints.index(self.opposite[name]) for name in self.keypoints]
+
+    @property
+    def flips(self) -> tuple[bool, ...]:
+        """Whether to mirror a picture: each way in which it serves training."""
+        return (False, True) if self.mirrored else (False,)
+
+    def alike(self, names: Names) -> list[list[int]]:
+        """Positions among some names of each keypoint with its mirror image, in their order."""
+        groups: dict[frozenset, list[int]] = {}
+        for i, name in enumerate(names):
+            groups.setdefault(frozenset({name, self.opposite[name]} if self.mirrored else {name}), []).append(i)
+        return list(groups.values())
+
+    def trained_as(self, keypoint: str) -> str:
+        """Name of the keypoint whose training serves this one: of a mirror pair the first."""
+        return min(keypoint, self.opposite[keypoint], key=self.keypoints.index) if self.mirrored else keypoint
+
+    def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
+        """Reference lengths (n,) in pixels of objects: points (n, n_keypoints, 2), NaN where
+        unknown, and boxes (n, 4), by default those around the points."""
+        if self.length:
+            a, b = (points[:, self.keypoints.index(name)] for name in self.length)
+            return np.hypot(*(a - b).T)
+        if boxes is None:
+            boxes = np.concatenate([np.fmin.reduce(points, axis=1), np.fmax.reduce(points, axis=1)], axis=1)
+        return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
+
+    def with_anchors(self, anchors: Names) -> Schema:
+        """The schema with other points that have a detector of their own; these come first."""
+        rest = tuple(name for name in self.keypoints if name not in anchors)
+        return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain data for a file's header."""
+        return {name: value for name, value in asdict(self).items() if value not in ((), {})}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Schema:
+        """Return the schema that :meth:`to_dict` or a file described; else a ValueError."""
+        known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
+        if not isinstance(data, dict) or not set(data) <= known or not {"category", "keypoints"} <= set(data):
+            raise ValueError(f"schema: expected category, keypoints and some of {', '.join(sorted(known))}")
+        values = {name: value if name in flags else _frozen(value) for name, value in data.items()}
+        if not isinstance(values["category"], str) or any(not isinstance(values.get(name, True), bool) for name in flags):
+            raise ValueError("schema: expected a text for category, true or false for mirrored and upright")
+        for name in known - {"category", "landmarks", "landmark_mirror", *flags}:
+            kind = tuple if name in ("mirror", "skeleton") else str
+            if not isinstance(values.get(name, ()), tuple) or not all(isinstance(v, kind) for v in values.get(name, ())):
+                raise ValueError(f"schema: {name}={data[name]!r:.60}, expected names of keypoints")
+        return cls(**{"mirrored": bool(values.get("mirror")), **values})
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, in depth."""
+    if isinstance(value, dict):
+        return {key: _frozen(entry) for key, entry in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Read a schema from a TOML file; a ValueError names the file."""
+    try:
+        return Schema.from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None

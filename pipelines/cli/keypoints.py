@@ -1,0 +1,131 @@
+"""``annealed keypoints``: train, evaluate and use a detector of the points of any object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import console
+from ..console import AsJson, Quiet, command_of, new_app
+from .faces import detect as detect_faces
+
+app = new_app(help="Keypoints of any object, from annotated pictures.")
+
+Data = Annotated[Path, typer.Option(help="Folder with images and COCO JSON or keypoints.csv.")]
+Schema = Annotated[Path | None, typer.Option(help="TOML file: names, mirror pairs, skeleton, length, upright; else by the data.")]
+Background = Annotated[Path | None, typer.Option(help="Folder of images without objects; by default 'background' in DATA.")]
+Trained = Annotated[str, typer.Option(help="Model file that `keypoints train` wrote.")]
+
+
+def _empty(data: Path, background: Path | None) -> list[Path]:
+    """Paths of images without objects."""
+    from ..common.image_folders import list_images
+
+    folder = data / "background" if background is None else background
+    return list_images(folder) if background or folder.is_dir() else []
+
+
+@command_of(app)
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Model file to write; checkpoints go beside it.")],
+    schema: Schema = None,
+    category: Annotated[str | None, typer.Option(help="Which category, where the file has several.")] = None,
+    rotation: Annotated[str | None, typer.Option(help="upright, or free: objects stand in any direction.")] = None,
+    mirrored: Annotated[
+        bool | None, typer.Option(help="Whether mirror images serve training; by default with mirror pairs.")
+    ] = None,
+    background: Background = None,
+    window: Annotated[float | None, typer.Option(help="Side of the windows in reference lengths; by default by trials.")] = None,
+    anchor: Annotated[list[str] | None, typer.Option(help="A point with a detector of its own; by default by trials.")] = None,
+    features: Annotated[int | None, typer.Option(help="Features of each detector.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of hard-negative mining, at most.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Train a detector; what is not given is decided from the pictures, and printed.
+
+    \b
+    Examples:
+      annealed keypoints train --data dials --out dial.safetensors
+      annealed keypoints train --data screws --out screw.safetensors --rotation free --resume
+    """
+    from dataclasses import replace
+
+    from ..common.config import check_names
+    from ..common.outputs import check_outputs
+    from ..keypoints.data import check_number, read_objects, schema_of
+    from ..keypoints.train import train_keypoints
+
+    known, empty = schema_of(data, schema, category), _empty(data, background)
+    check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
+    known = replace(known, upright=known.upright if rotation is None else rotation == "upright")
+    known = known if mirrored is None else replace(known, mirrored=mirrored)
+    anchors = tuple(dict.fromkeys(anchor or known.anchors))
+    given: dict[str, Any] = {"side": window, "anchors": anchors, "n_features": features, "rounds": rounds}
+    check_names("anchor", anchors, known.keypoints)
+    if len(anchors) == 1:
+        raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
+    for name, value, least in (("window", window, 0.1), ("features", features, 1), ("rounds", rounds, 0)):
+        if value is not None and not least <= value <= 100_000:
+            raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
+    check_outputs([data, background, schema], model=out)
+    images = read_objects(data, known)
+    few = check_number(images)
+    n = sum(len(image.faces) for image in images)
+    console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
+    say = lambda line: console.say(line, quiet)  # noqa: E731
+    train_keypoints(images, empty, out, resume, say, console.jobs_of(jobs, len(images) + len(empty), quiet), **given)
+
+
+@command_of(app)
+def detect(
+    images: Annotated[list[str], typer.Argument(metavar="IMAGE", help="Image files, or a video.")],
+    model: Trained,
+    min_probability: Annotated[float | None, typer.Option(help="Minimum probability of an object, 0.5 by default.")] = None,
+    min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
+    max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
+    jobs: Annotated[int, typer.Option(help="Images at a time, at most one per core (0).")] = 1,
+    as_json: AsJson = False,
+    overlay: Annotated[Path | None, typer.Option(help="Picture to write; several images: a folder.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find objects and their points in pictures; `annealed faces detect` has more options.
+
+    \b
+    Examples:
+      annealed keypoints detect shelf.jpg --model dial.safetensors --overlay found.png
+      annealed keypoints detect one.jpg two.jpg --model dial.safetensors --json
+    """
+    searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size}
+    detect_faces(images, model, **searched, jobs=jobs, as_json=as_json, overlay=overlay, quiet=quiet)
+
+
+@command_of(app)
+def evaluate(
+    data: Data,
+    model: Trained,
+    background: Background = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Share of points within a tenth of the box's size, by keypoint, and false objects.
+
+    \b
+    Examples:
+      annealed keypoints evaluate --data new_dials --model dial.safetensors
+      annealed keypoints evaluate --data new --model dial.safetensors --background empty --json
+    """
+    from ..faces.data import read_faces
+    from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
+
+    detector = console.load_model_of("keypoint detector", model)
+    if detector.schema is None:
+        raise ValueError(f"{model}: a detector of faces without a schema: annealed faces evaluate")
+    images, empty = read_faces(data, detector.schema), _empty(data, background)
+    rows = evaluate_keypoints(detector, images, empty, lambda it, n: console.progress(it, quiet, "images", n))
+    settings = {"data": str(data), "model": model, "images": len(images), "background": len(empty)}
+    console.print_answer({"name": "keypoints evaluate", "settings": settings, "rows": rows}, as_json, "", COLUMNS)

@@ -1,0 +1,1 @@
+"""Keypoints of any object: annotations with their schema, decisions, training, evaluation."""

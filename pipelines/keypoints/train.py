@@ -1,0 +1,84 @@
+"""Trains a detector of any object from annotated pictures (``annealed keypoints train``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...models.files import check_writable
+from ...models.keypoints.detector import KeypointDetector
+from ...vision.windows.feature_pool import FeaturePool
+from ..common.outputs import make_folder
+from ..faces.data import FaceImage
+from ..faces.training.classifier import TrainingJob
+from ..faces.training.stages import train_detector
+from .data import turned_upright
+from .decisions import Decisions, decide
+
+
+def train_keypoints(
+    images: Sequence[FaceImage],
+    background: Sequence[Path],
+    out: Path,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+    n_jobs: int = 1,
+    pool: FeaturePool | None = None,
+    **given: Any,
+) -> tuple[KeypointDetector, Decisions]:
+    """Decide what is not given, train the detector, and write it to a model file.
+
+    Parameters
+    ----------
+    images : list of FaceImage
+        Annotated pictures, of one schema.
+    background : list of path
+        Pictures without such objects.
+    out : path
+        Model file; checkpoints go into the folder ``OUT.checkpoint`` beside it.
+    resume : bool
+        Go on from the checkpoints; the result is that of an uninterrupted training.
+    say : function
+        Called with lines about the progress.
+    n_jobs : int
+        Threads; the result does not depend on it.
+    pool : FeaturePool, optional
+        The default pool if None.
+    **given
+        What is decided already: see `decide`.
+
+    Returns
+    -------
+    KeypointDetector
+    Decisions
+
+    Raises
+    ------
+    ValueError
+        As of `train_detector`.
+    """
+    check_writable(out)
+    pool, folder = pool or FeaturePool(), out.with_name(out.name + ".checkpoint")
+    if not images[0].schema.upright:
+        images = turned_upright(images)
+
+    def trial_of(side: float, some: Sequence[FaceImage], settings: Any) -> TrainingJob:
+        make_folder(folder / f"trial {side:g}")
+        names = list(images[0].schema.keypoints)
+        quiet = lambda line: None  # noqa: E731
+        say(f"trial of windows of {side:g} reference lengths on {len(some)} pictures")
+        return TrainingJob(list(some), [], settings, ["scan"], names, pool, folder / f"trial {side:g}", resume, quiet, n_jobs)
+
+    make_folder(folder)
+    decisions = decide(images, trial_of, **given)
+    for line in decisions.lines():
+        say(line)
+    before = images[0].schema
+    schema = before.with_anchors(decisions.anchors)
+    order = [before.keypoints.index(name) for name in schema.keypoints]
+    images = [replace(image, faces=image.faces[:, order], visible=image.visible[:, order], schema=schema) for image in images]
+    settings = decisions.settings(sum(len(image.faces) for image in images))
+    made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool, alone=False)
+    return made, decisions

@@ -1,0 +1,151 @@
+"""A small training on painted objects: from a COCO file to detections, in both rotations."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from annealed.models import load_model
+from annealed.pipelines.cli.app import app
+from annealed.pipelines.faces.data import FaceImage, read_faces
+from annealed.pipelines.keypoints.data import read_objects, schema_of, turned_upright
+from annealed.pipelines.keypoints.decisions import SIDES, Decisions
+from annealed.pipelines.keypoints.evaluate import errors_of, score
+from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.vision.windows.feature_layout import HAAR_KINDS
+from annealed.vision.windows.feature_pool import FeaturePool
+from typer.testing import CliRunner
+
+POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
+NAMES = ["head", "tail", "fin"]
+LAYOUT = np.array([[-1.0, 0.0], [1.0, 0.1], [0.2, -0.7]])
+COLOURS = ((250, 250, 250), (10, 10, 10), (220, 40, 40))
+
+
+def paint(seed, turn=0.0):
+    """Three dots on a blurred ground, and where they are."""
+    rng = np.random.default_rng(seed)
+    pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
+    size, angle = rng.uniform(24, 32), turn * rng.uniform(-np.pi, np.pi)
+    around = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    points = np.array([rng.uniform(60, 100), rng.uniform(55, 85)]) + size * (LAYOUT + rng.normal(0, 0.03, (3, 2))) @ around
+    for (x, y), colour in zip(points, COLOURS):
+        cv2.circle(pixels, (round(16 * x), round(16 * y)), round(16 * 0.22 * size), colour, -1, cv2.LINE_AA, 4)
+    return pixels, points
+
+
+def folder_of(path, number, turn=0.0, first=0):
+    path.mkdir()
+    coco = {"images": [], "annotations": [], "categories": [{"id": 7, "name": "fish", "keypoints": NAMES}]}
+    for i in range(number):
+        pixels, points = paint(first + i, turn)
+        cv2.imwrite(str(path / f"{i:03}.png"), pixels[..., ::-1])
+        coco["images"].append({"id": i, "file_name": f"{i:03}.png"})
+        low, high = points.min(axis=0) - 5, points.max(axis=0) + 5
+        keypoints = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
+        coco["annotations"].append(
+            {"id": i, "image_id": i, "category_id": 7, "keypoints": keypoints, "bbox": [*low, *(high - low)]}
+        )
+    (path / "annotations.json").write_text(json.dumps(coco))
+    return path
+
+
+GIVEN = {"side": 0.85, "anchors": ("head", "tail", "fin"), "n_features": 40, "rounds": 1}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    place, said = tmp_path_factory.mktemp("fish"), []
+    data = folder_of(place / "train", 30)
+    images = read_objects(data, schema_of(data))
+    made, _ = train_keypoints(images, [], place / "fish.safetensors", say=said.append, pool=POOL, **GIVEN)
+    return place, images, made, said
+
+
+def test_objects_are_found(trained):
+    place, _, made, said = trained
+    test = folder_of(place / "test", 8, first=500)
+    images = read_faces(test, schema_of(test))
+    found = [[np.array([face.keypoints[n][:2] for n in NAMES]) for face in made.find(image.pixels()).faces] for image in images]
+    rows = score(images, found)
+    assert rows[-1]["pck"] >= 0.8, rows
+    assert any("windows of 0.85" in line for line in said) and any("40 features" in line for line in said)
+    assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
+
+
+def test_resumed_training_is_the_same(trained):
+    place, images, _, _ = trained
+    out = place / "again.safetensors"
+    (place / "fish.safetensors.checkpoint").rename(place / "again.safetensors.checkpoint")
+    train_keypoints(images, [], out, resume=True, say=lambda line: None, pool=POOL, **GIVEN)
+    (place / "again.safetensors.checkpoint").rename(place / "fish.safetensors.checkpoint")
+    assert out.read_bytes() == (place / "fish.safetensors").read_bytes()
+
+
+def test_commands(trained):
+    place, _, _, _ = trained
+    model, picture = str(place / "fish.safetensors"), str(place / "train" / "000.png")
+    made = CliRunner().invoke(app, ["keypoints", "detect", picture, "--model", model, "--json", "--quiet"])
+    record = json.loads(made.stdout)
+    assert made.exit_code == 0 and "faces" not in record
+    (found,) = record["objects"]
+    assert list(found) == ["category", "probability", "box", "keypoints"] and found["category"] == "fish"
+    assert set(found["keypoints"]) == set(NAMES) and all(len(p) == 3 for p in found["keypoints"].values())
+    made = CliRunner().invoke(app, ["keypoints", "evaluate", "--data", str(place / "train"), "--model", model, "--json", "--quiet"])
+    rows = json.loads(made.stdout)["rows"]
+    assert made.exit_code == 0 and [row["keypoint"] for row in rows] == [*NAMES, "all"] and rows[-1]["pck"] > 0.8
+    made = CliRunner().invoke(app, ["keypoints", "evaluate", "--data", str(place / "train"), "--model", "faces"])
+    assert made.exit_code == 2 and "annealed faces evaluate" in made.stderr
+
+
+def test_objects_in_any_rotation(tmp_path):
+    data = folder_of(tmp_path / "train", 40, turn=1.0)
+    from dataclasses import replace
+
+    images = read_objects(data, replace(schema_of(data), upright=False))
+    upright = turned_upright(images)
+    assert len(upright) == 2 * len(images)
+    directions = np.array([(image.faces[0, 1] - image.faces[0, 0]) @ [1, 1j] for image in upright])
+    spread = np.angle(directions / np.mean(directions / abs(directions)))
+    assert abs(spread).max() < np.radians(25)
+    for image in upright[:6]:  # the picture is turned with its points
+        x, y = np.round(image.faces[0, 1]).astype(int)
+        assert image.pixels()[y, x].max() < 60
+    made, _ = train_keypoints(images, [], tmp_path / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    made = load_model(tmp_path / "fish.safetensors")
+    assert not made.schema.upright and made.faces.assembler.max_turn == pytest.approx(np.pi)
+    pictures = [paint(900 + i, 1.0) for i in range(6)]
+    tests = [replace(images[0], faces=points[None]) for _, points in pictures]
+    names = images[0].schema.keypoints
+    found = [[np.array([face.keypoints[n][:2] for n in names]) for face in made.find(pixels).faces] for pixels, _ in pictures]
+    assert score(tests, found)[-1]["pck"] > 0.6
+
+
+def test_decisions_are_said_and_become_settings():
+    decided = Decisions(SIDES[1], 1.0, ("a", "b"), 300, 3, {"a": 0.5, "b": 0.25})
+    assert decided.lines()[1] == "detectors for a, b; average precision of a trial: a 0.50, b 0.25 (--anchor)"
+    settings = decided.settings(120)
+    assert settings.scan.n_features == 300 and settings.scan.reference_length == pytest.approx(24 / SIDES[1], abs=0.05)
+
+
+def test_errors_are_those_of_the_nearest_object():
+    schema = schema_of_points()
+    faces = np.array([[[0.0, 0], [40, 0]], [[100, 0], [140, 0]]])
+    boxes = np.array([[0.0, -20, 40, 20], [100, -20, 140, 20]])
+    image = FaceImage(None, faces, np.array([[True, True], [True, False]]), np.zeros((0, 4)), schema=schema, boxes=boxes)
+    found = [faces[1] + [2, 0], faces[0] + [0, 8], np.array([[300.0, 0], [340, 0]])]
+    errors, false = errors_of(image, found)
+    np.testing.assert_allclose(errors, [[0.2, 0.2], [0.05, np.nan]])
+    assert false == 1
+    errors, false = errors_of(image, [])
+    np.testing.assert_array_equal(errors, [[np.inf, np.inf], [np.inf, np.nan]])
+    assert false == 0
+    rows = score([image], [found], [[], [faces[0]]])
+    assert [row["pck"] for row in rows] == [0.5, 0.0, pytest.approx(1 / 3)]
+    assert rows[-1]["false_per_image"] == 1 and rows[-1]["false_per_background_image"] == 0.5
+
+
+def schema_of_points():
+    from annealed.models.keypoints.schema import Schema
+
+    return Schema("pair", ("a", "b"))

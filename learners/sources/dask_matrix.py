@@ -4,6 +4,7 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,16 @@ class DaskMatrix(OutOfCoreMatrix):
             raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
         X = X.astype(float_dtype(X.dtype))
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, where: Any) -> Any:
+        """Some rows, lazily; or the numbers in some rows and columns."""
+        if isinstance(where, tuple):
+            rows, columns = where
+            return self.array[rows][:, columns].compute()
+        new = copy(self)
+        new.array = self.array[where]
+        new.shape = new.array.shape
+        return new
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """Lazily: a Dask array."""

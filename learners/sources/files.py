@@ -185,8 +185,8 @@ class ParquetSource(Source):
 
     Parameters
     ----------
-    file : pyarrow.parquet.ParquetFile
-        Of numbers, in the columns that are read.
+    files : pyarrow.parquet.ParquetFile, or dict of str to ParquetFile
+        Of numbers, in the columns that are read; several, by their names, are one table.
     columns : list of str or None, default None
         Names of columns; all by default.
     """
@@ -195,25 +195,30 @@ class ParquetSource(Source):
     name: str  # of the file, for errors
     names: list[str]
 
-    def __init__(self, file: Any, columns: Any = None) -> None:
-        schema = file.schema_arrow
-        self.names = list(schema.names if columns is None else columns)
+    def __init__(self, files: Any, columns: Any = None) -> None:
+        tables = files if isinstance(files, dict) else {"": files}
+        every = next(iter(tables.values())).schema_arrow.names
+        self.names = list(every if columns is None else columns)
         if not self.names:
-            raise ValueError(f"columns={columns!r} of a table of {len(schema.names)}; expected one at least")
-        kinds = []
+            raise ValueError(f"columns={columns!r} of a table of {len(every)}; expected one at least")
+        kinds = [kind for label, file in tables.items() for kind in self._kinds(f"{label}: " if label else "", file.schema_arrow)]
+        self.name = "the Parquet table"
+        self.dtype = self.stored = np.result_type(*kinds)
+        self._groups = [(file, g) for file in tables.values() for g in range(file.metadata.num_row_groups)]
+        rows = [file.metadata.row_group(g).num_rows for file, g in self._groups]
+        self._edges = np.concatenate([[0], np.cumsum(rows)]).astype(int)
+        self.shape = int(self._edges[-1]), len(self.names)
+        self.row_step = max(rows, default=1)
+
+    def _kinds(self, label: str, schema: Any) -> Iterator[np.dtype]:
+        """What the numbers of each column are read as."""
         for name in self.names:
             if name not in schema.names:
-                raise ValueError(f"the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
+                raise ValueError(f"{label}the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
             try:
-                kinds.append(float_dtype(schema.field(name).type.to_pandas_dtype()))
+                yield float_dtype(schema.field(name).type.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):
-                raise ValueError(f"column {name!r} holds {schema.field(name).type}; expected numbers") from None
-        self.file, self.name = file, "the Parquet table"
-        self.dtype = self.stored = np.result_type(*kinds)
-        groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
-        self._edges = np.concatenate([[0], np.cumsum(groups)]).astype(int)
-        self.shape = int(self._edges[-1]), len(self.names)
-        self.row_step = max(groups, default=1)
+                raise ValueError(f"{label}column {name!r} holds {schema.field(name).type}; expected numbers") from None
 
     def cuts(self, height: int) -> list[slice]:
         found, start = [], 0
@@ -224,25 +229,28 @@ class ParquetSource(Source):
         return found
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        for g in range(len(self._edges) - 1):
-            start, stop = max(rows.start, self._edges[g]), min(rows.stop, self._edges[g + 1])
+        for first_row, end, (file, g) in zip(self._edges, self._edges[1:], self._groups):
+            start, stop = max(rows.start, first_row), min(rows.stop, end)
             if start >= stop:
                 continue
             # Few at a time: their values are in memory twice
             for first in range(0, len(columns), 256):
                 part = columns[first : first + 256]
                 with _damage_named(self.name):
-                    table = self.file.read_row_group(g, columns=[self.names[j] for j in part])
+                    table = file.read_row_group(g, columns=[self.names[j] for j in part])
                 for j, name in enumerate(self.names[c] for c in part):
                     values = table.column(name).to_numpy()
-                    out[start - rows.start : stop - rows.start, first + j] = values[start - self._edges[g] : stop - self._edges[g]]
+                    out[start - rows.start : stop - rows.start, first + j] = values[start - first_row : stop - first_row]
 
     def cost(self, columns: np.ndarray) -> int:
         """Bytes of these columns as they are stored, compressed."""
-        meta = self.file.metadata
-        groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
-        at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
-        return sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
+        total = 0
+        for file in dict.fromkeys(file for file, _ in self._groups):
+            meta = file.metadata
+            at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
+            groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
+            total += sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
+        return total
 
 
 def on_disk(
@@ -258,7 +266,8 @@ def on_disk(
     Parameters
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
-        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``.
+        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``, or are folders of
+        ``.parquet`` files, also nested: one table, in the order of the names.
     name : str or None, default None
         The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
     columns : list of str or None, default None
@@ -327,7 +336,7 @@ def _of_path(path: Path, name: str | None, columns: list[str] | None) -> Source:
 def _of_array(data: Any, columns: list[str] | None) -> Source:
     """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
-    if module == "pyarrow":
+    if module == "pyarrow" or isinstance(data, dict):
         return ParquetSource(data, columns)
     if not isinstance(data, np.memmap) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
@@ -359,6 +368,8 @@ def _open(path: Path, name: str | None) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
+    if path.is_dir() and kind != ".zarr" and (parts := sorted(path.rglob("*.parquet"))):
+        return {str(part.relative_to(path)): _part(part, path) for part in parts}
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
@@ -386,7 +397,17 @@ def _open(path: Path, name: str | None) -> Any:
         raise ModuleNotFoundError(
             f"{path}: reading {kind} needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)"
         ) from None
-    raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr or .parquet")
+    raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files")
+
+
+def _part(part: Path, folder: Path) -> Any:
+    """A file of a folder, open; errors name it."""
+    try:
+        return _open(part, None)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{part.relative_to(folder)}: {error}") from None
 
 
 def _only(group: Any, name: str | None) -> Any:

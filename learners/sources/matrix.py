@@ -134,7 +134,7 @@ class OutOfCoreMatrix:
         return new
 
     def __getitem__(self, where: Any) -> None:
-        raise TypeError("data on Dask or a device are not split into folds here; expected arrays, or criterion='ebic'")
+        raise TypeError("data on a device are not split into folds here; expected arrays, or criterion='ebic'")
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSARegressor, PiecewiseLinear, Schedule, on_dask
+from annealed.learners import FSAClassifier, FSAClassifierCV, FSARegressor, FSARegressorCV, PiecewiseLinear, Schedule, on_dask
 from annealed.learners.fsa.fit import solve
 from annealed.learners.objective.losses import LogisticLoss
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
@@ -75,6 +75,21 @@ def test_prediction_is_lazy():
     X, y = _data("number")
     numbers = FSARegressor(3).fit(D, y)
     np.testing.assert_allclose(numbers.predict(D).compute(scheduler="synchronous"), numbers.predict(X), rtol=1e-5, atol=1e-4)
+
+
+@needs_dask
+@pytest.mark.parametrize("task", ["binary", "several", "regression"])
+def test_the_size_is_chosen_as_in_memory(task):
+    X, y = _data("binary")
+    rng = np.random.default_rng(1)
+    y = y if task == "binary" else np.digitize(X[:, 3], [-0.5, 0.5]) if task == "several" else X[:, 3] + rng.standard_normal(N)
+    kind = FSARegressorCV if task == "regression" else FSAClassifierCV
+    rows = {"sample_weight": rng.integers(0, 3, N).astype(float), "groups": np.arange(N) // 7}
+    D = da.from_array(X, chunks=(300, 17))
+    for matrix in (D, on_dask(D, memory_limit="30KB")):
+        there, here = kind(sizes=[1, 2, 4], cv=3).fit(matrix, y, **rows), kind(sizes=[1, 2, 4], cv=3).fit(X, y, **rows)
+        assert there.n_features_ == here.n_features_ and (there.support_ == here.support_).all()
+        np.testing.assert_allclose(there.cv_scores_, here.cv_scores_, atol=1e-6)
 
 
 @needs_dask
@@ -188,5 +203,8 @@ def test_a_cluster_of_processes_and_a_killed_worker():
         model.victim = next(iter(client.run(os.getpid).values()))
         model.fit(D, y)
         assert model.victim not in client.run(os.getpid).values()
+        chosen = FSAClassifierCV([1, 3], 3, schedule=schedule).fit(D, y)
+    here = FSAClassifierCV([1, 3], 3, schedule=schedule).fit(X, y)
+    assert chosen.n_features_ == here.n_features_ and (chosen.support_ == here.support_).all()
     assert_same_fit(model, whole, 0)
     assert_same_fit(model, FSAClassifier(3, schedule=schedule).fit(X, y))

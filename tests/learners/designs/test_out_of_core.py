@@ -361,3 +361,33 @@ def test_a_damaged_chunk_is_named(tmp_path):
     chunk.write_bytes(b"garbage" * 30)
     with pytest.raises(ValueError, match=r"x\.zarr.*: damaged or unreadable"):
         annealed.learners.FSARegressor(2).fit(on_disk(tmp_path / "x.zarr"), X[:, 1])
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path):
+    pytest.importorskip("pyarrow.parquet", reason="needs annealed[parquet]")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((900, 12)), columns=[f"c{j}" for j in range(12)])
+    y = (table["c3"] - table["c7"] > 0).to_numpy()
+    for part, rows in (("year=2023/a", slice(0, 350)), ("year=2024/a", slice(350, 352)), ("year=2024/b", slice(352, 900))):
+        path = tmp_path / "big" / f"{part}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table[rows].to_parquet(path, row_group_size=100)
+    source = on_disk(tmp_path / "big", memory_limit="20KB")
+    assert source.shape == (900, 12) and source.names == list(table.columns)
+    np.testing.assert_array_equal(source[340:360, [2, 5]], table.to_numpy()[340:360, [2, 5]])
+    assert source.cost(np.arange(12)) > 900 * 12
+    whole = FSAClassifierCV(sizes=[1, 2, 3]).fit(table.to_numpy(), y)
+    found = pickle.loads(pickle.dumps(source))
+    found = FSAClassifierCV(sizes=[1, 2, 3]).fit(found, y)
+    assert found.n_features_ == whole.n_features_ and (found.support_ == whole.support_).all()
+    np.testing.assert_allclose(found.cv_scores_, whole.cv_scores_)
+    other = tmp_path / "big" / "z.parquet"
+    table.rename(columns={"c3": "other"}).to_parquet(other)
+    with pytest.raises(ValueError, match=r"big: z\.parquet: the table has no column 'c3'"):
+        on_disk(tmp_path / "big")
+    other.write_bytes((tmp_path / "big" / "year=2024" / "b.parquet").read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"big: z\.parquet: "):
+        on_disk(tmp_path / "big")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"expected \.npy, .* or a folder of \.parquet files"):
+        on_disk(tmp_path / "empty")

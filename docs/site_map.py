@@ -38,11 +38,12 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             *("docs/tables", "docs/select_options", "docs/export", "docs/how_sure", "docs/responses"),
             *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
-        "Data of other kinds": ["docs/scale", "docs/online", "docs/metric", "docs/kernels"],
+        "Data of other kinds": ["docs/scale", "docs/cluster", "docs/online", "docs/metric", "docs/kernels"],
         "Photographs and videos": [
             "docs/faces",
             "docs/faces_results",
             "docs/faces_train",
+            "docs/keypoints",
             "docs/faces_method",
             "docs/pets",
             "docs/motion",
@@ -50,7 +51,16 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         "Sequences": ["docs/sensors"],
         "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
-    "docs/benchmarks": {None: ["docs/selector_tables", "docs/motion_results", "docs/sensors_results"]},
+    "docs/benchmarks": {
+        None: [
+            "docs/selector_tables",
+            "docs/selector_tables_clean",
+            "docs/selector_tables_noisy",
+            "docs/selector_tables_regression",
+            "docs/motion_results",
+            "docs/sensors_results",
+        ]
+    },
     "docs/reference": {
         None: ["docs/api", "docs/commands", "docs/glossary", "CHANGELOG"],
         "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],

@@ -48,13 +48,8 @@ def train_dlib(images, dlib):
 
     def predictor(chosen, nu, depth, oversampling):
         shape = dlib.shape_predictor_training_options()
-        shape.nu, shape.tree_depth, shape.oversampling_amount, shape.num_threads, shape.be_verbose = (
-            nu,
-            depth,
-            oversampling,
-            1,
-            False,
-        )
+        shape.nu, shape.tree_depth, shape.oversampling_amount = nu, depth, oversampling
+        shape.num_threads, shape.be_verbose = 1, False
         return dlib.train_shape_predictor([pixels[i] for i in chosen], [parts[i] for i in chosen], shape)
 
     last = [i for i in range(len(images)) if i % 5 == 0]

@@ -176,16 +176,8 @@ class Assembler:
         templates = self._views if three else self.templates
         strength = candidates.log_odds - self.least
         best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
-        pairs = _support(
-            best,
-            candidates.anchor,
-            candidates.position,
-            strength,
-            candidates.ied,
-            np.ascontiguousarray(templates),
-            4 * max_faces,
-            self.max_turn,
-        )
+        columns = candidates.anchor, candidates.position, strength, candidates.ied
+        pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_faces, self.max_turn)
         faces: list[Hypothesis] = []
         for pair in pairs:
             if pair[0] < min_support:

@@ -106,18 +106,7 @@ def point_inputs(
     ied : float
         In pixels.
     """
-    n = len(own)
     present = np.isfinite(own)
-    return np.stack(
-        [
-            np.full(n, np.clip(face_log_odds, -8.0, 8.0)),
-            np.where(present, np.clip(own, -6.0, 6.0), 0.0),
-            present.astype(float),
-            np.where(present, distance * 10, 0.0),
-            np.log(disagreement + _EXACT),
-            np.full(n, abs(yaw)),
-            np.full(n, np.log(ied / 30.0)),
-            np.ones(n),
-        ],
-        axis=1,
-    )
+    of_own = np.where(present, np.clip(own, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
+    columns = np.clip(face_log_odds, -8.0, 8.0), *of_own, np.log(disagreement + _EXACT), abs(yaw), np.log(ied / 30.0), 1.0
+    return np.stack(np.broadcast_arrays(*columns), axis=1)

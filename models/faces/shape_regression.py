@@ -113,16 +113,14 @@ class ShapeRegressor:
         frame = cut_frame(levels, transform.scale_rotation, transform.translation, (*low, *high), ied)
         return point_histograms(frame, transform.to_shape(points), cell), transform
 
-    def move(
-        self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, transform: SimilarityTransform
-    ) -> np.ndarray:
+    def move(self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex) -> np.ndarray:
         """Image points (n,), complex, after one stage: the mean of what the face and its mirror
-        image tell."""
+        image tell. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
-            return points + transform.scale_rotation * move
+            return points + unit * move
         mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
-        return points + transform.scale_rotation * (move - np.conj(mirrored[self.mirror])) / 2
+        return points + unit * (move - np.conj(mirrored[self.mirror])) / 2
 
     def refine(self, levels: Sequence[Level], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Apply all stages.
@@ -144,6 +142,6 @@ class ShapeRegressor:
         histograms = np.empty((0, 0), np.float32)
         for stage in self.stages:
             histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
-            points = self.move(stage, points, histograms, transform)
+            points = self.move(stage, points, histograms, transform.scale_rotation)
         offset = self.offset[:, 0] + 1j * self.offset[:, 1]
         return points + self.align(points).scale_rotation * offset, histograms

@@ -331,12 +331,8 @@ class KeypointDetector:
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
             models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
-            example: dict[str, Any] = {
-                "reference_ied": DEFAULT_REFERENCE_LENGTH,
-                "scales_per_octave": 4,
-                "suppression": 0.3,
-                "enlarged": 1.0,
-            }
+            length = DEFAULT_REFERENCE_LENGTH
+            example: dict[str, Any] = {"reference_ied": length, "scales_per_octave": 4, "suppression": 0.3, "enlarged": 1.0}
             limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000), "enlarged": (1, 4)}
             numbers = check_settings({name: header.get(name, value) for name, value in example.items()}, example, limits)
             if not models:

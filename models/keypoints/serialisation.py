@@ -22,10 +22,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def write_parts(
-    models: dict[str, KeypointModel],
-    guides: dict[str, Guide],
-    face_cascade: FaceCascade | None,
-    faces: FaceFinder | None,
+    models: dict[str, KeypointModel], guides: dict[str, Guide], face_cascade: FaceCascade | None, faces: FaceFinder | None
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
@@ -130,17 +127,11 @@ def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeatureP
 def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     """Add the arrays of a face finder; returns its entry of the header."""
     assembler, regressor = finder.assembler, finder.regressor
-    header: dict[str, Any] = {
-        "keypoints": list(finder.keypoints),
-        "anchors": finder.anchors,
-        "noise": float(assembler.shape.noise),
-        "least": float(assembler.least),
-        "own_radius": float(finder.own_radius),
-        "min_support": float(finder.min_support),
-        "assembly": str(finder.assembly),
-        **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
-        "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
-    }
+    numbers = {"noise": assembler.shape.noise, "own_radius": finder.own_radius, "min_support": finder.min_support}
+    numbers |= {"least": assembler.least} | ({} if assembler.max_turn == MAX_ROLL else {"max_turn": assembler.max_turn})
+    header: dict[str, Any] = {"keypoints": list(finder.keypoints), "anchors": finder.anchors, "assembly": str(finder.assembly)}
+    header |= {name: float(value) for name, value in numbers.items()}
+    header["stages"] = [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages]
     arrays["faces/shape/mean"], arrays["faces/shape/covariance"] = assembler.shape.mean, assembler.shape.covariance
     arrays["faces/shape/rigid"] = assembler.rigid.points
     arrays["faces/shape/templates"] = np.stack([assembler.templates.real, assembler.templates.imag], axis=2)

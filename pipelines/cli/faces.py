@@ -69,6 +69,8 @@ def detect(
     images = images or []
     images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
     detector = console.load_model_of("keypoint detector", model)
+    if crops is not None and detector.category is not None:
+        raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
     source = video_source(images)
     if roll is None:
         # frames without a face are many: they are not searched thrice
@@ -213,7 +215,7 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
     title = f"{result.image}  {width}x{height}  {result.seconds:.3f} s"
     columns = ["keypoint", "x", "y", "score", "size"]
     if assembled:
-        title += f"  {len(result.faces)} faces" if len(result.faces) != 1 else "  1 face"
+        title += f"  {len(result.faces)} {result.category or 'face'}" + "s" * (len(result.faces) != 1)
         columns.append("probability")
     console.print_table(title, columns, [row[: len(columns)] for row in rows])
     for number, face in enumerate(result.faces if landmarks else ()):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import console
 from ..console import AsJson, Quiet, command_of, new_app
 from .faces import detect as detect_faces
+
+if TYPE_CHECKING:
+    from ...models.keypoints.detector import KeypointDetector
 
 app = new_app(help="Keypoints of any object, from annotated pictures.")
 
@@ -81,27 +84,41 @@ def train(
     train_keypoints(images, empty, out, resume, say, console.jobs_of(jobs, len(images) + len(empty), quiet), **given)
 
 
+def _detector(model: str, command: str) -> KeypointDetector:
+    """The detector of objects in a model file; faces have a command of their own."""
+    detector = console.load_model_of("keypoint detector", model)
+    if detector.category is None:
+        raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
+    return detector
+
+
 @command_of(app)
 def detect(
-    images: Annotated[list[str], typer.Argument(metavar="IMAGE", help="Image files, or a video.")],
+    images: Annotated[list[str], typer.Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")],
     model: Trained,
-    min_probability: Annotated[float | None, typer.Option(help="Minimum probability of an object, 0.5 by default.")] = None,
+    min_probability: Annotated[float | None, typer.Option(help="Least probability of an object, 0.5 by default; 0: all.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    jobs: Annotated[int, typer.Option(help="Images at a time, at most one per core (0).")] = 1,
+    every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per object.")] = None,
+    coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a table or COCO file after an interruption.")] = False,
+    overlay: Annotated[Path | None, typer.Option(help="Picture or video to write; a folder for several images.")] = None,
     as_json: AsJson = False,
-    overlay: Annotated[Path | None, typer.Option(help="Picture to write; several images: a folder.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find objects and their points in pictures; `annealed faces detect` has more options.
+    """Find objects and their points in photographs and videos.
 
     \b
     Examples:
       annealed keypoints detect shelf.jpg --model dial.safetensors --overlay found.png
-      annealed keypoints detect one.jpg two.jpg --model dial.safetensors --json
+      annealed keypoints detect photographs --model dial.safetensors --coco found.json
     """
-    searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size}
-    detect_faces(images, model, **searched, jobs=jobs, as_json=as_json, overlay=overlay, quiet=quiet)
+    _detector(model, "detect")
+    searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size, "every": every}
+    files = {"table": table, "coco": coco, "resume": resume, "overlay": overlay}
+    detect_faces(images, model, **searched, **files, jobs=jobs, as_json=as_json, quiet=quiet)
 
 
 @command_of(app)
@@ -122,9 +139,8 @@ def evaluate(
     from ..faces.data import read_faces
     from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
 
-    detector = console.load_model_of("keypoint detector", model)
-    if detector.schema is None:
-        raise ValueError(f"{model}: a detector of faces without a schema: annealed faces evaluate")
+    detector = _detector(model, "evaluate")
+    assert detector.schema is not None  # it names the category
     images, empty = read_faces(data, detector.schema), _empty(data, background)
     rows = evaluate_keypoints(detector, images, empty, lambda it, n: console.progress(it, quiet, "images", n))
     settings = {"data": str(data), "model": model, "images": len(images), "background": len(empty)}

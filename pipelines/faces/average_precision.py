@@ -168,11 +168,8 @@ def curve(score, outcome, n_points: int) -> Curve:
 
 def pooled(judged: list[MatchedDetections]) -> Curve:
     """Curve of all images together."""
-    return curve(
-        np.concatenate([j.score for j in judged]) if judged else [],
-        np.concatenate([j.outcome for j in judged]) if judged else [],
-        sum(j.n_points for j in judged),
-    )
+    score, outcome = (np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome"))
+    return curve(score, outcome, sum(j.n_points for j in judged))
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:

@@ -74,14 +74,9 @@ class FileDetections:
         if self.error is not None or self.pixels is None:
             return {"image": self.image, "error": self.error}
         height, width = self.pixels.shape[:2]
-        return {
-            "image": self.image,
-            **({} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}),
-            "width": width,
-            "height": height,
-            "seconds": round(self.seconds, 6),
-            **records(self.detections, self.faces, landmarks, self.category),
-        }
+        of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
+        facts = {"image": self.image} | of_frame | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
+        return facts | records(self.detections, self.faces, landmarks, self.category)
 
 
 def records(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import cv2
 import numpy as np
@@ -26,6 +27,7 @@ COLOURS = {
     "chin": (204, 121, 200),
 }
 _OTHER = (255, 255, 255)
+_PALETTE = list(COLOURS.values())
 _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the symbols can be seen
 
 
@@ -67,13 +69,18 @@ def draw_symbols(
         for x, y in face.landmarks if landmarks else ():
             circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):
-        colour = COLOURS.get(d.keypoint, _OTHER)
+        colour = _colour(d.keypoint)
         size = d.size * factor
         if not faces:
             circle(d.x, d.y, size / 2, colour, 1)
         radius = min(max(size * 0.06, 3.0), 9.0)
         circle(d.x, d.y, radius + 1.5, (20, 20, 20), -1)
         circle(d.x, d.y, radius, colour, -1)
+
+
+def _colour(keypoint: str) -> tuple[int, int, int]:
+    """The colour of a keypoint; of another object's the same in every picture."""
+    return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
 
 
 def _legend(width: int, names: list[str]) -> np.ndarray:
@@ -85,7 +92,7 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
         cv2.putText(strip, "nothing found", (8, 18), font, scale, _OTHER, 1, cv2.LINE_AA)
     for i, name in enumerate(ordered):
         x, y = 8 + i % columns * cell, 3 + i // columns * row
-        cv2.circle(strip, (x + 6, y + 11), 6, COLOURS.get(name, _OTHER), -1, cv2.LINE_AA)
+        cv2.circle(strip, (x + 6, y + 11), 6, _colour(name), -1, cv2.LINE_AA)
         cv2.putText(strip, name.replace("_", " "), (x + 17, y + 15), font, scale, _OTHER, 1, cv2.LINE_AA)
     return strip
 

@@ -17,6 +17,7 @@ from ...models.faces.assembly import Assembly
 from ...models.files import replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.schema import Schema
 from ..common.checkpoints import check_made_from
 from ..common.outputs import check_outputs, make_folder
 from .detect import FileDetections
@@ -48,11 +49,11 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each face of a JSON record; what the record does not know is
-    missing."""
+    """Yield a row of the table for each face, or other object, of a JSON record; what the record
+    does not know is missing."""
     of_image: dict[str, Any] = {"source": record["image"], **{name: record[name] for name in ("frame", "time") if name in record}}
-    for face in record.get("faces", ()):
-        row = of_image | {"probability": face["probability"]} | face["pose"]
+    for face in record.get("faces", record.get("objects", ())):
+        row = of_image | {"probability": face["probability"]} | face.get("pose", {})
         row |= zip(("x0", "y0", "x1", "y1"), face["box"])
         if "person" in face:
             row["person"] = face["person"]
@@ -119,8 +120,10 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
             writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-def write_coco(path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequence[str], n_landmarks: int = 0) -> None:
-    """Write COCO keypoints: a photograph or frame per image, a face per annotation.
+def write_coco(
+    path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None
+) -> None:
+    """Write COCO keypoints: a photograph or frame per image, a face or other object per annotation.
 
     Numbers are those of the JSON records, (0, 0) the centre of the top left pixel; every point has
     the visibility 2, and ``score`` is the probability of the face. A frame of a video is called
@@ -133,7 +136,7 @@ def write_coco(path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequen
         if "width" in record:
             name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
             images.append({"id": number, "file_name": name, "width": record["width"], "height": record["height"]})
-        for face in record.get("faces", ()):
+        for face in record.get("faces", record.get("objects", ())):
             points = [*face["keypoints"].values(), *face.get("landmarks", ())]
             x0, y0, x1, y1 = face["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
@@ -142,6 +145,9 @@ def write_coco(path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequen
             entry |= {"track_id": face["person"]} if "person" in face else {}
             annotations.append(entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]})
     category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
+    if schema is not None:
+        bones = [[names.index(name) + 1 for name in bone] for bone in schema.skeleton]
+        category |= {"name": schema.category, "supercategory": "", "skeleton": bones}
     with replacing(path) as temporary:
         coco = {"images": images, "annotations": annotations, "categories": [category]}
         temporary.write_text(json.dumps(coco), encoding="ascii")
@@ -224,7 +230,8 @@ class Forms:
         if self.table is not None:
             write_table(self.table, finished, columns_of(detector.faces.keypoints, n_landmarks))
         if self.coco is not None:
-            write_coco(self.coco, finished, detector.faces.keypoints, n_landmarks)
+            schema = None if detector.category is None else detector.schema
+            write_coco(self.coco, finished, detector.faces.keypoints, n_landmarks, schema)
 
 
 class Finished:

@@ -61,24 +61,26 @@ class Decisions:
     def lines(self) -> list[str]:
         """Each decision in a line, with the option that overrules it."""
         found = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
+        trial = f"; average precision of a trial: {found}" if found else ""
         return [
             f"windows of {self.side:g} reference lengths (--window), pictures enlarged {self.enlarged:.2g} times",
-            f"detectors for {', '.join(self.anchors)}"
-            + (f"; average precision of a trial: {found}" if found else "")
-            + " (--anchor)",
+            f"detectors for {', '.join(self.anchors)}{trial} (--anchor)",
             f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, --rounds)",
         ]
 
     def settings(self, n_objects: int) -> FaceSettings:
         """Settings of the training."""
-        scan = replace(
-            TrainingSettings(), n_features=self.n_features, rounds=self.rounds, enlarged=self.enlarged, **_range(self.side)
-        )
-        n_random = int(np.clip(80 * n_objects, 2_000, scan.n_random))
-        scan = replace(scan, n_random=n_random, per_round=n_random * 7 // 10, first_rows=8_000 if n_objects < 600 else 16_000)
+        n_random = int(np.clip(80 * n_objects, 2_000, TrainingSettings.n_random))
+        sizes: dict[str, Any] = {
+            "n_random": n_random,
+            "per_round": n_random * 7 // 10,
+            "first_rows": 8_000 if n_objects < 600 else 16_000,
+        }
+        chosen: dict[str, Any] = {"n_features": self.n_features, "rounds": self.rounds, "enlarged": self.enlarged}
+        scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
         copies = AugmentationSettings(copies=2 if n_objects < 600 else 1)
         refinement = RegressionSettings(copies, n_features=min(1500, max(300, 4 * n_objects)))
-        probabilities = ProbabilitySettings(n_features=min(300, n_objects))
+        probabilities = ProbabilitySettings(n_features=min(300, n_objects), by_anchors=True)
         return _settings(scan, 0.2 if n_objects < 600 else 0.1, refinement=refinement, probabilities=probabilities)
 
 

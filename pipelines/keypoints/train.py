@@ -80,5 +80,5 @@ def train_keypoints(
     order = [before.keypoints.index(name) for name in schema.keypoints]
     images = [replace(image, faces=image.faces[:, order], visible=image.visible[:, order], schema=schema) for image in images]
     settings = decisions.settings(sum(len(image.faces) for image in images))
-    made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool, alone=False)
+    made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool)
     return made, decisions

@@ -83,12 +83,7 @@ def calibrate(
     if recall < _MIN_RECALL:  # that precision is out of reach
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
-    rough = curve_of(place, 0.25).average_precision  # near enough to assemble objects
-    scores = {
-        "ap_5": fine.average_precision,
-        "ap_10": coarse.average_precision,
-        "ap_25": rough,
-        "recall": recall,
-        "threshold": threshold,
-    }
+    # at 0.25 near enough to assemble objects
+    scores = {f"ap_{name}": curve.average_precision for name, curve in ((5, fine), (10, coarse), (25, curve_of(place, 0.25)))}
+    scores |= {"recall": recall, "threshold": threshold}
     return replace(model, localisation=annotated(place), threshold=threshold), scores

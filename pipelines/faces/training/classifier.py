@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
+Model = TypeVar("Model")
 _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
 
 
@@ -82,6 +83,10 @@ class TrainingJob:
     def trained(self) -> list[str]:
         """Keypoints whose training serves all."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
+
+    def completed(self, made: dict[str, Model], mirrored: Callable[[Model], Model]) -> dict[str, Model]:
+        """What was trained for some keypoints, and the mirror images that serve the others."""
+        return {name: made[name] if name in made else mirrored(made[self.schema.opposite[name]]) for name in self.keypoints}
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
         """What a checkpoint of a stage and keypoint must agree on: its settings and those of the

@@ -15,6 +15,7 @@ from typing import Any
 
 from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.schema import Schema
 from ....models.keypoints.serialisation import read_guide, write_parts
 from ....models.keypoints.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
@@ -86,11 +87,8 @@ def _train_models(job: TrainingJob, detector: KeypointDetector, training: Classi
     """Add the classifiers of all keypoints of a job, the right ones mirrored."""
     trained = {name: training.train(name) for name in job.trained}
     models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_length
-    mirrored = {
-        name: models[name] if name in models else models[job.schema.opposite[name]].mirrored(job.pool, ied)
-        for name in job.keypoints
-    }
-    detector = replace(detector, models=mirrored, reference_length=ied, enlarged=training.settings.enlarged)
+    models = job.completed(models, lambda model: model.mirrored(job.pool, ied))
+    detector = replace(detector, models=models, reference_length=ied, enlarged=training.settings.enlarged)
     return detector, {name: _facts(made) for name, made in trained.items()}
 
 
@@ -129,10 +127,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
             guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
             facts[name] = kept[1]["scores"]
             job.say(f"{name}: guide: done before")
-    mirrored = {
-        name: guides[name] if name in guides else guides[job.schema.opposite[name]].mirrored(job.pool) for name in job.keypoints
-    }
-    return replace(detector, guides=mirrored), facts
+    return replace(detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))), facts
 
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -164,13 +159,11 @@ STAGES: dict[Mode, dict[str, Stage]] = {
 _WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
 
 
-def stages_of(
-    mode: Mode, keypoints: Sequence[str], anchors: Sequence[str] = ANCHORS, alone: bool | None = None
-) -> dict[str, Stage]:
-    """Return the stages of a training of some keypoints; those of whole faces where all anchors are
-    among them, and they are not to be detected alone: by default with the last mode only.
+def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
+    """Return the stages of a training of some keypoints; those of whole objects where all anchors
+    are among them, of faces with the last mode only.
     """
-    whole = set(anchors) <= set(keypoints) and not (mode != Mode.PRUNE if alone is None else alone)
+    whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
 
 
@@ -185,7 +178,6 @@ def train_detector(
     say: Callable[[str], None] = print,
     n_jobs: int = 1,
     pool: FeaturePool | None = None,
-    alone: bool | None = None,
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
@@ -214,8 +206,6 @@ def train_detector(
         Threads that read and scan photographs; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
-    alone : bool, optional
-        Whether keypoints are not assembled; by default unless the mode is the last.
 
     Raises
     ------
@@ -228,7 +218,7 @@ def train_detector(
     folder = out.with_name(out.name + ".checkpoint")
     make_folder(folder)
     schema = images[0].schema if images else FACES
-    stages = stages_of(mode, keypoints, schema.anchors, alone)
+    stages = stages_of(mode, keypoints, schema)
     job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
     facts: dict[str, Any] = {}

@@ -172,3 +172,40 @@ def test_few_pictures(tmp_path):
     assert check_number(images * 5) is None
     with pytest.raises(ValueError, match=f"expected {MIN_PICTURES} or more"):
         check_number(images[:19])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--rotation", "sideways"], "sideways"),
+        (["--anchor", "nose"], "nose"),
+        (["--anchor", "left_end"], "expected two or more, or none"),
+        (["--window", "0"], "--window 0.0: expected a number of at least 0.1"),
+        (["--features", "0"], "--features 0: expected a number of at least 1"),
+        (["--rounds", "-1"], "--rounds -1: expected a number of at least 0"),
+        (["--category", "screw"], "categories bar; expected one of them, not 'screw'"),
+        (["--schema", "gone.toml"], "gone.toml"),
+        (["--background", "gone"], "gone: no such folder"),
+    ],
+)
+def test_bad_options(tmp_path, options, message):
+    folder, out = write(tmp_path, coco()), tmp_path / "bar.safetensors"
+    before = sorted(tmp_path.rglob("*"))
+    made = CliRunner().invoke(app, ["keypoints", "train", "--data", str(folder), "--out", str(out), *options])
+    assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1, made.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_table_says_the_same_as_the_coco_file(tmp_path):
+    (tmp_path / "coco").mkdir()
+    expected = read_objects(write(tmp_path / "coco", coco()), schema_of(tmp_path / "coco", category="bar"))
+    (tmp_path / "table").mkdir()
+    folder = write(tmp_path / "table", "")
+    (folder / "annotations.json").unlink()
+    rows = [f"{i}.png,a,{name},{x},{y}" for i in range(N) for name, x, y in zip(NAMES, (10, 40, 25), (10, 12, 30))]
+    (folder / "keypoints.csv").write_text("\n".join(["image,object,keypoint,x,y", *rows]) + "\n")
+    found = read_objects(folder, schema_of(folder, category="bar"))
+    assert found[0].schema.category == "bar" and found[0].schema.mirror == expected[0].schema.mirror
+    assert [image.name for image in found] == [image.name for image in expected]
+    np.testing.assert_array_equal([image.faces for image in found], [image.faces for image in expected])
+    assert all(image.visible.all() for image in found)

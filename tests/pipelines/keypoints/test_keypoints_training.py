@@ -1,8 +1,12 @@
 """A small training on painted objects: from a COCO file to detections, in both rotations."""
 
+import csv
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import cv2
+import jsonschema
 import numpy as np
 import pytest
 from annealed.models import load_model
@@ -18,6 +22,7 @@ from typer.testing import CliRunner
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 NAMES = ["head", "tail", "fin"]
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schemas.json"
 LAYOUT = np.array([[-1.0, 0.0], [1.0, 0.1], [0.2, -0.7]])
 COLOURS = ((250, 250, 250), (10, 10, 10), (220, 40, 40))
 
@@ -94,14 +99,36 @@ def test_commands(trained):
     made = CliRunner().invoke(app, ["keypoints", "evaluate", "--data", str(place / "train"), "--model", model, "--json", "--quiet"])
     rows = json.loads(made.stdout)["rows"]
     assert made.exit_code == 0 and [row["keypoint"] for row in rows] == [*NAMES, "all"] and rows[-1]["pck"] > 0.8
-    made = CliRunner().invoke(app, ["keypoints", "evaluate", "--data", str(place / "train"), "--model", "faces"])
-    assert made.exit_code == 2 and "annealed faces evaluate" in made.stderr
+    for command in (["evaluate", "--data", str(place / "train")], ["detect", picture]):
+        made = CliRunner().invoke(app, ["keypoints", *command, "--model", "faces"])
+        assert made.exit_code == 2 and f"annealed faces {command[0]}" in made.stderr
+
+
+def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
+    place, _, _, _ = trained
+    model, folder, table, coco = str(place / "fish.safetensors"), place / "few", tmp_path / "t.csv", tmp_path / "c.json"
+    folder_of(folder, 4, first=700)
+    files = ["--table", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
+    made = CliRunner().invoke(app, ["keypoints", "detect", str(folder), "--model", model, "--json", "--quiet", *files])
+    records = [json.loads(line) for line in made.stdout.splitlines()]
+    assert made.exit_code == 0 and len(records) == 4
+    schema = json.loads(SCHEMAS.read_text())
+    for record in records:
+        jsonschema.validate(record, {**schema, "$ref": "#/$defs/annealed keypoints detect"})
+    rows, kept = list(csv.DictReader(table.open())), json.loads(coco.read_text())
+    (category,) = kept["categories"]
+    assert category["name"] == "fish" and category["keypoints"] == NAMES
+    assert len(rows) == len(kept["annotations"]) == sum(len(record["objects"]) for record in records) > 0
+    assert float(rows[0]["head_x"]) == records[0]["objects"][0]["keypoints"]["head"][0] and rows[0]["yaw"] == ""
+    # What was found is data for the next training, in the same form.
+    (folder / "annotations.json").write_text(coco.read_text().replace(f"{folder}/", ""))
+    assert schema_of(folder).keypoints == tuple(NAMES) and len(read_faces(folder, schema_of(folder))) == 4
+    made = CliRunner().invoke(app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")])
+    assert made.exit_code == 2 and "crops are of faces" in made.stderr
 
 
 def test_objects_in_any_rotation(tmp_path):
     data = folder_of(tmp_path / "train", 40, turn=1.0)
-    from dataclasses import replace
-
     images = read_objects(data, replace(schema_of(data), upright=False))
     upright = turned_upright(images)
     assert len(upright) == 2 * len(images)

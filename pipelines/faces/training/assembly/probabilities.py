@@ -47,6 +47,9 @@ class ProbabilitySettings:
         Share of the faces kept back whose candidates may be too weak to be refined.
     own_weights : tuple of float
         Weights of own detections to choose from.
+    by_anchors : bool
+        Whether a shape is a face is judged by its anchors alone: other points, such as the tip of a
+        needle, may move so freely that they say nothing.
     seed : int
         Seed of all random choices.
     """
@@ -60,7 +63,12 @@ class ProbabilitySettings:
     regularisation: float = 1.0
     lost: float = 0.005
     own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    by_anchors: bool = False
     seed: int = 0
+
+    def judged(self, finder: FaceFinder) -> slice:
+        """Positions of the keypoints whose errors decide whether a shape is a face."""
+        return slice(len(finder.anchors) if self.by_anchors else None)
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class ScoredHypothesis:
     truth : ndarray of shape (n_keypoints,), complex
         Keypoints of the nearest annotated face; NaN where there is none.
     error : float
-        Mean distance of the keypoints from these in IED; infinite where there is none.
+        Mean distance of the judged keypoints from these in IED; infinite where there is none.
     ied : float
         Of that face, in pixels; NaN where there is none.
     found : Candidates
@@ -98,20 +106,21 @@ class ScoredHypothesis:
 
 
 def judged_hypotheses(
-    finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float, most: int
+    finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float, settings: ProbabilitySettings
 ) -> Iterator[list[ScoredHypothesis]]:
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
+    judged = settings.judged(finder)
     for view in searched:
         found = finder.assembler.candidates(view.maxima, reference_length)
         made = []
-        for hypothesis in finder.assembler.assemble(found, finder.assembly, most):
+        for hypothesis in finder.assembler.assemble(found, finder.assembly, settings.hypotheses):
             refined = finder.refine(hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels)
             refined = finder.refine_again(refined, view.levels)
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
             faces = view.keypoints(finder.regressor.to_keypoints)
-            errors = [float(abs(face - keypoints).mean() / ied) for face, ied in zip(faces, view.ied)]
+            errors = [float(abs(face - keypoints)[judged].mean() / ied) for face, ied in zip(faces, view.ied)]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
             error, ied = (errors[best], float(view.ied[best])) if errors else (np.inf, np.nan)
@@ -120,10 +129,7 @@ def judged_hypotheses(
 
 
 def train_classifier(
-    finder: FaceFinder,
-    images: Sequence[FaceImage],
-    false: Iterable[list[ScoredHypothesis]],
-    settings: ProbabilitySettings,
+    finder: FaceFinder, images: Sequence[FaceImage], false: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
 ) -> tuple[ShapeClassifier, dict]:
     """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
     that are none.
@@ -135,7 +141,7 @@ def train_classifier(
     for stage in regressor.stages:
         values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
         move_runs(runs, regressor, stage, values, units)
-    errors = runs.errors(regressor.to_keypoints).mean(axis=1)
+    errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
     rows = np.concatenate(
         [values[errors < _TRUE], values[errors > _FALSE], np.array(negatives, np.float32).reshape(-1, values.shape[1])]
     )

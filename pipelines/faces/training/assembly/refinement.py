@@ -16,7 +16,7 @@ from .....learners.solvers.step_size import annealing_step
 from .....models.faces.shape_models import ShapeModel
 from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
 from .....models.keypoints.schema import Schema
-from .....vision.point_histograms import MIRRORED_VALUES, VALUES_PER_POINT
+from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
 from .points import annotated, mirror_order, to_keypoints
@@ -139,20 +139,9 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
 
 
 def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
-    """Move all runs by one stage; values and units are those of :func:`describe_runs`. As
-    `ShapeRegressor.move` for each.
-    """
-    basis = regressor.basis[..., 0] + 1j * regressor.basis[..., 1]
-    n_points, mirror = len(regressor.mean), regressor.mirror
-    coefficients = stage.coefficients.astype(np.float32)
-    if not len(mirror):
-        runs.now = runs.now + units[:, None] * ((values[:, stage.features] @ coefficients + stage.intercept) @ basis)
-        return
-    opposite = np.arange(values.shape[1]).reshape(n_points, VALUES_PER_POINT)[mirror][:, MIRRORED_VALUES].ravel()
-    here, there = (
-        (values[:, columns] @ coefficients + stage.intercept) @ basis for columns in (stage.features, opposite[stage.features])
-    )
-    runs.now = runs.now + units[:, None] * (here - np.conj(there[:, mirror])) / 2
+    """Move all runs by one stage; values and units are those of :func:`describe_runs`."""
+    histograms = values.reshape(len(values), -1, VALUES_PER_POINT)
+    runs.now = np.stack([regressor.move(stage, *row) for row in zip(runs.now, histograms, units)])
 
 
 def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:

@@ -52,20 +52,19 @@ def train_probabilities(
     assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
-    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *learnt], n_jobs=job.n_jobs), unit, s.hypotheses)
+    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *learnt], n_jobs=job.n_jobs), unit, s)
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
     finder = replace(finder, classifier=classifier)
 
     views = [*annotated(job.split.calibration), *kept_back(job.split, s.background)]
-    judged = list(
-        judged_hypotheses(finder, search_all(detector, schema.anchors, views, (None, *s.ied), job.n_jobs), unit, s.hypotheses)
-    )
+    judged = list(judged_hypotheses(finder, search_all(detector, schema.anchors, views, (None, *s.ied), job.n_jobs), unit, s))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
-    support = float(np.quantile([shape.refined.support for shape in true], s.lost))
+    # so few do not tell that quantile: then all are refined, which takes longer
+    support = float(np.quantile([shape.refined.support for shape in true], s.lost)) if len(true) * s.lost >= 1 else 0.0
     job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)

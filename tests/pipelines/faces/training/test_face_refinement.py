@@ -4,7 +4,6 @@ ridge regression their weights."""
 from dataclasses import replace
 
 import numpy as np
-from annealed.models.faces.shape_models import SimilarityTransform
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
 from annealed.pipelines.faces.data import FACES
 from annealed.pipelines.faces.training.assembly.points import mirror_order
@@ -41,7 +40,6 @@ def test_all_runs_of_a_stage_move_as_single_ones():
     runs = Runs([], np.zeros(5, int), now.copy(), now, np.ones(5))
     move_runs(runs, regressor, stage, values, units)
     for row in range(5):
-        transform = SimilarityTransform(units[row], 0j)
         np.testing.assert_allclose(
-            runs.now[row], regressor.move(stage, now[row], values[row].reshape(n, 128), transform), rtol=1e-4, atol=1e-5
+            runs.now[row], regressor.move(stage, now[row], values[row].reshape(n, 128), units[row]), rtol=1e-4, atol=1e-5
         )

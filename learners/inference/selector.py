@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a c
 _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     """Columns of which at most a stated share is false, in the mean over repeated samples.
 
@@ -101,22 +102,12 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     array([0, 1, 2])
     """
 
-    def __init__(
-        self,
-        estimator: FSAEstimator,
-        fdr: float = 0.1,
-        *,
-        method: str = "auto",
-        knockoffs: str | Sampler = "second_order",
-        n_draws: int = 1,
-        random_state: Seed = None,
-    ):
-        self.estimator = estimator
-        self.fdr = fdr
-        self.method = method
-        self.knockoffs = knockoffs
-        self.n_draws = n_draws
-        self.random_state = random_state
+    estimator: FSAEstimator = field(kw_only=False)
+    fdr: float = field(default=0.1, kw_only=False)
+    method: str = "auto"
+    knockoffs: str | Sampler = "second_order"
+    n_draws: int = 1
+    random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
         """Test the columns, and fit on those that are selected.

@@ -4,6 +4,8 @@ found.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import coo_matrix, csr_matrix
@@ -78,45 +80,27 @@ def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
 MAX_KEPT = 250  # samples per chain
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
     """Chains over sparse frequencies for one output or several."""
 
-    _chains: list[list[Chain]]
-
-    def __init__(
-        self,
-        *,
-        solver: str = "mcmc",
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_steps: int = 20000,
-        burn_in: int | None = None,
-        n_chains: int = 2,
-        max_components: int = 40,
-        expected_components: float = 5.0,
-        n_components: int = 50,
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        ridge: float = 1.0,
-        group_correlation: float = 0.5,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_components, max_order=max_order, frequency_scale=frequency_scale, screening=screening,
-            n_bank=n_bank, n_rounds=n_rounds, max_samples=max_samples, random_state=random_state,
-        )  # fmt: skip
-        self.solver = solver
-        self.n_steps = n_steps
-        self.burn_in = burn_in
-        self.n_chains = n_chains
-        self.max_components = max_components
-        self.expected_components = expected_components
-        self.ridge = ridge
-        self.group_correlation = group_correlation
-        self.n_jobs = n_jobs
+    solver: str = "mcmc"
+    max_order: int = 3
+    frequency_scale: float = 1.5
+    screening: str | None = "pairs"
+    n_steps: int = 20000
+    burn_in: int | None = None
+    n_chains: int = 2
+    max_components: int = 40
+    expected_components: float = 5.0
+    n_components: int = 50
+    n_bank: int = 5000
+    n_rounds: int = 4
+    ridge: float = 1.0
+    group_correlation: float = 0.5
+    max_samples: int | None = 10000
+    random_state: Seed = None
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
@@ -151,7 +135,7 @@ class SparseFourierBase(AtomFeatures):
             return self._chain(likelihood, own, target[rows], prior, table, rng)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
-        self._chains = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
+        self._chains: list[list[Chain]] = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
         self._kept = [ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains)))) for chains in self._chains]
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])

@@ -25,27 +25,14 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
-
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.screening = screening
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
-        self.max_samples = max_samples
-        self.random_state = random_state
+    n_components: int
+    max_order: int
+    frequency_scale: float
+    screening: str | None
+    n_bank: int
+    n_rounds: int
+    max_samples: int | None
+    random_state: Seed
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "max_order", "n_bank"):

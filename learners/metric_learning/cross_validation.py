@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +38,7 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
     """:class:`SDist` with settings chosen by cross-validation.
 
@@ -89,20 +91,11 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     (2, 6)
     """
 
-    def __init__(
-        self,
-        estimator: SDist | None = None,
-        param_grid: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        cv: int | Any = 5,
-        tolerance: float = 0.0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.tolerance = tolerance
-        self.n_jobs = n_jobs
+    estimator: SDist | None = field(default=None, kw_only=False)
+    param_grid: Mapping[str, Sequence[Any]] | None = field(default=None, kw_only=False)
+    cv: int | Any = 5
+    tolerance: float = 0.0
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

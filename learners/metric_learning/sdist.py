@@ -8,6 +8,7 @@ import copy
 import numbers
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from .boosting import SOLVERS, SparseMetric
 from .boosting_run import BoostingRun, class_scores, subspace
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
@@ -146,56 +148,29 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
     'x2*x7'
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | str = "auto",
-        *,
-        n_features_to_select: int | None = None,
-        n_neighbors_predict: int = 3,
-        solver: str = "power",
-        start: str = "lanczos",
-        initial: str = "zero",
-        kappa: int | float = 5,
-        max_order: int = 2,
-        n_steps: int = 150,
-        learning_rate: float = 0.03,
-        update_every: int = 20,
-        bagging: float = 1.0,
-        feature_fraction: float | str = 1.0,
-        standardize: bool = True,
-        stopping: str | None = None,
-        validation_fraction: float = 0.2,
-        complexity_weight: float = 0.1,
-        seed_interactions: int = 0,
-        max_products: int | None = None,
-        classifier: str = "knn",
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors_predict = n_neighbors_predict
-        self.solver = solver
-        self.start = start
-        self.initial = initial
-        self.kappa = kappa
-        self.max_order = max_order
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.update_every = update_every
-        self.bagging = bagging
-        self.feature_fraction = feature_fraction
-        self.standardize = standardize
-        self.stopping = stopping
-        self.validation_fraction = validation_fraction
-        self.complexity_weight = complexity_weight
-        self.seed_interactions = seed_interactions
-        self.max_products = max_products
-        self.classifier = classifier
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_neighbors: int | str = field(default="auto", kw_only=False)
+    n_features_to_select: int | None = None
+    n_neighbors_predict: int = 3
+    solver: str = "power"
+    start: str = "lanczos"
+    initial: str = "zero"
+    kappa: int | float = 5
+    max_order: int = 2
+    n_steps: int = 150
+    learning_rate: float = 0.03
+    update_every: int = 20
+    bagging: float = 1.0
+    feature_fraction: float | str = 1.0
+    standardize: bool = True
+    stopping: str | None = None
+    validation_fraction: float = 0.2
+    complexity_weight: float = 0.1
+    seed_interactions: int = 0
+    max_products: int | None = None
+    classifier: str = "knn"
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

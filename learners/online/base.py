@@ -21,7 +21,7 @@ from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
-from ..types import ArrayLike, ClassWeight, Matrix, Seed
+from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
 # Share of the mean squared length of a row that may be that of the columns' means, and rows to
@@ -65,17 +65,12 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     class against the rest.
     """
 
+    loss: str | Loss
+    fit_intercept: bool
+    max_iter: int
+    random_state: Seed
+    verbose: bool
     _row_length: Any  # mean squared length of a row; None before the first
-
-    def __init__(
-        self, loss: str | Loss, fit_intercept: bool, max_iter: int, class_weight: ClassWeight, random_state: Seed, verbose: bool
-    ) -> None:
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -141,6 +141,7 @@ def _gather(counts: list[Counts]) -> None:
         other.bursts[:] = 0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
@@ -253,47 +254,27 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     _mu = 0.3
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 0.1,
-        *,
-        loss: str | Loss = "hinge",
-        selection: str = "annealed",
-        threshold: float = 0.7,
-        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse",
-        learning_rate: float = 1.0,
-        rejection: float = 0.05,
-        annealing: float = 0.0,
-        burst_size: int = 5,
-        burst_growth: float | None = None,
-        n_bursts: int = 5,
-        n_paths: int = 16,
-        min_bursts: int = 0,
-        n_stages: int = 100,
-        refit: float | None = None,
-        fit_intercept: bool = True,
-        max_iter: int = 20,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
-        self.n_features_to_select = n_features_to_select
-        self.selection = selection
-        self.threshold = threshold
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.rejection = rejection
-        self.annealing = annealing
-        self.burst_size = burst_size
-        self.burst_growth = burst_growth
-        self.n_bursts = n_bursts
-        self.n_paths = n_paths
-        self.min_bursts = min_bursts
-        self.n_stages = n_stages
-        self.refit = refit
-        self.n_jobs = n_jobs
+    n_features_to_select: int | float = field(default=0.1, kw_only=False)
+    loss: str | Loss = "hinge"
+    selection: str = "annealed"
+    threshold: float = 0.7
+    schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
+    learning_rate: float = 1.0
+    rejection: float = 0.05
+    annealing: float = 0.0
+    burst_size: int = 5
+    burst_growth: float | None = None
+    n_bursts: int = 5
+    n_paths: int = 16
+    min_bursts: int = 0
+    n_stages: int = 100
+    refit: float | None = None
+    fit_intercept: bool = True
+    max_iter: int = 20
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, s
 _AUTO_C = 25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression on few features of two classes (Tan et al. (2013) [1]_).
 
@@ -107,30 +108,16 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
     loss = "logistic"
 
-    def __init__(
-        self,
-        r: int = 10,
-        *,
-        C: float | str = 10.0,
-        max_cuts: int = 10,
-        n_features_to_select: int | None = None,
-        retrain_C: float | str | None = 5.0,
-        scaling: str = "standardize",
-        fit_intercept: bool = True,
-        solver: str = "newton",
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        self.r = r
-        self.C = C
-        self.max_cuts = max_cuts
-        self.n_features_to_select = n_features_to_select
-        self.retrain_C = retrain_C
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.class_weight = class_weight
+    r: int = field(default=10, kw_only=False)
+    C: float | str = 10.0
+    max_cuts: int = 10
+    n_features_to_select: int | None = None
+    retrain_C: float | str | None = 5.0
+    scaling: str = "standardize"
+    fit_intercept: bool = True
+    solver: str = "newton"
+    tol: float = 1e-3
+    class_weight: ClassWeight = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -124,21 +125,11 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     coef_: np.ndarray
     transitions_: np.ndarray
     intercept_: np.ndarray
-
-    def __init__(
-        self,
-        ridge: float = 2.0,
-        *,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
+    ridge: float
+    fit_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -331,6 +322,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
 
@@ -400,6 +392,12 @@ class LinearChainCRF(BaseCRF):
     >>> bool(model.score(X, y, lengths=[100, 100]) > rows_alone.score(X, y))
     True
     """
+
+    ridge: float = field(default=2.0, kw_only=False)
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -5,6 +5,7 @@ annealing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ class SelectingCRF(SelectorMixin, BaseCRF):
         return self.support_
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
     """Random field on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
 
@@ -160,32 +162,19 @@ class ForwardBackwardCRF(SelectingCRF):
     array([4])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        feature_groups: ArrayLike | None = None,
-        backward: bool = True,
-        *,
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        polish: str | None = None,
-        per_class: bool = False,
-        ridge: float = 2.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
-        self.n_features_to_select = n_features_to_select
-        self.feature_groups = feature_groups
-        self.backward = backward
-        self.criterion = criterion
-        self.delta = delta
-        self.epsilon = epsilon
-        self.polish = polish
-        self.per_class = per_class
+    n_features_to_select: int | float | None = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    backward: bool = field(default=True, kw_only=False)
+    criterion: str = "gradient"
+    delta: float | None = None
+    epsilon: float | None = None
+    polish: str | None = None
+    per_class: bool = False
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -200,6 +189,7 @@ class ForwardBackwardCRF(SelectingCRF):
         return model, path
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSACRF(SelectingCRF):
     """Random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
@@ -297,30 +287,18 @@ class FSACRF(SelectingCRF):
     array(['tap'], dtype='<U4')
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        feature_groups: ArrayLike | None = None,
-        *,
-        criterion: str = "objective",
-        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear",
-        n_steps: int | None = None,
-        steps_per_cut: int = 1000,
-        polish: str | None = "swap",
-        ridge: float = 2.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
-        self.n_features_to_select = n_features_to_select
-        self.feature_groups = feature_groups
-        self.criterion = criterion
-        self.schedule = schedule
-        self.n_steps = n_steps
-        self.steps_per_cut = steps_per_cut
-        self.polish = polish
+    n_features_to_select: int | float = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    criterion: str = "objective"
+    schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear"
+    n_steps: int | None = None
+    steps_per_cut: int = 1000
+    polish: str | None = "swap"
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

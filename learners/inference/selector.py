@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SupportMixin
 from ..common.validation import check_choice, check_finite, check_integer, check_real, whole_or_as_before
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
@@ -27,7 +27,7 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Columns of which at most a stated share is false, in the mean over repeated samples.
 
     A column is false if the target does not depend on it given all others. The share is the false
@@ -212,10 +212,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "support_")
         return self.estimator_.predict(X)  # type: ignore[union-attr]
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self, "support_")
-        return self.support_
 
 
 def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:

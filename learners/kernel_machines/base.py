@@ -12,7 +12,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_jobs, check_real
+from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
@@ -105,13 +105,10 @@ class SparseFourierBase(AtomFeatures):
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
         super()._check_parameters()
-        for name in ("n_steps", "n_chains", "max_components"):
-            check_integer(name, getattr(self, name), 1)
-        for name in ("expected_components", "ridge"):
-            check_real(name, getattr(self, name), 0.0, above=True)
+        check_each(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
+        check_each(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
-        if self.burn_in is not None:
-            check_integer("burn_in", self.burn_in, 0, self.n_steps - 1)
+        check_each(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
@@ -122,7 +119,9 @@ class SparseFourierBase(AtomFeatures):
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
         rows = self._some_rows(np.random.default_rng(next(streams)), len(X))
         XT = self._standardiser.columns(X[rows])
-        self._set_groups(XT, X.shape[1])
+        groups = np.full(X.shape[1], -1)  # the constant columns form one more
+        groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
+        self.groups_ = np.unique(groups, return_inverse=True)[1]
         jobs = []
         for target in targets.T:
             table = screen(XT, target[rows], self.frequency_scale, self.screening, prior.max_order)
@@ -140,12 +139,6 @@ class SparseFourierBase(AtomFeatures):
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])
         self._describe_chains()
-
-    def _set_groups(self, XT: np.ndarray, n_features: int) -> None:
-        """Groups of the usable columns; the constant ones form one more."""
-        groups = np.full(n_features, -1)
-        groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
-        self.groups_ = np.unique(groups, return_inverse=True)[1]
 
     def _chain(
         self,

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_jobs, check_real, validated
 from ..types import ArrayLike, Matrix
@@ -39,7 +39,7 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
     """:class:`SDist` with settings chosen by cross-validation.
 
     It minimises the cross-validated fraction of wrong predictions on the training rows over the
@@ -96,11 +96,6 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     cv: int | Any = 5
     tolerance: float = 0.0
     n_jobs: int | None = None
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Search, then fit on all rows with the settings found.

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.columns import feature_names
+from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size, validated
+from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, is_size, validated
 from ..compilation import n_values, problem_of
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
@@ -29,7 +29,7 @@ from .boosting_run import BoostingRun, class_scores, subspace
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
+class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
@@ -172,11 +172,6 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
     n_jobs: int | None = None
     verbose: bool = False
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Learn the metric.
 
@@ -216,28 +211,20 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
         return self
 
     def _check_parameters(self) -> None:
-        if self.n_neighbors != "auto":
-            check_integer("n_neighbors", self.n_neighbors, 1)
-        for name in ("n_neighbors_predict", "max_order", "n_steps", "update_every"):
-            check_integer(name, getattr(self, name), 1)
-        for name in ("learning_rate", "bagging", "validation_fraction"):
-            check_real(name, getattr(self, name), 0.0, 1.0, above=True)
+        check_each(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
+        check_each(check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1)
+        check_each(check_real, self, ("learning_rate", "bagging", "validation_fraction"), 0.0, 1.0, above=True)
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
-        for name, least in [("n_features_to_select", 1), ("max_products", 0)]:
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), least)
+        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_each(check_integer, self, ("max_products",), 0, unless=(None,))
         check_jobs(self.n_jobs)
-        for name, choices in [
-            ("stopping", (None, "holdout", "oob", "complexity")),
-            ("classifier", ("knn", "base")),
-            ("solver", tuple(SOLVERS)),
-            ("start", ("lanczos", "ones")),
-            ("initial", ("zero", "identity")),
-        ]:
-            check_choice(name, getattr(self, name), choices)
-        if self.feature_fraction != "sqrt":
-            check_real("feature_fraction", self.feature_fraction, 0.0, 1.0, above=True)
+        check_choice("stopping", self.stopping, (None, "holdout", "oob", "complexity"))
+        check_choice("classifier", self.classifier, ("knn", "base"))
+        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("start", self.start, ("lanczos", "ones"))
+        check_choice("initial", self.initial, ("zero", "identity"))
+        check_each(check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",))
         if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
             raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)")
         if self.stopping == "oob" and self.bagging >= 1:

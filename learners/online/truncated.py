@@ -314,18 +314,15 @@ class RDAClassifier(SoftThresholdClassifier):
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"g": np.zeros(n_features), "g0": 0.0, "t": 0}
 
-    def _scale(self) -> float:
-        return self.gamma * self._row_length
-
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._descent(self._scale()), state["t"], float(self.penalty), float(self.rho),
+            rows, order, self._descent(self.gamma * self._row_length), state["t"], float(self.penalty), float(self.rho),
             state["g"], state["g0"],
         )  # fmt: skip
 
     def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         root = np.sqrt(state["t"])
-        gamma = self._scale()
+        gamma = self.gamma * self._row_length
         mean = state["g"] / state["t"]
         w = -root / gamma * np.sign(mean) * np.maximum(np.abs(mean) - self.penalty - gamma * self.rho / root, 0.0)
         return w, -state["g0"] / (gamma * root)

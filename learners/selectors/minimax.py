@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
@@ -144,15 +144,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             Not two classes, NaN, a parameter out of range.
         """
-        check_integer("r", self.r, 1)
-        check_integer("max_cuts", self.max_cuts, 1)
-        if self.C != "auto":
-            check_real("C", self.C, 0.0, above=True)
+        check_each(check_integer, self, ("r", "max_cuts"), 1)
+        check_each(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
         check_real("tol", self.tol, 0.0, above=True)
-        if self.n_features_to_select is not None:
-            check_integer("n_features_to_select", self.n_features_to_select, 1)
-        if self.retrain_C not in (None, "auto"):
-            check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
+        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_each(check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto"))
         check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:

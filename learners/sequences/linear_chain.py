@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares, validated
 from ..objective.chain import ChainLoss, chain_terms
@@ -111,7 +111,7 @@ def _short(values: np.ndarray) -> str:
     return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
-class BaseCRF(ClassifierMixin, BaseEstimator):
+class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
@@ -121,20 +121,11 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    classes_: np.ndarray
-    coef_: np.ndarray
-    transitions_: np.ndarray
-    intercept_: np.ndarray
     ridge: float
     fit_transitions: bool
     fit_intercept: bool
     max_iter: int
     tol: float
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SupportMixin
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_greedy, check_integer, number_to_keep
+from ..common.validation import check_choice, check_each, check_greedy, check_integer, number_to_keep
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -25,7 +24,7 @@ from .units import UnitModel, exchange
 _MAX_CUTS = 60  # a choice: beyond it several units are dropped at a time
 
 
-class SelectingCRF(SelectorMixin, BaseCRF):
+class SelectingCRF(SupportMixin, BaseCRF):
     """A conditional random field on few units; a subclass chooses them in ``_search``."""
 
     n_features_to_select: int | float | None
@@ -58,10 +57,6 @@ class SelectingCRF(SelectorMixin, BaseCRF):
         self.selected_groups_ = labels[[np.argmax(groups == group) for group in np.unique(groups[self.support_])]]
         self._store(model.fit)
         self.coef_ = np.ascontiguousarray(model.coef().T)
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -178,8 +173,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("backward", "per_class"):
-            check_choice(name, getattr(self, name), (True, False))
+        check_each(check_choice, self, ("backward", "per_class"), (True, False))
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
     def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
@@ -304,8 +298,7 @@ class FSACRF(SelectingCRF):
         super()._check_parameters()
         check_choice("criterion", self.criterion, ("norm", "objective"))
         check_integer("steps_per_cut", self.steps_per_cut, 1)
-        if self.n_steps is not None:
-            check_integer("n_steps", self.n_steps, 1)
+        check_each(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
             raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
 

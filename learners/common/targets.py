@@ -203,7 +203,6 @@ def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
         warnings.warn(
             f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; its probabilities are rough: "
             f"expected at least {_MIN_ROWS_OF_CLASS} rows",
-            UserWarning,
             stacklevel=4,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 
@@ -203,8 +203,21 @@ def _is_number(value) -> bool:
 
 def check_choice(name: str, value, allowed: tuple) -> None:
     """Complain unless ``value`` is one of those allowed."""
-    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+    if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
+
+
+def _is_one_of(value, allowed: tuple) -> bool:
+    return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
+
+
+def check_each(check: Callable, estimator, names: tuple[str, ...], *limits, unless: tuple = (), **options: bool) -> None:
+    """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
+    :func:`check_choice`, but for those whose value is one of ``unless``."""
+    for name in names:
+        value = getattr(estimator, name)
+        if not _is_one_of(value, unless):
+            check(name, value, *limits, **options)
 
 
 def check_greedy(criterion: str, delta: float | None, epsilon: float | None, size: int | float | None) -> None:

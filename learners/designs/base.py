@@ -91,7 +91,6 @@ def warn_if_constant(inv: np.ndarray) -> None:
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
             "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant",
-            UserWarning,
             stacklevel=4,
         )
 

@@ -23,7 +23,7 @@ from . import dask_tasks as tasks
 from .base import COMPACT_RATIO, moments
 from .dask_tasks import Coding, reduced, shared, task
 from .kernels import ROWS
-from .out_of_core import OutOfCoreDesign
+from .out_of_core import OutOfCoreDesign, random_part
 from .piecewise_linear import block_moments, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear, even_knots
 
@@ -77,17 +77,6 @@ class DaskDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    tiles: list[list]
-    parts: list[slice]
-    remaining: list
-    stored: int
-    rows: list[slice]
-    coding: Coding
-    weight: np.ndarray
-    subsample: float
-    random: np.random.RandomState
-    largest: int
-    n_all: int
     _targets: Any = None  # what is on the workers already
 
     def __init__(self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state=None):
@@ -128,9 +117,6 @@ class DaskDesign(OutOfCoreDesign):
     def knots(self):
         """Knots (n_features, B + 1); None for linear responses."""
         return self.coding.knots
-
-    def has_missing(self, rows):
-        return self.in_memory().has_missing(rows)
 
     def _first_read(self, residual):
         results = []
@@ -177,7 +163,7 @@ class DaskDesign(OutOfCoreDesign):
             return self._first_read(residual)
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(reduced([task(tasks.gradient, t[j], state, residual[r]) for t, r in zip(self.tiles, self.rows)]))
+            sums.append(reduced([task(tasks.gradient, t[j], state, (residual[r],)) for t, r in zip(self.tiles, self.rows)]))
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y, sample_weight):
@@ -192,20 +178,11 @@ class DaskDesign(OutOfCoreDesign):
             self._targets = y, sample_weight, dask.persist(*sent)
         return self._targets[2]
 
-    def _some(self, sample_weight):
-        """Which rows of tiles to read, and the factor for their weights."""
-        if self.subsample >= 1.0:
-            return range(len(self.rows)), 1.0
-        count = max(1, round(self.subsample * len(self.rows)))
-        chosen = np.sort(self.random.permutation(len(self.rows))[:count])
-        read = sum(float(sample_weight[self.rows[i]].sum()) for i in chosen)
-        return chosen, float(sample_weight.sum()) / read if read > 0 else 0.0
-
     def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
         if not loss.pointwise or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         rows, states = self._rows_of(y, sample_weight), self._states(coef)
-        chosen, scale = self._some(sample_weight)
+        chosen, scale = random_part(self.rows, sample_weight, self.subsample, self.random)
         at = loss, intercept, scale
         if len(self.parts) == 1:
             gradient, residual_sum, value = dask.compute(
@@ -219,7 +196,7 @@ class DaskDesign(OutOfCoreDesign):
             slopes.append(task(tasks.residual_of_rows, rows[i], at, *partial))
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(reduced([task(tasks.gradient_of_slopes, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
+            sums.append(reduced([task(tasks.gradient, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
         *gradients, (residual_sum, value) = dask.compute(*sums, reduced([task(tasks.totals, s) for s in slopes]))
         return np.concatenate(gradients), residual_sum, float(value)
 
@@ -227,7 +204,7 @@ class DaskDesign(OutOfCoreDesign):
         if len(self.parts) > 1:
             return super().covariance(direction, sample_weight)
         (state,) = self._states(direction)
-        chosen, scale = self._some(sample_weight)
+        chosen, scale = random_part(self.rows, sample_weight, self.subsample, self.random)
         pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
         return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 

@@ -128,15 +128,11 @@ def scores(values, state, n_rows):
     return columns.tile(values, n_rows, remaining).scores(coef)
 
 
-def gradient(values, state, residual):
-    """Gradient of the columns of a tile."""
+def gradient(values, state, slopes):
+    """Gradient of the columns of a tile; ``slopes`` begin with the residual, as the result of
+    :func:`residual_of_rows` does."""
     columns, _, remaining = state
-    return columns.tile(values, len(residual), remaining).gradient(residual)
-
-
-def gradient_of_slopes(values, state, slopes):
-    """The same from the result of :func:`residual_of_rows`."""
-    return gradient(values, state, slopes[0])
+    return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
 
 def beside(pair, _):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..compilation import in_threads
@@ -15,14 +13,6 @@ from .base import COMPACT_RATIO, FirstReadDesign, moments
 # before
 _MAX_RATIO = 1e3
 BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
-
-
-@dataclass
-class _PendingCopy:
-    """Columns of a row-major matrix that the next read copies together."""
-
-    source: np.ndarray
-    columns: np.ndarray  # uint32
 
 
 class DenseDesign(FirstReadDesign):
@@ -56,15 +46,13 @@ class DenseDesign(FirstReadDesign):
         self._stored = X
         self.n_samples, self.n_features = len(X), X.shape[1] if columns is None else len(columns)
         self._columns = columns
-        self._pending: _PendingCopy | None = None
+        # A row-major matrix and the columns of it (uint32) that the next read copies together
+        self._pending: tuple[np.ndarray, np.ndarray] | None = None
         self._weight, self._moments = sample_weight, moments
 
     @property
     def _by_rows(self):
         return self._stored.flags.c_contiguous
-
-    def _n_chunks(self):
-        return -(-self.n_samples // CHUNK)
 
     def _first_read(self, residual):
         assert self._weight is not None
@@ -77,7 +65,7 @@ class DenseDesign(FirstReadDesign):
 
     def _gathered(self):
         if self._pending is not None:
-            in_threads(kernels.gather_rows, self.n_samples, self._pending.source, self._pending.columns, self._stored)
+            in_threads(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
             self._pending = None
         return self._stored
 
@@ -95,12 +83,6 @@ class DenseDesign(FirstReadDesign):
         full[self._columns] = values
         return full
 
-    def _raw(self, coef):
-        """Coefficients for the stored columns, in the matrix' own precision, and the constant that
-        centring takes off."""
-        raw = coef[:, 0] * self.inv[:, None]
-        return self._spread(raw).astype(self._stored.dtype), self.mean[:, 0] @ raw
-
     def _rounded_mean(self):
         """Means in the matrix' own precision, where its products have to be taken about them; else
         None."""
@@ -110,13 +92,13 @@ class DenseDesign(FirstReadDesign):
         return mean.astype(self._stored.dtype)
 
     def scores(self, coef):
-        raw, offset = self._raw(coef)
-        shift = self._rounded_mean()
+        raw, shift = coef[:, 0] * self.inv[:, None], self._rounded_mean()
+        stored_raw = self._spread(raw).astype(self._stored.dtype)
         if shift is None:
-            return (self._gathered() @ raw).astype(np.float64) - offset
+            return (self._gathered() @ stored_raw).astype(np.float64) - self.mean[:, 0] @ raw
         X, stored_shift = self._gathered(), self._spread(shift).astype(self._stored.dtype)
-        centred = [(X[rows] - stored_shift) @ raw for rows in self._row_blocks()]
-        return np.concatenate(centred).astype(np.float64) - (self.mean[:, 0] - shift) @ (coef[:, 0] * self.inv[:, None])
+        centred = [(X[rows] - stored_shift) @ stored_raw for rows in self._row_blocks()]
+        return np.concatenate(centred).astype(np.float64) - (self.mean[:, 0] - shift) @ raw
 
     def gradient(self, residual):
         X = self._gathered()
@@ -142,12 +124,11 @@ class DenseDesign(FirstReadDesign):
         shift = self.mean[:, 0].astype(self._stored.dtype)
         constant = float(intercept[0] - (self.mean[:, 0] - shift) @ raw)
         raw, shift_stored = self._spread(raw).astype(self._stored.dtype), self._spread(shift).astype(self._stored.dtype)
-        partial = np.zeros((self._n_chunks(), self._stored.shape[1]), self._stored.dtype)
+        partial = np.zeros((-(-self.n_samples // CHUNK), self._stored.shape[1]), self._stored.dtype)
         sums = np.empty((len(partial), 2))
         if self._by_rows:
             nothing, none = np.empty((0, 0), self._stored.dtype), np.empty(0, np.uint32)
-            pending = self._pending
-            gather = (nothing, none, nothing) if pending is None else (pending.source, pending.columns, self._stored)
+            gather = (nothing, none, nothing) if self._pending is None else (*self._pending, self._stored)
             data = (*gather, self._stored)
             self._pending = None
         else:
@@ -173,7 +154,7 @@ class DenseDesign(FirstReadDesign):
         new._columns = None
         if self._by_rows:
             new._stored = np.empty((self.n_samples, len(kept)), stored.dtype)
-            new._pending = _PendingCopy(stored, columns.astype(np.uint32))
+            new._pending = stored, columns.astype(np.uint32)
         else:
             new._stored = stored.T[columns].T
         return new

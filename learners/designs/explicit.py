@@ -77,11 +77,6 @@ class ExplicitDesign(Design):
         flat = coef.reshape(-1, coef.shape[2]).astype(self.columns.dtype)
         return (self._flat().T @ flat).astype(np.float64)
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
-        value, residual = loss.value_and_gradient(y, self.scores(coef) + intercept, sample_weight)
-        product = self._flat() @ residual.astype(self.columns.dtype)
-        return product.astype(np.float64).reshape(coef.shape), residual.sum(axis=0), value
-
     def gradient(self, residual):
         product = self._flat() @ residual.astype(self.columns.dtype)
         return product.astype(np.float64).reshape(self.n_features, self.width, -1)

@@ -251,12 +251,8 @@ def _accumulate(X, shift, residual, i, rows, out):
 
 @jit
 def _gather(X, columns, out, i, rows):
-    """Copy columns of the rows i .. i + rows: four at once read each position once."""
-    for a in range(i, i + rows - 3, 4):
-        for j in range(len(columns)):
-            c = columns[j]
-            out[a, j], out[a + 1, j], out[a + 2, j], out[a + 3, j] = X[a, c], X[a + 1, c], X[a + 2, c], X[a + 3, c]
-    for a in range(i + rows // 4 * 4, i + rows):
+    """Copy columns of the rows i .. i + rows."""
+    for a in range(i, i + rows):
         for j in range(len(columns)):
             out[a, j] = X[a, columns[j]]
 
@@ -297,40 +293,31 @@ def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, 
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _first_chunk(X, shift, weight, residual, start, stop, out):
-    """Sums of w d, w d^2 and r d, d = x - shift, of one chunk of a row-major matrix, into ``out``
-    (3, m)."""
-    m = X.shape[1]
-    first, second, product = out[0], out[1], out[2]
-    i = start
-    while i + 4 <= stop:
-        x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-        w0, w1, w2, w3 = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
-        r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
-        for j in range(m):
-            c = shift[j]
-            d0, d1, d2, d3 = x0[j] - c, x1[j] - c, x2[j] - c, x3[j] - c
-            e0, e1, e2, e3 = w0 * d0, w1 * d1, w2 * d2, w3 * d3
-            first[j] += (e0 + e1) + (e2 + e3)
-            second[j] += (e0 * d0 + e1 * d1) + (e2 * d2 + e3 * d3)
-            product[j] += (r0 * d0 + r1 * d1) + (r2 * d2 + r3 * d3)
-        i += 4
-    while i < stop:
-        x = X[i]
-        for j in range(m):
-            d = x[j] - shift[j]
-            first[j] += weight[i] * d
-            second[j] += weight[i] * d * d
-            product[j] += residual[i] * d
-        i += 1
-
-
-@jit
 def first_rows(begin, end, X, shift, weight, residual, partial):
-    """Moments and product with a residual of a row-major matrix in one read; ``partial`` (n_chunks,
-    3, m) starts at zero."""
-    for c in range(begin, end):
-        _first_chunk(X, shift, weight, residual, c * CHUNK, min(X.shape[0], (c + 1) * CHUNK), partial[c])
+    """Sums of w d, w d^2 and r d, d = x - shift, of a row-major matrix in one read; ``partial``
+    (n_chunks, 3, m) starts at zero."""
+    m = X.shape[1]
+    for chunk in range(begin, end):
+        first, second, product = partial[chunk, 0], partial[chunk, 1], partial[chunk, 2]
+        i, stop = chunk * CHUNK, min(X.shape[0], (chunk + 1) * CHUNK)
+        while i + 4 <= stop:
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            w0, w1, w2, w3 = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
+            r0, r1, r2, r3 = residual[i], residual[i + 1], residual[i + 2], residual[i + 3]
+            for j in range(m):
+                c = shift[j]
+                d0, d1, d2, d3 = x0[j] - c, x1[j] - c, x2[j] - c, x3[j] - c
+                e0, e1, e2, e3 = w0 * d0, w1 * d1, w2 * d2, w3 * d3
+                first[j] += (e0 + e1) + (e2 + e3)
+                second[j] += (e0 * d0 + e1 * d1) + (e2 * d2 + e3 * d3)
+                product[j] += (r0 * d0 + r1 * d1) + (r2 * d2 + r3 * d3)
+            i += 4
+        for a in range(i, stop):
+            for j in range(m):
+                d = X[a, j] - shift[j]
+                first[j] += weight[a] * d
+                second[j] += weight[a] * d * d
+                product[j] += residual[a] * d
 
 
 # Chunks of one column that are read one after the other: short stretches of a column-major matrix

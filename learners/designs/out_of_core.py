@@ -8,7 +8,7 @@ what the loop asks for is a sum over rows: the sum over the blocks is the result
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -112,6 +112,17 @@ class Reader:
                 yield current
 
 
+def random_part(
+    rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
+) -> tuple[Sequence[int], float]:
+    """Which stretches of rows to read for a share of all, and the factor for their weights."""
+    if share >= 1.0:
+        return range(len(rows)), 1.0
+    chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
+    read = sum(float(sample_weight[rows[i]].sum()) for i in chosen)
+    return chosen.tolist(), float(sample_weight.sum()) / read if read > 0 else 0.0
+
+
 class OutOfCoreDesign(FirstReadDesign):
     """What designs on data out of core share: where the remaining columns are kept once they fit.
 
@@ -182,6 +193,9 @@ class OutOfCoreDesign(FirstReadDesign):
         if held + self._bytes(self.n_features) <= _HELD * self.limit:
             self._pieces.append((self.columns, design))
         return design
+
+    def has_missing(self, rows):
+        return super().has_missing(rows) if self.width == 1 else self.in_memory().has_missing(rows)
 
     def matrix(self):
         return self.in_memory().matrix()
@@ -278,13 +292,9 @@ class BlockDesign(OutOfCoreDesign):
 
     def _some(self, tiles, sample_weight):
         """Blocks of rows, or some of them at random, and weights that make up for the others."""
-        if self._reader.subsample == 1.0:
-            return tiles, sample_weight
-        count = max(1, round(self._reader.subsample * len(tiles)))
-        chosen = np.sort(self._reader.random.permutation(len(tiles))[:count])
-        tiles = [tiles[i] for i in chosen]
-        read = sum(float(sample_weight[rows].sum()) for rows, _ in tiles)
-        return tiles, sample_weight * (sample_weight.sum() / read if read > 0 else 0.0)
+        reader = self._reader
+        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, reader.subsample, reader.random)
+        return [tiles[i] for i in chosen], sample_weight * scale
 
     def covariance(self, direction, sample_weight):
         tiles = self._reader.tiles(self.columns, "rows")
@@ -328,8 +338,6 @@ class PiecewiseBlockDesign(BlockDesign):
            Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
-
-    knots: np.ndarray
 
     def __init__(self, source: Source, sample_weight: np.ndarray, response: PiecewiseLinear, random_state=None):
         super().__init__(source, sample_weight, random_state)
@@ -377,9 +385,6 @@ class PiecewiseBlockDesign(BlockDesign):
                 product[part, :, i] += tile._histograms(residual[rows, i]) @ self.basis
         self._moments = block_moments(histograms, self.basis)
         return self._standardised(product, residual)
-
-    def has_missing(self, rows):
-        return self.in_memory().has_missing(rows)
 
     def _narrow(self, kept):
         self.knots = self.knots[kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +11,42 @@ from . import kernels
 from .base import COMPACT_RATIO, Design, inverse_scale
 
 
-class PiecewiseDesign(Design):
+class CodedDesign(Design):
+    """Piecewise-linear responses on one-byte codes, wherever these lie.
+
+    A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``).
+    """
+
+    dtype: Any = np.float32
+
+    def _set_bins(self, n_bins: int, missing: bool) -> None:
+        self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
+        self.basis = hat_basis(n_bins, missing)
+
+    def _table_scores(self, table: np.ndarray) -> np.ndarray:
+        """Sum over the features of ``table[j, c_ij]``, c_ij the code of row i, (n_samples,)."""
+        raise NotImplementedError
+
+    def _histograms(self, column: np.ndarray) -> np.ndarray:
+        """Sums of the column's entries (n_samples,) over the rows of each code, (m, 256)."""
+        raise NotImplementedError
+
+    def scores(self, coef):
+        out = np.zeros((self.n_samples, coef.shape[2]))
+        if not coef.any():  # as annealing starts
+            return out
+        raw = coef * self.inv[:, None, None]
+        for q in range(coef.shape[2]):
+            found = self._table_scores((raw[:, :, q] @ self.basis.T).astype(self.dtype))
+            out[:, q] = found - (self.mean * raw[:, :, q]).sum()
+        return out
+
+    def gradient(self, residual):
+        columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
+        return self._standardised(np.stack(columns, axis=2), residual)
+
+
+class PiecewiseDesign(CodedDesign):
     """Piecewise-linear responses, section 4.1 of [1]_, on stored one-byte codes (see ``kernels``).
 
     Positions are rounded to 1 / ``sublevels`` of a bin; the expanded matrix is never formed.
@@ -63,9 +98,7 @@ class PiecewiseDesign(Design):
         self.codes, self.features = codes, np.arange(codes.shape[1]) if features is None else features
         self.dtype, self.knots = dtype, knots
         self.n_samples, self.n_features = n_samples, len(self.features)
-        self.n_bins, self.n_knots = n_bins, n_bins + 1
-        self.width = self.n_knots + missing
-        self.basis = hat_basis(n_bins, missing)
+        self._set_bins(n_bins, missing)
         self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis) if moments is None else moments
 
     @classmethod
@@ -84,21 +117,10 @@ class PiecewiseDesign(Design):
         in_threads(kernels.table_histograms, (self.n_features + 1) // 2, *args)
         return out
 
-    def scores(self, coef):
-        out = np.zeros((self.n_samples, coef.shape[2]))
-        if not coef.any():  # as annealing starts
-            return out
-        raw = coef * self.inv[:, None, None]
-        for q in range(coef.shape[2]):
-            table = (raw[:, :, q] @ self.basis.T).astype(self.dtype)
-            total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
-            in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
-            out[:, q] = total.ravel()[: self.n_samples] - (self.mean * raw[:, :, q]).sum()
-        return out
-
-    def gradient(self, residual):
-        columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
-        return self._standardised(np.stack(columns, axis=2), residual)
+    def _table_scores(self, table):
+        total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
+        in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
+        return total.ravel()[: self.n_samples]
 
     def keep(self, kept):
         new = super().keep(kept)

@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator
 
 from ..compilation import in_threads, jit
 
+_SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
+
 
 class PiecewiseLinear(BaseEstimator):
     """Piecewise-linear responses, and where their knots lie.
@@ -187,54 +189,25 @@ def add_ranges(X, weight, low, high, by_rows):
         low[j], high[j] = least, greatest
 
 
-def _plain_quantiles(begin, end, X, weight, out):
-    shares = np.linspace(0.0, 1.0, out.shape[1])
-    for j in range(begin, end):
-        used = ~np.isnan(X[:, j]) & (weight > 0)
-        values, place = np.unique(X[used, j].astype(np.float64), return_inverse=True)
-        if not len(values):
-            out[j] = shares
-            continue
-        below = np.cumsum(np.bincount(place, weight[used]))
-        out[j] = values[np.minimum(np.searchsorted(below, below[-1] * (shares - 1e-9)), len(values) - 1)]
-        if (np.diff(out[j]) <= 0).any():
-            rank = np.arange(len(shares)) * (len(values) - 1) / (len(shares) - 1)
-            floor = np.minimum(rank.astype(int), len(values) - 1)
-            part = rank - floor
-            out[j] = values[floor] * (1.0 - part) + values[np.minimum(floor + 1, len(values) - 1)] * part
-
-
-@jit(plain=_plain_quantiles)
-def _quantiles(begin, end, X, weight, out):
-    n = X.shape[0]
-    n_knots = out.shape[1]
-    for j in range(begin, end):
-        values, mass, d = np.empty(n), np.empty(n), 0
-        column = X[:, j].copy()
-        for i in np.argsort(column):  # NaN comes last
-            x = column[i]
-            if np.isnan(x) or weight[i] <= 0:
+def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
+    """Weighted quantiles of the columns ``begin`` .. ``end - 1``, into ``out`` (m, B + 1); of a
+    column with fewer values quantiles of its different values."""
+    shares, used = np.linspace(0.0, 1.0, out.shape[1]), weight > 0
+    step = max(1, _SORTED_VALUES // len(X))
+    for first in range(begin, end, step):
+        part = X[:, first : min(end, first + step)]
+        columns = np.ascontiguousarray((part if used.all() else part[used]).T, dtype=np.float64)
+        order = np.argsort(columns, axis=1)  # NaN comes last
+        columns = np.take_along_axis(columns, order, axis=1)
+        below = np.cumsum(np.where(np.isnan(columns), 0.0, weight[used][order]), axis=1)
+        for j, (values, mass) in enumerate(zip(columns, below), first):
+            if mass[-1] == 0:
+                out[j] = shares
                 continue
-            if d == 0 or x > values[d - 1]:
-                values[d], mass[d] = x, 0.0
-                d += 1
-            mass[d - 1] += weight[i]
-        if d == 0:
-            out[j] = np.linspace(0.0, 1.0, n_knots)
-            continue
-        total = mass[:d].sum()
-        at, below, strict = 0, mass[0], True
-        for b in range(n_knots):
-            while at < d - 1 and below < total * (b / (n_knots - 1) - 1e-9):
-                at += 1
-                below += mass[at]
-            out[j, b] = values[at]
-            if b > 0 and out[j, b] <= out[j, b - 1]:
-                strict = False
-        if not strict:
-            for b in range(n_knots):
-                place = b * (d - 1) / (n_knots - 1)
-                floor = min(int(place), d - 1)
-                part = place - floor
-                above = min(floor + 1, d - 1)
-                out[j, b] = values[floor] * (1.0 - part) + values[above] * part
+            out[j] = values[np.searchsorted(mass, mass[-1] * (shares - 1e-9))]
+            if (np.diff(out[j]) <= 0).any():
+                values = np.unique(values[~np.isnan(values)])
+                rank = np.arange(len(shares)) * (len(values) - 1) / (len(shares) - 1)
+                floor = rank.astype(int)
+                share = rank - floor
+                out[j] = values[floor] * (1.0 - share) + values[np.minimum(floor + 1, len(values) - 1)] * share

@@ -11,7 +11,7 @@ import torch
 from ..sources.matrix import CHUNK
 from .base import Design, moments
 from .kernels import ROWS
-from .piecewise_linear import block_moments, encode, evenly_spaced, hat_basis
+from .piecewise_linear import CodedDesign, block_moments, encode, evenly_spaced
 from .responses import PiecewiseLinear
 
 BLOCK_BYTES = 256 << 20  # what is worked on together
@@ -73,7 +73,7 @@ class TorchDesign(Design):
         return block * self.inv.astype(np.float32)
 
 
-class TorchPiecewiseDesign(Design):
+class TorchPiecewiseDesign(CodedDesign):
     """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of
     uint8.
 
@@ -97,9 +97,7 @@ class TorchPiecewiseDesign(Design):
     def __init__(self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray):
         self.codes, self.knots = codes, lines
         self.n_features, self.n_samples = codes.shape
-        self.n_bins = lines.shape[1] - 1
-        self.n_knots, self.width = self.n_bins + 1, self.n_bins + 1 + missing
-        self.basis = hat_basis(self.n_bins, missing)
+        self._set_bins(lines.shape[1] - 1, missing)
         self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis)
 
     @classmethod
@@ -136,22 +134,12 @@ class TorchPiecewiseDesign(Design):
             out[part].scatter_add_(1, codes, there.expand(len(codes), -1))
         return out.cpu().numpy()
 
-    def scores(self, coef):
-        out = np.zeros((self.n_samples, coef.shape[2]))
-        if not coef.any():
-            return out
-        raw = coef * self.inv[:, None, None]
-        for q in range(coef.shape[2]):
-            table = torch.from_numpy((raw[:, :, q] @ self.basis.T).astype(np.float32)).to(self.codes.device)
-            total = torch.zeros(self.n_samples, dtype=torch.float64, device=self.codes.device)
-            for part in self._blocks():
-                total += table[part].gather(1, self.codes[part].long()).sum(0)
-            out[:, q] = total.cpu().numpy() - (self.mean * raw[:, :, q]).sum()
-        return out
-
-    def gradient(self, residual):
-        columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
-        return self._standardised(np.stack(columns, axis=2), residual)
+    def _table_scores(self, table):
+        there = torch.from_numpy(table).to(self.codes.device)
+        total = torch.zeros(self.n_samples, dtype=torch.float64, device=self.codes.device)
+        for part in self._blocks():
+            total += there[part].gather(1, self.codes[part].long()).sum(0)
+        return total.cpu().numpy()
 
     def keep(self, kept):
         new = super().keep(kept)

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
+from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin, scaled_targets
 from ..common.validation import check_sample_weight, whole_or_as_before
 from ..designs.base import warn_if_constant
@@ -29,7 +29,7 @@ from .settings import Constraints, FitSettings, Refinement
 from .size_search import decided
 
 
-class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
+class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator):
     """What the FSA estimators share: the fit, the fitted attributes, and scores.
 
     All of them minimise, over the coefficients theta and the intercept,
@@ -89,7 +89,6 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
     response: str | PiecewiseLinear
     constraints: Constraints | None
     warm_start: bool
-    support_: np.ndarray
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
@@ -135,10 +134,6 @@ class FSAEstimator(CallbackSupportMixin, SelectorMixin, BaseEstimator):
         tags.input_tags.allow_nan = self._is_piecewise
         tags.target_tags.required = True
         return tags
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
 
     def transform(self, X: Any) -> Any:
         """Return the selected columns.

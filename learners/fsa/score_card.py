@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.columns import feature_names
+from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin
 from ..common.validation import check_integer, validated, whole_or_as_before
 from ..compilation import problem_of
@@ -25,7 +25,7 @@ _BLOCK = 256  # rules evaluated at a time
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
+class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card of two classes: k rules such as ``age >= 60``, each with whole points.
 
     Minimises the logistic loss over k rules found by annealing (:class:`FSAClassifier`) among all
@@ -193,15 +193,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
         X = self._checked(X)
         return AdditiveModel.from_estimator(self).scores(X)
 
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
-        tags.target_tags.required = True
         return tags
 
 

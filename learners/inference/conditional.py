@@ -46,11 +46,7 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def conditional_pvalues(
-    problem: FitProblem,
-    settings: FitSettings,
-    *,
-    candidates: np.ndarray | None = None,
-    size: int | None = None,
+    problem: FitProblem, settings: FitSettings, *, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """P-values of the hypotheses that the target does not depend on a unit, given the others [1]_,
     [2]_.
@@ -61,9 +57,8 @@ def conditional_pvalues(
         Dense, without NaN, all of its columns allowed and none included.
     settings : FitSettings
     candidates : ndarray of int or None, default None
-        Units to test; None: those that a fit of :func:`sizes_to_test` selects.
-    size : int or None, default None
-        Units that predict the target.
+        Units to test, and as many predict the target; None: those that a fit of
+        :func:`sizes_to_test` selects.
 
     Returns
     -------
@@ -87,7 +82,8 @@ def conditional_pvalues(
     if candidates is None:
         n_candidates, size = sizes_to_test(problem, settings)
         candidates = np.unique(units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept])
-    size = len(candidates) if size is None else size
+    else:
+        size = len(candidates)
     support, fits = fits_without(problem, settings, design, units, candidates, size)
     blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
     own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]

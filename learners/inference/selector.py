@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SupportMixin
 from ..common.validation import check_choice, check_finite, check_integer, check_real, whole_or_as_before
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
@@ -26,7 +26,8 @@ MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a c
 _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
-class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Columns of which at most a stated share is false, in the mean over repeated samples.
 
     A column is false if the target does not depend on it given all others. The share is the false
@@ -101,22 +102,12 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     array([0, 1, 2])
     """
 
-    def __init__(
-        self,
-        estimator: FSAEstimator,
-        fdr: float = 0.1,
-        *,
-        method: str = "auto",
-        knockoffs: str | Sampler = "second_order",
-        n_draws: int = 1,
-        random_state: Seed = None,
-    ):
-        self.estimator = estimator
-        self.fdr = fdr
-        self.method = method
-        self.knockoffs = knockoffs
-        self.n_draws = n_draws
-        self.random_state = random_state
+    estimator: FSAEstimator = field(kw_only=False)
+    fdr: float = field(default=0.1, kw_only=False)
+    method: str = "auto"
+    knockoffs: str | Sampler = "second_order"
+    n_draws: int = 1
+    random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
         """Test the columns, and fit on those that are selected.
@@ -221,10 +212,6 @@ class FDRSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "support_")
         return self.estimator_.predict(X)  # type: ignore[union-attr]
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self, "support_")
-        return self.support_
 
 
 def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:

@@ -4,13 +4,15 @@ found.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_jobs, check_real
+from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
@@ -78,56 +80,35 @@ def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
 MAX_KEPT = 250  # samples per chain
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
     """Chains over sparse frequencies for one output or several."""
 
-    _chains: list[list[Chain]]
-
-    def __init__(
-        self,
-        *,
-        solver: str = "mcmc",
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_steps: int = 20000,
-        burn_in: int | None = None,
-        n_chains: int = 2,
-        max_components: int = 40,
-        expected_components: float = 5.0,
-        n_components: int = 50,
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        ridge: float = 1.0,
-        group_correlation: float = 0.5,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_components, max_order=max_order, frequency_scale=frequency_scale, screening=screening,
-            n_bank=n_bank, n_rounds=n_rounds, max_samples=max_samples, random_state=random_state,
-        )  # fmt: skip
-        self.solver = solver
-        self.n_steps = n_steps
-        self.burn_in = burn_in
-        self.n_chains = n_chains
-        self.max_components = max_components
-        self.expected_components = expected_components
-        self.ridge = ridge
-        self.group_correlation = group_correlation
-        self.n_jobs = n_jobs
+    solver: str = "mcmc"
+    max_order: int = 3
+    frequency_scale: float = 1.5
+    screening: str | None = "pairs"
+    n_steps: int = 20000
+    burn_in: int | None = None
+    n_chains: int = 2
+    max_components: int = 40
+    expected_components: float = 5.0
+    n_components: int = 50
+    n_bank: int = 5000
+    n_rounds: int = 4
+    ridge: float = 1.0
+    group_correlation: float = 0.5
+    max_samples: int | None = 10000
+    random_state: Seed = None
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
         super()._check_parameters()
-        for name in ("n_steps", "n_chains", "max_components"):
-            check_integer(name, getattr(self, name), 1)
-        for name in ("expected_components", "ridge"):
-            check_real(name, getattr(self, name), 0.0, above=True)
+        check_each(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
+        check_each(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
-        if self.burn_in is not None:
-            check_integer("burn_in", self.burn_in, 0, self.n_steps - 1)
+        check_each(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
@@ -138,7 +119,9 @@ class SparseFourierBase(AtomFeatures):
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
         rows = self._some_rows(np.random.default_rng(next(streams)), len(X))
         XT = self._standardiser.columns(X[rows])
-        self._set_groups(XT, X.shape[1])
+        groups = np.full(X.shape[1], -1)  # the constant columns form one more
+        groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
+        self.groups_ = np.unique(groups, return_inverse=True)[1]
         jobs = []
         for target in targets.T:
             table = screen(XT, target[rows], self.frequency_scale, self.screening, prior.max_order)
@@ -151,17 +134,11 @@ class SparseFourierBase(AtomFeatures):
             return self._chain(likelihood, own, target[rows], prior, table, rng)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
-        self._chains = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
+        self._chains: list[list[Chain]] = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
         self._kept = [ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains)))) for chains in self._chains]
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])
         self._describe_chains()
-
-    def _set_groups(self, XT: np.ndarray, n_features: int) -> None:
-        """Groups of the usable columns; the constant ones form one more."""
-        groups = np.full(n_features, -1)
-        groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
-        self.groups_ = np.unique(groups, return_inverse=True)[1]
 
     def _chain(
         self,

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_real, validated
+from ..common.validation import check_choice, check_each, check_integer, check_real, validated
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior
 from .chains.gram import atom_features
@@ -25,36 +25,21 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
-
-    def __init__(
-        self,
-        n_components: int = 50,
-        *,
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_order = max_order
-        self.frequency_scale = frequency_scale
-        self.screening = screening
-        self.n_bank = n_bank
-        self.n_rounds = n_rounds
-        self.max_samples = max_samples
-        self.random_state = random_state
+    n_components: int
+    max_order: int
+    frequency_scale: float
+    screening: str | None
+    n_bank: int
+    n_rounds: int
+    max_samples: int | None
+    random_state: Seed
 
     def _check_parameters(self) -> None:
-        for name in ("n_components", "max_order", "n_bank"):
-            check_integer(name, getattr(self, name), 1)
+        check_each(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
         check_integer("n_rounds", self.n_rounds, 0)
         check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
         check_choice("screening", self.screening, ("pairs", "triples", None))
-        if self.max_samples is not None:
-            check_integer("max_samples", self.max_samples, 1)
+        check_each(check_integer, self, ("max_samples",), 1, unless=(None,))
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))

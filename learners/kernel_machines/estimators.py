@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -11,12 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
 from ..common.validation import check_choice, validated
-from ..types import ArrayLike, Matrix, Seed
+from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN
 
 
-class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Likelihood:
+    """Parameter of the classifier alone; last among the bases, so that it comes first."""
+
+    likelihood: str = "gaussian"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
     """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
     Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
@@ -136,36 +145,6 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     >>> SparseFourierClassifier(n_steps=4000, random_state=0).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
-
-    def __init__(
-        self,
-        *,
-        likelihood: str = "gaussian",
-        solver: str = "mcmc",
-        max_order: int = 3,
-        frequency_scale: float = 1.5,
-        screening: str | None = "pairs",
-        n_steps: int = 20000,
-        burn_in: int | None = None,
-        n_chains: int = 2,
-        max_components: int = 40,
-        expected_components: float = 5.0,
-        n_components: int = 50,
-        n_bank: int = 5000,
-        n_rounds: int = 4,
-        ridge: float = 1.0,
-        group_correlation: float = 0.5,
-        max_samples: int | None = 10000,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            solver=solver, n_steps=n_steps, burn_in=burn_in, n_chains=n_chains, max_components=max_components,
-            expected_components=expected_components, max_order=max_order, frequency_scale=frequency_scale, ridge=ridge,
-            screening=screening, n_components=n_components, n_bank=n_bank, n_rounds=n_rounds,
-            group_correlation=group_correlation, max_samples=max_samples, random_state=random_state, n_jobs=n_jobs,
-        )  # fmt: skip
-        self.likelihood = likelihood
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Run the chains.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import class_codes, unit_variance
 from ..common.validation import validated
-from ..types import ArrayLike, Matrix
+from ..types import ArrayLike, Matrix, Seed
 from .bank import anneal_bank
 from .chains.sampler import empty_samples
 from .chains.screening import screen
@@ -21,6 +22,7 @@ from .rows import Standardiser
 EXPECTED = 5.0  # of the prior: the bank does not use it
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierFeatures(AtomFeatures):
     """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones.
 
@@ -82,6 +84,15 @@ class SparseFourierFeatures(AtomFeatures):
     >>> all({3, 7} <= set(atom) for atom in model[0].atoms_)
     True
     """
+
+    n_components: int = field(default=50, kw_only=False)
+    max_order: int = 3
+    frequency_scale: float = 1.5
+    screening: str | None = "pairs"
+    n_bank: int = 5000
+    n_rounds: int = 4
+    max_samples: int | None = 10000
+    random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,9 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_jobs, check_real, validated
 from ..types import ArrayLike, Matrix
@@ -37,7 +38,8 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
     return delegate
 
 
-class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
     """:class:`SDist` with settings chosen by cross-validation.
 
     It minimises the cross-validated fraction of wrong predictions on the training rows over the
@@ -89,25 +91,11 @@ class SDistCV(MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimat
     (2, 6)
     """
 
-    def __init__(
-        self,
-        estimator: SDist | None = None,
-        param_grid: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        cv: int | Any = 5,
-        tolerance: float = 0.0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.tolerance = tolerance
-        self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    estimator: SDist | None = field(default=None, kw_only=False)
+    param_grid: Mapping[str, Sequence[Any]] | None = field(default=None, kw_only=False)
+    cv: int | Any = 5
+    tolerance: float = 0.0
+    n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Search, then fit on all rows with the settings found.

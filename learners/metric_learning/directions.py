@@ -134,13 +134,12 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_it
     return vectors[:, -1] @ np.array(basis), values[-1], values[0]
 
 
+_MAX_POWER_STEPS = 20
+_TOLERANCE = 1e-4  # share of the value: a power step that gains less, on the same support, is the last
+
+
 def truncated_power(
-    columns_product: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    vector: np.ndarray,
-    kappa: int,
-    shift: float = 0.0,
-    max_iter: int = 20,
-    tol: float = 1e-4,
+    columns_product: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray, kappa: int, shift: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
@@ -158,10 +157,6 @@ def truncated_power(
         Entries to keep.
     shift : float
         First shift used when the value falls, then ten times as much each time.
-    max_iter : int, default 20
-        Steps at most.
-    tol : float, default 1e-4
-        A step that gains less than this fraction of the value, on the same support, is the last.
 
     Returns
     -------
@@ -177,7 +172,7 @@ def truncated_power(
     image = columns_product(support, values)
     value = float(values @ image[support])
     added = 0.0
-    for _ in range(max_iter):
+    for _ in range(_MAX_POWER_STEPS):
         moved = image.copy()
         moved[support] += added * values
         new_support = strongest(np.abs(moved), kappa)
@@ -189,7 +184,7 @@ def truncated_power(
                 break
             added = max(shift, 10.0 * added)
             continue
-        done = new_value - value <= tol * abs(new_value) and np.array_equal(support, new_support)
+        done = new_value - value <= _TOLERANCE * abs(new_value) and np.array_equal(support, new_support)
         support, values, image, value = new_support, new_values, new_image, new_value
         if done:
             break

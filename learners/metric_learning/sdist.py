@@ -8,6 +8,7 @@ import copy
 import numbers
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,19 +16,20 @@ import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.columns import feature_names
+from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_choice, check_integer, check_jobs, check_real, is_size, validated
+from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, is_size, validated
 from ..compilation import n_values, problem_of
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
 from .boosting_run import BoostingRun, class_scores, subspace
 
 
-class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
@@ -146,61 +148,29 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
     'x2*x7'
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | str = "auto",
-        *,
-        n_features_to_select: int | None = None,
-        n_neighbors_predict: int = 3,
-        solver: str = "power",
-        start: str = "lanczos",
-        initial: str = "zero",
-        kappa: int | float = 5,
-        max_order: int = 2,
-        n_steps: int = 150,
-        learning_rate: float = 0.03,
-        update_every: int = 20,
-        bagging: float = 1.0,
-        feature_fraction: float | str = 1.0,
-        standardize: bool = True,
-        stopping: str | None = None,
-        validation_fraction: float = 0.2,
-        complexity_weight: float = 0.1,
-        seed_interactions: int = 0,
-        max_products: int | None = None,
-        classifier: str = "knn",
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors_predict = n_neighbors_predict
-        self.solver = solver
-        self.start = start
-        self.initial = initial
-        self.kappa = kappa
-        self.max_order = max_order
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.update_every = update_every
-        self.bagging = bagging
-        self.feature_fraction = feature_fraction
-        self.standardize = standardize
-        self.stopping = stopping
-        self.validation_fraction = validation_fraction
-        self.complexity_weight = complexity_weight
-        self.seed_interactions = seed_interactions
-        self.max_products = max_products
-        self.classifier = classifier
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    n_neighbors: int | str = field(default="auto", kw_only=False)
+    n_features_to_select: int | None = None
+    n_neighbors_predict: int = 3
+    solver: str = "power"
+    start: str = "lanczos"
+    initial: str = "zero"
+    kappa: int | float = 5
+    max_order: int = 2
+    n_steps: int = 150
+    learning_rate: float = 0.03
+    update_every: int = 20
+    bagging: float = 1.0
+    feature_fraction: float | str = 1.0
+    standardize: bool = True
+    stopping: str | None = None
+    validation_fraction: float = 0.2
+    complexity_weight: float = 0.1
+    seed_interactions: int = 0
+    max_products: int | None = None
+    classifier: str = "knn"
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Learn the metric.
@@ -241,28 +211,20 @@ class SDist(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierM
         return self
 
     def _check_parameters(self) -> None:
-        if self.n_neighbors != "auto":
-            check_integer("n_neighbors", self.n_neighbors, 1)
-        for name in ("n_neighbors_predict", "max_order", "n_steps", "update_every"):
-            check_integer(name, getattr(self, name), 1)
-        for name in ("learning_rate", "bagging", "validation_fraction"):
-            check_real(name, getattr(self, name), 0.0, 1.0, above=True)
+        check_each(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
+        check_each(check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1)
+        check_each(check_real, self, ("learning_rate", "bagging", "validation_fraction"), 0.0, 1.0, above=True)
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
-        for name, least in [("n_features_to_select", 1), ("max_products", 0)]:
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), least)
+        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_each(check_integer, self, ("max_products",), 0, unless=(None,))
         check_jobs(self.n_jobs)
-        for name, choices in [
-            ("stopping", (None, "holdout", "oob", "complexity")),
-            ("classifier", ("knn", "base")),
-            ("solver", tuple(SOLVERS)),
-            ("start", ("lanczos", "ones")),
-            ("initial", ("zero", "identity")),
-        ]:
-            check_choice(name, getattr(self, name), choices)
-        if self.feature_fraction != "sqrt":
-            check_real("feature_fraction", self.feature_fraction, 0.0, 1.0, above=True)
+        check_choice("stopping", self.stopping, (None, "holdout", "oob", "complexity"))
+        check_choice("classifier", self.classifier, ("knn", "base"))
+        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("start", self.start, ("lanczos", "ones"))
+        check_choice("initial", self.initial, ("zero", "identity"))
+        check_each(check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",))
         if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
             raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)")
         if self.stopping == "oob" and self.bagging >= 1:

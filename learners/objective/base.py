@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
+SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian of each output
 
 
 class DiagonalProduct:
@@ -144,9 +145,7 @@ class Loss(BaseEstimator):
         """Both at once; override where that is cheaper. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
         """Value, gradient and, for each output, the product A -> W A. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.

@@ -198,13 +198,11 @@ def _chain_terms(
             top = row.max()
             current = alpha[t]
             if t == 0:
-                for j in range(n_classes):
-                    current[j] = 1.0
+                current[:] = 1.0
             else:
                 total += largest
                 last = alpha[t - 1]
-                for j in range(n_classes):
-                    current[j] = 0.0
+                current[:] = 0.0
                 for i in range(n_classes):
                     a = last[i]
                     for j in range(n_classes):
@@ -221,8 +219,7 @@ def _chain_terms(
                 current[j] *= inverse
             scale[t] = inverse
             total += math.log(norm) + top
-        for j in range(n_classes):
-            beta[j] = 1.0
+        beta[:] = 1.0
         expected[:] = 0.0
         for t in range(length - 1, -1, -1):
             out = gradient[begin + t]
@@ -237,8 +234,7 @@ def _chain_terms(
                     a = last[i]
                     for j in range(n_classes):
                         expected[i, j] += a * ahead[j]
-                for i in range(n_classes):
-                    beta[i] = 0.0
+                beta[:] = 0.0
                 for j in range(n_classes):
                     u = ahead[j]
                     for i in range(n_classes):

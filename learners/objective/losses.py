@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from . import margin_kernels as kernels
-from .base import HessianProduct, Loss, MarginLoss, diagonal_products
+from .base import Loss, MarginLoss, SecondOrder, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
 from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
@@ -71,9 +71,7 @@ class _Logistic(MarginLoss):
     def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
         return self._terms(y, scores, sample_weight)[:2]
 
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, diagonal_products(curvature)
 

@@ -34,27 +34,15 @@ def _flipped_logistic_terms(
     u, w = y * scores, weight[:, None] * np.abs(y)
     right = expit(u)
     if flip == 0.0:
-        wrong = expit(-u)
-        np.multiply(w, wrong, out=curvature)
-        np.multiply(curvature, -y, out=gradient)
-        curvature *= right
+        down = w * expit(-u)  # minus the slope
+        gradient[:], curvature[:] = down * -y, down * right
         return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
     clean = (1.0 - 2.0 * flip) * right
     likelihood = flip + clean
-    value = -np.vdot(w, np.log(likelihood))
-    down = np.subtract(1.0, right, out=u)  # to be minus the slope
-    down *= clean
-    down /= likelihood
-    np.add(right, right, out=curvature)
-    curvature += down
-    curvature -= 1.0
-    right *= MIN_SHARE
-    np.maximum(curvature, right, out=curvature)
-    down *= w
-    curvature *= down
-    down *= y
-    np.negative(down, out=gradient)
-    return float(value)
+    down = (1.0 - right) * clean / likelihood
+    curvature[:] = np.maximum(right + right + down - 1.0, MIN_SHARE * right) * (down * w)
+    gradient[:] = -(down * w * y)
+    return float(-np.vdot(w, np.log(likelihood)))
 
 
 @jit(plain=_flipped_logistic_terms, error_model="numpy")

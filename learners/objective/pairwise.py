@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from ..types import ArrayLike
-from .base import HessianProduct, Loss
+from .base import Loss, SecondOrder
 
 _MIN_QUERIES = 5  # fewer say little about new ones: a choice
 
@@ -136,9 +136,7 @@ class PairwiseLogisticLoss(Loss):
         c = 2.0 * self.pair_weights * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
 
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
         p = expit(self._differences(scores))
         c = self.pair_weights * p * (1.0 - p)
         i, j = self.pairs[:, 0], self.pairs[:, 1]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .base import HessianProduct, Loss
+from .base import Loss, SecondOrder
 
 
 class CoxLoss(Loss):
@@ -47,9 +47,7 @@ class CoxLoss(Loss):
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
         return 2.0 * _RiskSets.of(y, scores, sample_weight).hessian_diagonal()
 
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
         sets = _RiskSets.of(y, scores, sample_weight)
         return sets.value, sets.gradient(), [sets.hessian_product]
 

@@ -10,18 +10,19 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, check_random_state, compute_class_weight
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
 from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
-from ..types import ArrayLike, ClassWeight, Matrix, Seed
+from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
 # Share of the mean squared length of a row that may be that of the columns' means, and rows to
@@ -56,7 +57,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     return code
 
 
-class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
+class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """What the online learners share: labels, weights, one problem per class, prediction,
     selection.
 
@@ -65,23 +66,12 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
     class against the rest.
     """
 
+    loss: str | Loss
+    fit_intercept: bool
+    max_iter: int
+    random_state: Seed
+    verbose: bool
     _row_length: Any  # mean squared length of a row; None before the first
-
-    def __init__(
-        self, loss: str | Loss, fit_intercept: bool, max_iter: int, class_weight: ClassWeight, random_state: Seed, verbose: bool
-    ) -> None:
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``max_iter`` passes over the rows.
@@ -228,7 +218,6 @@ class OnlineClassifier(SparseClassifierMixin, SelectorMixin, BaseEstimator):
             warnings.warn(
                 f"columns of X are far from zero: their means make up {share:.2%} of the mean squared length of a row, which the "
                 f"step follows; {type(self).__name__} expects columns about zero, as StandardScaler makes them",
-                UserWarning,
                 stacklevel=4,
             )
 

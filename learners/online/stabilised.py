@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.validation import check_choice, check_integer, check_jobs, check_real, number_to_keep
+from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, number_to_keep
 from ..compilation import writable
 from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
@@ -31,11 +31,7 @@ class PathState:
     """What the paths of one binary problem carry from stage to stage."""
 
     columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
-    coef: np.ndarray  # (n_paths, n_active)
-    intercept: np.ndarray  # (n_paths,)
-    pool: np.ndarray  # (n_paths, POOL)
-    pooled: np.ndarray  # (n_paths,)
-    strides: np.ndarray  # (n_paths,)
+    paths: Paths  # what the stages write to
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
@@ -51,21 +47,18 @@ class PathState:
         """All coefficients zero and all features active."""
         return cls(
             columns=np.arange(n_features),
-            coef=np.zeros((n_paths, n_features)),
-            intercept=np.zeros(n_paths),
-            pool=np.zeros((n_paths, POOL)),
-            pooled=np.zeros(n_paths, np.int64),
-            strides=np.ones(n_paths, np.int64),
+            paths=Paths(
+                coef=np.zeros((n_paths, n_features)),
+                intercept=np.zeros(n_paths),
+                pool=np.zeros((n_paths, POOL)),
+                pooled=np.zeros(n_paths, np.int64),
+                strides=np.ones(n_paths, np.int64),
+            ),
             bursts=np.zeros((n_features, 2), np.int32),
             rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
             n_features=n_features,
             total=np.zeros(n_features + 1),
         )
-
-    @property
-    def paths(self) -> Paths:
-        """What the stages write to."""
-        return Paths(self.coef, self.intercept, self.pool, self.pooled, self.strides)
 
     @property
     def n_active(self) -> int:
@@ -76,15 +69,19 @@ class PathState:
         """Drop all other features (boolean ``stay``) for good."""
         kept = np.flatnonzero(stay)
         self.columns = self.columns[kept]
-        self.coef = self.coef.take(kept, axis=1)
+        self.paths = self.paths._replace(coef=self.paths.coef.take(kept, axis=1))
         self.bursts = self.bursts[kept]
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
     def sum_up(self) -> None:
         """Take the present coefficients into the sum over paths and stages."""
-        self.total[:-1] += self.coef.sum(axis=0)
-        self.total[-1] += self.intercept.sum()
-        self.summed += len(self.coef)
+        self.total[:-1] += self.paths.coef.sum(axis=0)
+        self.total[-1] += self.paths.intercept.sum()
+        self.summed += len(self.paths.coef)
+
+    def mean(self) -> np.ndarray:
+        """Mean coefficients of the paths, and intercept (n_active + 1,)."""
+        return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
 class ShrinkingRows:
@@ -141,6 +138,7 @@ def _gather(counts: list[Counts]) -> None:
         other.bursts[:] = 0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
@@ -253,61 +251,37 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     _mu = 0.3
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 0.1,
-        *,
-        loss: str | Loss = "hinge",
-        selection: str = "annealed",
-        threshold: float = 0.7,
-        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse",
-        learning_rate: float = 1.0,
-        rejection: float = 0.05,
-        annealing: float = 0.0,
-        burst_size: int = 5,
-        burst_growth: float | None = None,
-        n_bursts: int = 5,
-        n_paths: int = 16,
-        min_bursts: int = 0,
-        n_stages: int = 100,
-        refit: float | None = None,
-        fit_intercept: bool = True,
-        max_iter: int = 20,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
-        self.n_features_to_select = n_features_to_select
-        self.selection = selection
-        self.threshold = threshold
-        self.schedule = schedule
-        self.learning_rate = learning_rate
-        self.rejection = rejection
-        self.annealing = annealing
-        self.burst_size = burst_size
-        self.burst_growth = burst_growth
-        self.n_bursts = n_bursts
-        self.n_paths = n_paths
-        self.min_bursts = min_bursts
-        self.n_stages = n_stages
-        self.refit = refit
-        self.n_jobs = n_jobs
+    n_features_to_select: int | float = field(default=0.1, kw_only=False)
+    loss: str | Loss = "hinge"
+    selection: str = "annealed"
+    threshold: float = 0.7
+    schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
+    learning_rate: float = 1.0
+    rejection: float = 0.05
+    annealing: float = 0.0
+    burst_size: int = 5
+    burst_growth: float | None = None
+    n_bursts: int = 5
+    n_paths: int = 16
+    min_bursts: int = 0
+    n_stages: int = 100
+    refit: float | None = None
+    fit_intercept: bool = True
+    max_iter: int = 20
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("burst_size", "n_bursts", "n_paths", "n_stages"):
-            check_integer(name, getattr(self, name), 1)
+        check_each(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
         check_integer("min_bursts", self.min_bursts, 0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        if self.burst_growth is not None:
-            check_real("burst_growth", self.burst_growth, 0.0, 1.0, above=True, below=True)
-        if self.refit is not None:
-            check_real("refit", self.refit, 0.0, above=True)
+        check_each(check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,))
+        check_each(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
         check_choice("selection", self.selection, ("annealed", "threshold"))
-        for name in ("threshold", "rejection"):
-            check_real(name, getattr(self, name), 0.0, 1.0)
+        check_each(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)
         check_jobs(self.n_jobs)
         as_schedule(self.schedule, self._mu)
@@ -388,12 +362,13 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     def _end_stage(self, state: PathState) -> None:
         """Set the next gravity."""
         beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
-        updates = state.pool[np.arange(state.pool.shape[1]) < state.pooled[:, None]]
+        paths = state.paths
+        updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
         state.history.append((state.n_active, state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
         state.gravity = float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
-        state.pooled[:] = 0
-        state.strides[:] = 1
+        paths.pooled[:] = 0
+        paths.strides[:] = 1
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
@@ -402,7 +377,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
         if self.selection == "annealed":
-            stay = self._most_stable(probability, state.coef, target)
+            stay = self._most_stable(probability, state.paths.coef, target)
         else:
             stay = probability >= self.threshold
             if not stay.any():
@@ -438,18 +413,13 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             gradient = np.append(columns.T @ residual + ridge * w, residual.sum() * self.fit_intercept)
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
-        start = np.append(state.coef.mean(axis=0), state.intercept.mean())
-        found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-        state.coef[:] = found[:-1]
-        state.intercept[:] = found[-1]
+        found = minimize(value_and_gradient, state.mean(), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        state.paths.coef[:], state.paths.intercept[:] = found[:-1], found[-1]
         state.total[:], state.summed = found, 1
 
     def _weights(self, state: PathState) -> tuple[np.ndarray, float]:
         self.history_ = np.array(self._states[0].history)
-        if self.selection == "annealed" and state.summed:
-            found = state.total / state.summed
-        else:
-            found = np.append(state.coef.mean(axis=0), state.intercept.mean())
+        found = state.total / state.summed if self.selection == "annealed" and state.summed else state.mean()
         w = np.zeros(state.n_features)
         w[state.columns] = found[:-1]
         return w, float(found[-1])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class SoftThresholdClassifier(OnlineClassifier):
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Truncated gradient: stochastic gradient steps, and a soft threshold after every few rows.
 
@@ -100,25 +102,16 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     True
     """
 
-    def __init__(
-        self,
-        gravity: float = 1e-4,
-        *,
-        loss: str | Loss = "hinge",
-        learning_rate: float = 0.3,
-        burst_size: int = 5,
-        fit_intercept: bool = True,
-        max_iter: int = 20,
-        shuffle: bool = True,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
-        self.gravity = gravity
-        self.learning_rate = learning_rate
-        self.burst_size = burst_size
-        self.shuffle = shuffle
+    gravity: float = field(default=1e-4, kw_only=False)
+    loss: str | Loss = "hinge"
+    learning_rate: float = 0.3
+    burst_size: int = 5
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -141,6 +134,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FOBOSClassifier(SoftThresholdClassifier):
     """Forward-backward splitting with the l1 norm: a soft threshold after every row.
 
@@ -203,23 +197,15 @@ class FOBOSClassifier(SoftThresholdClassifier):
     True
     """
 
-    def __init__(
-        self,
-        penalty: float = 1e-3,
-        *,
-        loss: str | Loss = "hinge",
-        learning_rate: float = 1.0,
-        fit_intercept: bool = True,
-        max_iter: int = 20,
-        shuffle: bool = True,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
-        self.penalty = penalty
-        self.learning_rate = learning_rate
-        self.shuffle = shuffle
+    penalty: float = field(default=1e-3, kw_only=False)
+    loss: str | Loss = "hinge"
+    learning_rate: float = 1.0
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -240,6 +226,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
         return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - (state["total"] - state["done"]), 0.0), state["b"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RDAClassifier(SoftThresholdClassifier):
     """Regularised dual averaging with the l1 norm.
 
@@ -307,25 +294,16 @@ class RDAClassifier(SoftThresholdClassifier):
     array([3, 7])
     """
 
-    def __init__(
-        self,
-        penalty: float = 1e-3,
-        *,
-        loss: str | Loss = "hinge",
-        gamma: float = 1.0,
-        rho: float = 0.005,
-        fit_intercept: bool = True,
-        max_iter: int = 20,
-        shuffle: bool = True,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(loss, fit_intercept, max_iter, class_weight, random_state, verbose)
-        self.penalty = penalty
-        self.gamma = gamma
-        self.rho = rho
-        self.shuffle = shuffle
+    penalty: float = field(default=1e-3, kw_only=False)
+    loss: str | Loss = "hinge"
+    gamma: float = 1.0
+    rho: float = 0.005
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -336,18 +314,15 @@ class RDAClassifier(SoftThresholdClassifier):
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"g": np.zeros(n_features), "g0": 0.0, "t": 0}
 
-    def _scale(self) -> float:
-        return self.gamma * self._row_length
-
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._descent(self._scale()), state["t"], float(self.penalty), float(self.rho),
+            rows, order, self._descent(self.gamma * self._row_length), state["t"], float(self.penalty), float(self.rho),
             state["g"], state["g0"],
         )  # fmt: skip
 
     def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         root = np.sqrt(state["t"])
-        gamma = self._scale()
+        gamma = self.gamma * self._row_length
         mean = state["g"] / state["t"]
         w = -root / gamma * np.sign(mean) * np.maximum(np.abs(mean) - self.penalty - gamma * self.rho / root, 0.0)
         return w, -state["g0"] / (gamma * root)

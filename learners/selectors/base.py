@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin, SupportMixin
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight, validated
 from ..compilation import n_values, problem_of
@@ -21,7 +21,7 @@ from ..objective.losses import Loss, pointwise_loss
 from ..types import ArrayLike, Matrix
 
 
-class Selector(SelectorMixin, BaseEstimator):
+class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and
     ``intercept_``.
 
@@ -32,19 +32,6 @@ class Selector(SelectorMixin, BaseEstimator):
 
     _auto_loss: str  # what loss="auto" means
     loss: str | Loss
-    support_: np.ndarray
-    coef_: np.ndarray
-    intercept_: np.ndarray
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
         sparse: Any = ("csr", "csc") if self.__sklearn_tags__().input_tags.sparse else False

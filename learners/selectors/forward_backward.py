@@ -5,7 +5,7 @@ and for groups of columns.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -157,37 +157,22 @@ class _DesignModel:
         return self.design.keep(columns).matrix().astype(np.float64)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _ForwardBackward(ScaledSelector):
     """The fit that the two estimators share."""
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        *,
-        loss: str | Loss = "auto",
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        backward: bool = True,
-        feature_groups: ArrayLike | None = None,
-        include: ArrayLike | None = None,
-        exclude: ArrayLike | None = None,
-        scaling: str = "standardize",
-        ridge: float = 2.0 * SHRINKAGE,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.criterion = criterion
-        self.delta = delta
-        self.epsilon = epsilon
-        self.backward = backward
-        self.feature_groups = feature_groups
-        self.include = include
-        self.exclude = exclude
-        self.scaling = scaling
-        self.ridge = ridge
-        self.fit_intercept = fit_intercept
+    n_features_to_select: int | float | None = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    criterion: str = "gradient"
+    delta: float | None = None
+    epsilon: float | None = None
+    backward: bool = True
+    feature_groups: ArrayLike | None = None
+    include: ArrayLike | None = None
+    exclude: ArrayLike | None = None
+    scaling: str = "standardize"
+    ridge: float = 2.0 * SHRINKAGE
+    fit_intercept: bool = True
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
@@ -213,6 +198,7 @@ class _ForwardBackward(ScaledSelector):
         self._store(design, allowed[model.columns[order]], model.fit.coef[order], model.fit.intercept)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     """Classifier on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
@@ -296,29 +282,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     [('enter', 3), ('enter', 7)]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        *,
-        loss: str | Loss = "auto",
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        backward: bool = True,
-        feature_groups: ArrayLike | None = None,
-        include: ArrayLike | None = None,
-        exclude: ArrayLike | None = None,
-        scaling: str = "standardize",
-        ridge: float = 2.0 * SHRINKAGE,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(
-            n_features_to_select, loss=loss, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward,
-            feature_groups=feature_groups, include=include, exclude=exclude, ridge=ridge, fit_intercept=fit_intercept,
-            scaling=scaling,
-        )  # fmt: skip
-        self.class_weight = class_weight
+    class_weight: ClassWeight = None
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):

@@ -8,7 +8,7 @@ that is the weighted least squares fit of the working response.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -248,6 +248,7 @@ def boost(
     return Boosted(rounds, curve, responses, constant)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LogitBoostClassifier(SelectingClassifier):
     """LogitBoost on single features, until k different ones are in (Friedman et al. (2000) [1]_).
 
@@ -322,31 +323,15 @@ class LogitBoostClassifier(SelectingClassifier):
     array([3, 7])
     """
 
-    knots_: np.ndarray
-    responses_: np.ndarray
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        loss: str | Loss = "auto",
-        response: str = "linear",
-        n_bins: int = 6,
-        n_rounds: int = 500,
-        subsample: float = 1.0,
-        learning_rate: float = 1.0,
-        class_weight: ClassWeight = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.response = response
-        self.n_bins = n_bins
-        self.n_rounds = n_rounds
-        self.subsample = subsample
-        self.learning_rate = learning_rate
-        self.class_weight = class_weight
-        self.random_state = random_state
+    n_features_to_select: int | float = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str = "linear"
+    n_bins: int = 6
+    n_rounds: int = 500
+    subsample: float = 1.0
+    learning_rate: float = 1.0
+    class_weight: ClassWeight = None
+    random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

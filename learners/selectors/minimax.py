@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
 from ..compilation import n_values, problem_of
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
@@ -25,6 +25,7 @@ from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, s
 _AUTO_C = 25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression on few features of two classes (Tan et al. (2013) [1]_).
 
@@ -107,30 +108,16 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
     loss = "logistic"
 
-    def __init__(
-        self,
-        r: int = 10,
-        *,
-        C: float | str = 10.0,
-        max_cuts: int = 10,
-        n_features_to_select: int | None = None,
-        retrain_C: float | str | None = 5.0,
-        scaling: str = "standardize",
-        fit_intercept: bool = True,
-        solver: str = "newton",
-        tol: float = 1e-3,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        self.r = r
-        self.C = C
-        self.max_cuts = max_cuts
-        self.n_features_to_select = n_features_to_select
-        self.retrain_C = retrain_C
-        self.scaling = scaling
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.class_weight = class_weight
+    r: int = field(default=10, kw_only=False)
+    C: float | str = 10.0
+    max_cuts: int = 10
+    n_features_to_select: int | None = None
+    retrain_C: float | str | None = 5.0
+    scaling: str = "standardize"
+    fit_intercept: bool = True
+    solver: str = "newton"
+    tol: float = 1e-3
+    class_weight: ClassWeight = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -157,15 +144,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             Not two classes, NaN, a parameter out of range.
         """
-        check_integer("r", self.r, 1)
-        check_integer("max_cuts", self.max_cuts, 1)
-        if self.C != "auto":
-            check_real("C", self.C, 0.0, above=True)
+        check_each(check_integer, self, ("r", "max_cuts"), 1)
+        check_each(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
         check_real("tol", self.tol, 0.0, above=True)
-        if self.n_features_to_select is not None:
-            check_integer("n_features_to_select", self.n_features_to_select, 1)
-        if self.retrain_C not in (None, "auto"):
-            check_real("retrain_C", self.retrain_C, 0.0, np.inf, above=True)
+        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_each(check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto"))
         check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:

@@ -24,6 +24,7 @@ from ..objective.losses import LogisticLoss
 
 LOSS = LogisticLoss()
 _START, _GROWTH = 0.01, 5.0 / 3.0  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
+_MAX_SWEEPS = 2000  # of Algorithm 2
 _NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
 _TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
 _LAG = 0.3  # a choice: greatest share of a step's promised decrease to the one before, beyond which an old curvature is renewed
@@ -349,7 +350,7 @@ def solve_newton(
     return best
 
 
-def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3, max_sweeps: int = 2000) -> Reduced:
+def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
 
     As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks
@@ -361,7 +362,6 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3, max_sweeps: i
     problem : ReducedProblem
     tol : float, default 1e-3
         Relative duality gap to reach.
-    max_sweeps : int, default 2000
 
     Returns
     -------
@@ -376,7 +376,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3, max_sweeps: i
     alpha = 1e-3 * upper  # small, so that w is: the kinks are far
     mixture = np.empty(len(members))
     q, best = _START, None
-    for _ in range(max_sweeps):
+    for _ in range(_MAX_SWEEPS):
         w = alpha @ A  # anew for each sweep: rounding does not pile up
         coordinate_sweep(A, starts, square, upper, q, alpha, w)
         softmax(q * (0.5 * members @ ((alpha * y) @ Z) ** 2), mixture)

@@ -4,9 +4,11 @@ hard-ridge shrinkage.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
@@ -16,39 +18,26 @@ from ..types import ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _TISP(ScaledSelector):
     """The fit that the two estimators share."""
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        loss: str | Loss = "auto",
-        scaling: str = "standardize",
-        n_thresholdings: int = 10,
-        n_steps: int = 500,
-        interleave: bool = True,
-        learning_rate: float | str = "auto",
-        ridge: float = 0.0,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.loss = loss
-        self.scaling = scaling
-        self.n_thresholdings = n_thresholdings
-        self.n_steps = n_steps
-        self.interleave = interleave
-        self.learning_rate = learning_rate
-        self.ridge = ridge
-        self.fit_intercept = fit_intercept
+    n_features_to_select: int | float = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    scaling: str = "standardize"
+    n_thresholdings: int = 10
+    n_steps: int = 500
+    interleave: bool = True
+    learning_rate: float | str = "auto"
+    ridge: float = 0.0
+    fit_intercept: bool = True
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         check_integer("n_thresholdings", self.n_thresholdings, 1)
         check_integer("n_steps", self.n_steps, 0)
         check_choice("interleave", self.interleave, (True, False))
         check_real("ridge", self.ridge, 0.0)
-        if self.learning_rate != "auto":
-            check_real("learning_rate", self.learning_rate, 0.0, above=True)
+        check_each(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
         check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
         design = self._make_design(X, weight)
@@ -90,6 +79,7 @@ class _TISP(ScaledSelector):
         self._store(design, kept, coef[kept][:, 0], intercept)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TISPClassifier(_TISP, SelectingClassifier):
     """Classifier on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
@@ -164,25 +154,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     array([3, 7])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        loss: str | Loss = "auto",
-        scaling: str = "standardize",
-        n_thresholdings: int = 10,
-        n_steps: int = 500,
-        interleave: bool = True,
-        learning_rate: float | str = "auto",
-        ridge: float = 0.0,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(
-            n_features_to_select, loss=loss, n_thresholdings=n_thresholdings, n_steps=n_steps, ridge=ridge, interleave=interleave,
-            learning_rate=learning_rate, fit_intercept=fit_intercept, scaling=scaling,
-        )  # fmt: skip
-        self.class_weight = class_weight
+    class_weight: ClassWeight = None
 
 
 class TISPRegressor(_TISP, SelectingRegressor):

@@ -13,16 +13,11 @@ import numpy as np
 
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
+_TOLERANCE = 1e-5  # share of the objective: a fit ends with a step that lowers it by less
+_MAX_STEPS = 150  # of each fit
 
-def lasso_path(
-    problem: ChainProblem,
-    codes: np.ndarray,
-    *,
-    decrease: float = 0.75,
-    max_penalties: int = 30,
-    tol: float = 1e-5,
-    max_iter: int = 150,
-) -> Iterator[ChainFit]:
+
+def lasso_path(problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30) -> Iterator[ChainFit]:
     """Fit with falling penalties on the norms of blocks of coefficients (in units of the columns,
     times the root of the block's size), from the one that leaves nothing.
 
@@ -35,10 +30,6 @@ def lasso_path(
     decrease : float, default 0.75
         From one penalty to the next; a choice.
     max_penalties : int, default 30
-    tol : float, default 1e-5
-        End a fit when a step lowers the objective by less than this share.
-    max_iter : int, default 150
-        Most steps of each fit.
 
     Yields
     ------
@@ -53,7 +44,7 @@ def lasso_path(
     step = 1.0 / len(problem.codes)
     for _ in range(max_penalties):
         penalty *= decrease
-        fit, step = _fit(problem, fit, scale, prox, penalty, step, tol, max_iter)
+        fit, step = _fit(problem, fit, scale, prox, penalty, step)
         yield fit
 
 
@@ -80,14 +71,7 @@ class _Shrinkage:
 
 
 def _fit(
-    problem: ChainProblem,
-    start: ChainFit,
-    scale: np.ndarray,
-    prox: _Shrinkage,
-    penalty: float,
-    step: float,
-    tol: float,
-    max_iter: int,
+    problem: ChainProblem, start: ChainFit, scale: np.ndarray, prox: _Shrinkage, penalty: float, step: float
 ) -> tuple[ChainFit, float]:
     """Accelerated proximal gradient steps with backtracking, the momentum restarted when the
     objective rises.
@@ -102,7 +86,7 @@ def _fit(
     finite = np.where(np.isfinite(scale), scale, 0.0)
     theta = (start.coef * finite, start.transitions, start.intercept)
     ahead, t, last = theta, 1.0, np.inf
-    for _ in range(max_iter):
+    for _ in range(_MAX_STEPS):
         value, gradient = evaluate(ahead)
         while True:
             moved = [a - step * g for a, g in zip(ahead, gradient, strict=True)]
@@ -117,7 +101,7 @@ def _fit(
         if total > last and t > 1.0:  # uphill: forget the momentum
             ahead, t = theta, 1.0
             continue
-        done = abs(last - total) <= tol * abs(total)
+        done = abs(last - total) <= _TOLERANCE * abs(total)
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         ahead = tuple(n + (t - 1.0) / t_next * (n - old) for n, old in zip(new, theta, strict=True))
         theta, t, last = new, t_next, total

@@ -5,15 +5,16 @@ it.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares, validated
 from ..objective.chain import ChainLoss, chain_terms
@@ -110,7 +111,7 @@ def _short(values: np.ndarray) -> str:
     return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
-class BaseCRF(ClassifierMixin, BaseEstimator):
+class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
@@ -120,30 +121,11 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    classes_: np.ndarray
-    coef_: np.ndarray
-    transitions_: np.ndarray
-    intercept_: np.ndarray
-
-    def __init__(
-        self,
-        ridge: float = 2.0,
-        *,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        self.ridge = ridge
-        self.fit_transitions = fit_transitions
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    ridge: float
+    fit_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
@@ -331,6 +313,7 @@ class BaseCRF(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
 
@@ -400,6 +383,12 @@ class LinearChainCRF(BaseCRF):
     >>> bool(model.score(X, y, lengths=[100, 100]) > rows_alone.score(X, y))
     True
     """
+
+    ridge: float = field(default=2.0, kw_only=False)
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -5,14 +5,14 @@ annealing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
+from ..common.mixins import SupportMixin
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_greedy, check_integer, number_to_keep
+from ..common.validation import check_choice, check_each, check_greedy, check_integer, number_to_keep
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -24,7 +24,7 @@ from .units import UnitModel, exchange
 _MAX_CUTS = 60  # a choice: beyond it several units are dropped at a time
 
 
-class SelectingCRF(SelectorMixin, BaseCRF):
+class SelectingCRF(SupportMixin, BaseCRF):
     """A conditional random field on few units; a subclass chooses them in ``_search``."""
 
     n_features_to_select: int | float | None
@@ -58,11 +58,8 @@ class SelectingCRF(SelectorMixin, BaseCRF):
         self._store(model.fit)
         self.coef_ = np.ascontiguousarray(model.coef().T)
 
-    def _get_support_mask(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self.support_
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
     """Random field on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
 
@@ -160,37 +157,23 @@ class ForwardBackwardCRF(SelectingCRF):
     array([4])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = 10,
-        feature_groups: ArrayLike | None = None,
-        backward: bool = True,
-        *,
-        criterion: str = "gradient",
-        delta: float | None = None,
-        epsilon: float | None = None,
-        polish: str | None = None,
-        per_class: bool = False,
-        ridge: float = 2.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
-        self.n_features_to_select = n_features_to_select
-        self.feature_groups = feature_groups
-        self.backward = backward
-        self.criterion = criterion
-        self.delta = delta
-        self.epsilon = epsilon
-        self.polish = polish
-        self.per_class = per_class
+    n_features_to_select: int | float | None = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    backward: bool = field(default=True, kw_only=False)
+    criterion: str = "gradient"
+    delta: float | None = None
+    epsilon: float | None = None
+    polish: str | None = None
+    per_class: bool = False
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("backward", "per_class"):
-            check_choice(name, getattr(self, name), (True, False))
+        check_each(check_choice, self, ("backward", "per_class"), (True, False))
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
     def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
@@ -200,6 +183,7 @@ class ForwardBackwardCRF(SelectingCRF):
         return model, path
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSACRF(SelectingCRF):
     """Random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
@@ -297,37 +281,24 @@ class FSACRF(SelectingCRF):
     array(['tap'], dtype='<U4')
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        feature_groups: ArrayLike | None = None,
-        *,
-        criterion: str = "objective",
-        schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear",
-        n_steps: int | None = None,
-        steps_per_cut: int = 1000,
-        polish: str | None = "swap",
-        ridge: float = 2.0,
-        fit_transitions: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-9,
-    ) -> None:
-        super().__init__(ridge, fit_transitions=fit_transitions, fit_intercept=fit_intercept, max_iter=max_iter, tol=tol)
-        self.n_features_to_select = n_features_to_select
-        self.feature_groups = feature_groups
-        self.criterion = criterion
-        self.schedule = schedule
-        self.n_steps = n_steps
-        self.steps_per_cut = steps_per_cut
-        self.polish = polish
+    n_features_to_select: int | float = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    criterion: str = "objective"
+    schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear"
+    n_steps: int | None = None
+    steps_per_cut: int = 1000
+    polish: str | None = "swap"
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("criterion", self.criterion, ("norm", "objective"))
         check_integer("steps_per_cut", self.steps_per_cut, 1)
-        if self.n_steps is not None:
-            check_integer("n_steps", self.n_steps, 1)
+        check_each(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
             raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
 

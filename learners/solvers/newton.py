@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 from scipy.optimize import minimize
 
-from ..objective.losses import HessianProduct, Loss
+from ..objective.base import HessianProduct, Loss
 from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by

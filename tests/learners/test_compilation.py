@@ -227,8 +227,6 @@ def kernel_cases():
     yield kernels.table_histograms, (0, 2, codes, features, residual, np.empty((3, 256)))
     for by_rows, A in ((True, X), (False, np.asfortranarray(X))):
         yield knots.add_ranges, (A, weight, np.full(7, np.inf), np.full(7, -np.inf), by_rows)
-    yield knots._quantiles, (0, 7, np.round(X), weight, np.empty((7, 5)))
-    yield knots._quantiles, (0, 7, X, weight, np.empty((7, 5)))
     for flip in (0.0, 0.02):
         terms = np.empty(y.shape), np.empty(y.shape)
         yield margin_kernels.flipped_logistic_terms, (y, scores, weight, flip, *terms)

@@ -166,9 +166,7 @@ def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, 
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
     logdet, quad = 0.0, 0.0
-    for i in range(n):
-        for j in range(n):
-            reduced[i, j] = inverse[i, j]
+    reduced[:n, :n] = inverse[:n, :n]
     if removed >= 0:
         a = 1 + 2 * removed
         b = a + 1

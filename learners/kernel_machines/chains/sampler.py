@@ -197,12 +197,11 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 def replace_atom(atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray) -> int:
     """Carry out a move on the atoms; their new number."""
     if n == 0:
-        size -= 1
-        source = size
-        atoms.columns[removed] = atoms.columns[source]
-        atoms.omega[removed] = atoms.omega[source]
-        atoms.length[removed] = atoms.length[source]
-        return size
+        last = size - 1
+        atoms.columns[removed] = atoms.columns[last]
+        atoms.omega[removed] = atoms.omega[last]
+        atoms.length[removed] = atoms.length[last]
+        return last
     place = size if removed < 0 else removed
     atoms.columns[place, :n] = columns[:n]
     atoms.omega[place, :n] = omega[:n]

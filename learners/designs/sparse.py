@@ -13,7 +13,7 @@ from .out_of_core import MEMORY_LIMIT
 
 _BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 34 MB
 _BLOCK_BYTES = 128  # of memory a stored value of a block read from a file: its copies
-_LOADED_BYTES = 64  # and of one that comes into memory: its row, its column, and the sorted copy
+_LOADED_BYTES = 128  # and of one that comes into memory: its row, its column, and the sorted copy
 
 
 def canonical(X):

@@ -8,7 +8,6 @@ the 30 columns were found.
 """
 
 import numpy as np
-from abess import LogisticRegression
 from annealed.learners import FSAClassifier
 from common import new_parser, print_head, print_line, timed
 from threadpoolctl import threadpool_limits
@@ -31,6 +30,8 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
+    from abess import LogisticRegression
+
     print_head("columns", "method", "seconds", "error", "found")
     for name, common in (("independent", 0.0), ("correlated", 1.0)):
         X, y, true = draw(common, args.seed)

@@ -100,11 +100,11 @@ def test_pairs_of_candidates(seed, n, n_templates, n_anchors):
     templates = rng.normal(size=(n_templates, n_anchors)) + 1j * rng.normal(size=(n_templates, n_anchors))
     anchor, position = rng.integers(0, n_anchors, n), 40 * (rng.normal(size=n) + 1j * rng.normal(size=n))
     strength, ied = rng.uniform(0, 8, n), rng.uniform(15, 45, n)
-    best = np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False))
+    best, max_turn = np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False)), rng.choice([1.0, np.pi])
 
     def pairs():
         found = np.zeros((n + n * n * n_templates, 6))
-        return found[: assembly._score_pairs(best, anchor, position, strength, ied, templates, found)]
+        return found[: assembly._score_pairs(best, anchor, position, strength, ied, templates, max_turn, found)]
 
     np.testing.assert_allclose(*both(pairs), atol=1e-9)
 

@@ -3,11 +3,13 @@ the cost model.
 
     python benchmarks/scale.py write FOLDER --layout columns --rows 100000 --columns 50000
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
+    python benchmarks/scale.py sizes FOLDER --layout columns --memory-limit 2GB
 
 PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of
 JSON: bytes read by system calls and from the disk (/proc/self/io; the file's pages are dropped
 before each pass), the model (moments + schedule + polishing), the largest anonymous memory
 (RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
+``sizes`` compares the choice of k among ten sizes by five folds with one fit of the size chosen.
 """
 
 import json
@@ -17,7 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from annealed.learners import FSAClassifier, on_disk
+from annealed.learners import FSAClassifier, FSAClassifierCV, on_disk
 from annealed.learners.designs.out_of_core import BlockDesign, Reader
 from annealed.learners.solvers.schedules import inverse
 from common import new_parser
@@ -162,17 +164,10 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     source.read = lambda rows, columns, out: (
         requested.append(source.cost(columns) * (rows.stop - rows.start) // source.shape[0]) or read(rows, columns, out)
     )
-    # Compiled before the clock starts, on a small matrix in the same layout.
-    small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
-    warm = path.with_name("warm.npy")
-    np.save(warm, np.asfortranarray(small) if source.order == "F" else small)
-    FSAClassifier(3).fit(on_disk(warm, memory_limit="300KB"), small[:, 3] > 0)
-    warm.unlink()
+    compile_first(path, source.order)
     passes.clear()
-    if cold:  # no pass finds in memory what another one read
-        blocks, load = Reader.blocks, BlockDesign._load
-        Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
-        BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
+    if cold:
+        forget_between_passes(path)
     watch = Memory()
     watch.start()
     before = {field: status("io", field) for field in ("rchar", "read_bytes")}
@@ -206,9 +201,56 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     }  # fmt: skip
 
 
+def compile_first(path: Path, order: str) -> None:
+    """Compile before the clock starts, on a small matrix in the same layout."""
+    small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
+    warm = path.with_name("warm.npy")
+    np.save(warm, np.asfortranarray(small) if order == "F" else small)
+    FSAClassifier(3).fit(on_disk(warm, memory_limit="300KB"), small[:, 3] > 0)
+    warm.unlink()
+
+
+def forget_between_passes(path: Path) -> None:
+    """No pass finds in memory what another one read."""
+    blocks, load = Reader.blocks, BlockDesign._load
+    Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+    BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
+
+
+def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
+    """The choice of k among ten sizes by five folds, beside one fit of the size that it chose."""
+    y, source = np.load(path.with_suffix(".y.npy")), on_disk(path, memory_limit=limit)
+    compile_first(path, source.order)
+    if cold:
+        forget_between_passes(path)
+    tried = np.unique(np.linspace(k / 5, 2 * k, 10).astype(int))
+    chooser = FSAClassifierCV(sizes=tried, cv=5, random_state=seed)
+    found = {
+        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2),
+        "memory_limit": limit,
+        "sizes": tried.tolist(),
+    }
+    for name in ("choice", "fit"):
+        watch = Memory()
+        watch.start()
+        read, wall, cpu = status("io", "rchar"), time.perf_counter(), time.process_time()
+        model = chooser if name == "choice" else FSAClassifier(chooser.n_features_, random_state=seed)
+        model.fit(source, y)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        watch.stop.set()
+        found[name] = {
+            "seconds": round(wall, 1),
+            "cpu_seconds": round(cpu, 1),
+            "rchar_gb": round((status("io", "rchar") - read) / 1e9, 2),
+        }
+        found[name] |= {"anonymous_gb": round(watch.largest / 1e9, 2), "columns": model.get_support(indices=True).tolist()}
+    found["k"], found["times_one_fit"] = chooser.n_features_, round(found["choice"]["seconds"] / found["fit"]["seconds"], 2)
+    return found | {"mean_scores": chooser.cv_scores_.mean(axis=0).round(4).tolist(), "cold": cold}
+
+
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("what", choices=["write", "fit"])
+    parser.add_argument("what", choices=["write", "fit", "sizes"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layout", choices=list(NAMES), default="columns")
     parser.add_argument("--rows", type=int, default=100_000)
@@ -223,6 +265,8 @@ def main(argv=None):
     path = a.folder / NAMES[a.layout]
     if a.what == "write":
         write(path, a.layout, a.rows, a.columns, a.k, tuple(a.chunks))
+    elif a.what == "sizes":
+        print(json.dumps(sizes(path, a.k, a.memory_limit, not a.warm, a.seed)))
     else:
         print(json.dumps(fit(path, a.k, a.memory_limit, a.subsample, not a.warm, a.seed)))
 

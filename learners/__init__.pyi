@@ -45,6 +45,7 @@ from .sequences.selection import FSACRF, ForwardBackwardCRF
 from .solvers.schedules import Schedule
 from .sources.dask_matrix import on_dask
 from .sources.files import on_disk
+from .sources.sparse_files import write_csr
 from .stability import SelectionStability, selection_stability
 
 __all__ = [
@@ -103,4 +104,5 @@ __all__ = [
     "on_disk",
     "selection_pvalues",
     "selection_stability",
+    "write_csr",
 ]

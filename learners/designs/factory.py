@@ -10,6 +10,7 @@ from ..compilation import is_small
 from ..sources.dask_matrix import DaskMatrix
 from ..sources.files import on_disk
 from ..sources.matrix import OutOfCoreMatrix, Source
+from ..sources.sparse_files import SparseSource
 from ..sources.torch_matrix import TorchMatrix
 from .base import Design, moments_of
 from .dense import DenseDesign
@@ -17,7 +18,7 @@ from .explicit import ExplicitDesign
 from .out_of_core import BlockDesign, PiecewiseBlockDesign
 from .piecewise_linear import PiecewiseDesign
 from .responses import PiecewiseLinear, as_response, width_of
-from .sparse import SparseDesign
+from .sparse import SparseBlockDesign, SparseDesign
 
 
 def as_out_of_core(X) -> OutOfCoreMatrix | None:
@@ -69,6 +70,8 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
         For other responses; for NaN or infinity where the response does not take them.
     """
     piecewise = as_response(response) if response != "linear" else None  # type: ignore[comparison-overlap]
+    if isinstance(X, SparseSource) and piecewise is None:
+        return SparseBlockDesign(X, sample_weight)
     if isinstance(X, Source):
         if piecewise is None:
             return BlockDesign(X, sample_weight, random_state)

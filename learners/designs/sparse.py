@@ -1,4 +1,4 @@
-"""Linear responses on a sparse matrix, never densified."""
+"""Linear responses on a sparse matrix, in memory or in files, never densified."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from .base import COMPACT_RATIO, Design, check_underflow, inverse_scale, rounding_of
+from ..sources.sparse_files import SparseSource
+from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, inverse_scale, rounding_of
+from .out_of_core import MEMORY_LIMIT
 
 _BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 34 MB
+_BLOCK_BYTES = 128  # of memory a stored value of a block read from a file: its copies
+_LOADED_BYTES = 128  # and of one that comes into memory: its row, its column, and the sorted copy
 
 
 def canonical(X):
@@ -125,3 +129,114 @@ class SparseDesign(Design):
 
     def matrix(self):
         return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv
+
+
+class SparseBlockDesign(SparseDesign):
+    """Linear responses on a sparse matrix in files; a step reads them once.
+
+    The first two reads find the moments. Columns come into memory, as a :class:`SparseDesign`, once
+    the memory limit allows.
+
+    Parameters
+    ----------
+    source : SparseSource
+        All columns; its ``memory_limit`` holds.
+    sample_weight : ndarray of shape (n_samples,)
+        Sums to one.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
+    """
+
+    def __init__(self, source: SparseSource, sample_weight: np.ndarray):
+        self.source, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
+        self.n_samples, self.n_features = source.shape
+        self.stored, self._weight = np.arange(self.n_features), sample_weight
+        self._pieces: list[tuple[np.ndarray, SparseDesign]] = []  # shared: columns in memory, ascending
+        m = self.n_features
+        total, rest, square, present = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
+        self._counts, energy, mass = np.zeros(m, np.int64), 0.0, 0.0
+        for rows, part in self._blocks():
+            weight = np.repeat(sample_weight[rows], np.diff(part.indptr))
+            total += part.T @ sample_weight[rows]
+            self._counts += np.bincount(part.indices, minlength=m)
+            present += np.bincount(part.indices, weight > 0, m)
+            energy, mass = energy + float(weight @ part.data.astype(float) ** 2), mass + float(weight.sum())
+        self._one = energy / max(mass, 1e-300)
+        for rows, part in self._blocks():  # about the mean: no digits are lost to a large one
+            part.data = part.data - total[part.indices]
+            rest += part.T @ sample_weight[rows]
+            part.data *= part.data
+            square += part.T @ sample_weight[rows]
+        full = present == np.count_nonzero(sample_weight)
+        mean = total + np.where(full, rest, 0.0)
+        variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
+        if not np.isfinite(variance).all():
+            column = int(np.argmin(np.isfinite(variance)))
+            raise NotFiniteError(f"X contains NaN or infinity (first in column {column}); expected finite numbers")
+        check_underflow(mean, variance + mean**2)
+        self.mean, self.inv = mean[:, None], inverse_scale(variance, variance + mean**2, rounding_of(source.dtype))
+
+    def _blocks(self):
+        return self.source.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
+
+    def _raw(self, coef):
+        """Coefficients of all columns as they are stored, and the scores of the means."""
+        raw = coef[:, 0] * self.inv[:, None]
+        every = np.zeros((self.source.shape[1], raw.shape[1]))
+        every[self.stored] = raw
+        return every, self.mean[:, 0] @ raw
+
+    def scores(self, coef):
+        every, offset = self._raw(coef)
+        total = np.zeros((self.n_samples, every.shape[1]))
+        for rows, part in self._blocks():
+            total[rows] = part @ every
+        return total - offset
+
+    def gradient(self, residual):
+        product = np.zeros((self.source.shape[1], residual.shape[1]))
+        for rows, part in self._blocks():
+            product += part.T @ residual[rows]
+        return self._standardised(product[self.stored][:, None], residual)
+
+    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+        if not loss.pointwise:
+            return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
+        every, offset = self._raw(coef)
+        product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
+        for rows, part in self._blocks():
+            found, residual = loss.value_and_gradient(y[rows], part @ every - offset + intercept, sample_weight[rows])
+            product += part.T @ residual
+            residual_sum += residual.sum(axis=0)
+            value += found
+        return self._standardised(product[self.stored][:, None], residual_sum), residual_sum[0], value
+
+    def keep(self, kept):
+        new = Design.keep(self, kept)
+        return new.in_memory() if int(self._counts[new.stored].sum()) * _LOADED_BYTES <= self.limit else new
+
+    def in_memory(self) -> SparseDesign:
+        """The same as a design in memory; of columns that were read before nothing is read."""
+        have, design = next(((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None))
+        if design is None:
+            parts = [(rows, part[:, self.stored].tocoo()) for rows, part in self._blocks()]
+            row = np.concatenate([rows[part.row] for rows, part in parts])
+            column, data = (np.concatenate([getattr(part, name) for _, part in parts]) for name in ("col", "data"))
+            design = SparseDesign(sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight)
+            self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
+        found = design.keep(np.searchsorted(have, self.stored))
+        found.mean, found.inv = self.mean, self.inv
+        return found
+
+    def damp(self, sample_weight, n_rows):
+        self.inv = self.inv / np.sqrt(1.0 + self._one / n_rows * self.inv**2)
+
+    def uncentred(self):
+        return self.in_memory().uncentred()
+
+    def matrix(self):
+        return self.in_memory().matrix()

@@ -103,7 +103,7 @@ class FitProblem:
         self.sample_weight = self.weight / self.n_rows
         # Weights that are all below one count no copies: the effective number of rows stands in.
         self.n_copies = self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
-        self.mostly_zero = sp.issparse(self.X) and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
+        self.mostly_zero = hasattr(self.X, "nnz") and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)

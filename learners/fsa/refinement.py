@@ -295,7 +295,7 @@ def _fits_sparse(problem: FitProblem, settings: FitSettings) -> bool:
 def _ridge_units(small: Design, problem: FitProblem, settings: FitSettings) -> np.ndarray:
     """Length of each column's unit for the ridge: with sparse columns it acts in raw units, else
     rare words would dominate."""
-    if not (settings.standardize and sp.issparse(problem.X) and settings.fit_prior is None):
+    if not (settings.standardize and hasattr(problem.X, "nnz") and settings.fit_prior is None):
         return np.ones(small.n_features * small.width)
     return raw_units(small.inv)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .matrix import PIECE_BYTES, Source, float_dtype
+from .sparse_files import SparseSource
 
 # Threads that read columns of a file at the same time: a disk serves many small reads together
 READERS = 8
@@ -267,7 +268,8 @@ def on_disk(
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
         Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``, or are folders of
-        ``.parquet`` files, also nested: one table, in the order of the names.
+        ``.parquet`` files, also nested: one table, in the order of the names; or a folder that
+        :func:`write_csr` wrote.
     name : str or None, default None
         The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
     columns : list of str or None, default None
@@ -338,13 +340,15 @@ def _of_array(data: Any, columns: list[str] | None) -> Source:
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow" or isinstance(data, dict):
         return ParquetSource(data, columns)
-    if not isinstance(data, np.memmap) and module not in ("h5py", "zarr"):
+    if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
     if columns is not None:
         raise ValueError(f"columns={columns!r} of an array; expected a Parquet table, whose columns have names")
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
+    if isinstance(data, SparseSource):
+        return data
     if isinstance(data, np.memmap):
         return _mapped(data)
     if module == "h5py" and data.chunks is None and data.id.get_offset() is not None:
@@ -368,6 +372,8 @@ def _open(path: Path, name: str | None) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
+    if (path / "index.npz").exists():
+        return SparseSource(path)
     if path.is_dir() and kind != ".zarr" and (parts := sorted(path.rglob("*.parquet"))):
         return {str(part.relative_to(path)): _part(part, path) for part in parts}
     if kind == ".npy":

@@ -253,4 +253,9 @@ class RowSubset(Source):
             first, last = int(found.min()), int(found.max()) + 1
             block = self._empty(last - first, len(columns))
             self.source.read(slice(first, last), columns, block)
-            out[inside] = block[found - first]
+            out[_as_slice(inside)] = block[_as_slice(found - first)]
+
+
+def _as_slice(index: np.ndarray) -> slice | np.ndarray:
+    """Neighbouring positions as a slice, which copies several times as fast."""
+    return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index

@@ -10,10 +10,12 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSARegressor, FSARegressorCV, PiecewiseLinear, Schedule, on_dask
 from annealed.learners.fsa.fit import solve
+from annealed.learners.fsa.problem import fitted_attributes
 from annealed.learners.objective.losses import LogisticLoss
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 try:
     import dask
@@ -184,7 +186,12 @@ class _Killing(FSAClassifier):
             if step == 2:
                 os.kill(self.victim, signal.SIGKILL)
 
-        return self.take_solution(problem, solve(problem, settings, callbacks=[kill]))
+        self.__dict__.update(fitted_attributes(problem, solve(problem, settings, callbacks=[kill])))
+        return self
+
+
+def _score(model, rows, target):
+    return float(np.mean(np.asarray(model.predict(rows)) == target))
 
 
 @pytest.mark.slow
@@ -193,7 +200,9 @@ def test_a_cluster_of_processes_and_a_killed_worker():
     X, y = _data()
     schedule = Schedule(n_steps=20)
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         # nothing comes to the client early
@@ -203,8 +212,19 @@ def test_a_cluster_of_processes_and_a_killed_worker():
         model.victim = next(iter(client.run(os.getpid).values()))
         model.fit(D, y)
         assert model.victim not in client.run(os.getpid).values()
-        chosen = FSAClassifierCV([1, 3], 3, schedule=schedule).fit(D, y)
-    here = FSAClassifierCV([1, 3], 3, schedule=schedule).fit(X, y)
+        chooser = FSAClassifierCV([1, 3], cv=3, schedule=schedule, scoring=_score)
+        chosen = clone(chooser).fit(D, y)
+        victims = [next(iter(client.run(os.getpid).values()))]
+
+        def killing_score(model, rows, target):  # in the first of three folds
+            if victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+            return _score(model, rows, target)
+
+        again = clone(chooser).set_params(scoring=killing_score).fit(D, y)
+        assert not victims and again.n_features_ == chosen.n_features_
+        assert np.array_equal(again.cv_scores_, chosen.cv_scores_) and np.array_equal(again.coef_, chosen.coef_)
+    here = FSAClassifierCV([1, 3], cv=3, schedule=schedule).fit(X, y)
     assert chosen.n_features_ == here.n_features_ and (chosen.support_ == here.support_).all()
     assert_same_fit(model, whole, 0)
     assert_same_fit(model, FSAClassifier(3, schedule=schedule).fit(X, y))

@@ -1,0 +1,197 @@
+"""Sparse matrices in a folder of files: the arrays of CSR, read in stretches of rows."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from .matrix import PIECE_BYTES, Source, float_dtype
+
+_TEXT = 32 << 20  # bytes of a LIBSVM file that are read at once
+_SUFFIXES = (".svm", ".svmlight", ".libsvm")
+
+
+class SparseSource(Source):
+    """A sparse matrix in a folder that :func:`write_csr` wrote, or some rows of one.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``index.npz``, ``data.bin`` and ``indices.bin``.
+    index : ndarray of int or None, default None
+        Positions of rows, in any order; all where None.
+
+    Attributes
+    ----------
+    nnz : int
+        Values that are stored.
+    target : ndarray of shape (n_samples,) or None
+        Labels of a LIBSVM file.
+    """
+
+    def __init__(self, folder: str | PathLike[str], index: np.ndarray | None = None) -> None:
+        self.folder = Path(folder)
+        with np.load(self.folder / "index.npz") as file:
+            self._indptr, self._base, width = file["indptr"], int(file["base"]), int(file["width"])
+            self.dtype = self.stored = np.dtype(str(file["dtype"]))
+            target = file.get("target")
+        for name, size in (("data.bin", self.stored.itemsize), ("indices.bin", 4)):
+            found, expected = (self.folder / name).stat().st_size, int(self._indptr[-1]) * size
+            if found != expected:
+                raise ValueError(f"{name} has {found} bytes; expected {expected}")
+        self.index = np.arange(len(self._indptr) - 1) if index is None else index
+        self.shape = len(self.index), width
+        self.target = target if target is None or index is None else target[index]
+        self.nnz = int(np.diff(self._indptr)[self.index].sum())
+        self._reopen = partial(SparseSource, self.folder.absolute(), index)
+
+    def __getitem__(self, where: Any) -> Any:
+        if isinstance(where, tuple):
+            return super().__getitem__(where)
+        return SparseSource(self.folder, self.index[where]).set_limits(self.memory_limit, self.subsample)
+
+    def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
+        """All rows in the order of the file: their positions here, and the rows.
+
+        Parameters
+        ----------
+        n_values : int
+            How many stored values a block may have; it has one row at least.
+        """
+        start, n = 0, len(self._indptr) - 1
+        while start < n:
+            stop = max(start + 1, int(np.searchsorted(self._indptr, self._indptr[start] + n_values, side="right")) - 1)
+            here = np.flatnonzero((self.index >= start) & (self.index < stop))
+            if len(here):
+                block = self._rows(start, stop)
+                yield here, block if np.array_equal(self.index[here], np.arange(start, stop)) else block[self.index[here] - start]
+            start = stop
+
+    def _rows(self, start: int, stop: int) -> sp.csr_array:
+        first, last = int(self._indptr[start]), int(self._indptr[stop])
+        data, indices = (
+            np.fromfile(self.folder / name, dtype, last - first, offset=first * np.dtype(dtype).itemsize)
+            for name, dtype in (("data.bin", self.stored), ("indices.bin", np.int32))
+        )
+        parts = data, indices - np.int32(self._base), self._indptr[start : stop + 1] - first
+        block = sp.csr_array(parts, (stop - start, self.shape[1]))
+        block.sum_duplicates()
+        return block
+
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+        some = self if rows == slice(0, self.shape[0]) else self[rows]
+        for here, block in some.blocks(PIECE_BYTES):
+            out[here] = block[:, columns].toarray()
+
+    def cost(self, columns: np.ndarray) -> int:
+        return self.nnz * (self.stored.itemsize + 4)
+
+
+def write_csr(
+    path: str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+) -> SparseSource:
+    """Convert a sparse matrix into a folder from which fits read it in blocks of rows.
+
+    Neither is in memory as a whole but for a few numbers per row.
+
+    Parameters
+    ----------
+    path : path
+        LIBSVM text (``.svm``, ``.svmlight``, ``.libsvm``; single precision), or a CSR matrix that
+        ``scipy.sparse.save_npz`` wrote (``.npz``).
+    folder : path
+        Is made; :func:`on_disk` opens it later.
+    n_features : int or None, default None
+        Columns of LIBSVM text; None for those of its greatest index.
+    zero_based : bool or "auto", default "auto"
+        Whether the first column of LIBSVM text is 0; "auto": where an index 0 occurs.
+
+    Returns
+    -------
+    SparseSource
+        The matrix (n_samples, n_features), with the labels of LIBSVM text as its ``target``.
+
+    Raises
+    ------
+    ValueError
+        For files of another kind or damaged ones, and indices beyond ``n_features``.
+    FileExistsError
+        If there is such a folder.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from annealed.learners import FSARegressor, write_csr
+    >>> X = sp.random_array((500, 80), density=0.1, rng=np.random.default_rng(0), format="csr")
+    >>> path = os.path.join(tempfile.mkdtemp(), "X.npz")
+    >>> sp.save_npz(path, X)
+    >>> source = write_csr(path, path + ".csr")
+    >>> y = (X[:, [3]] - X[:, [7]]).toarray()[:, 0]
+    >>> FSARegressor(2).fit(source, y).get_support(indices=True)
+    array([3, 7])
+    """
+    path, folder = Path(path).resolve(strict=True), Path(folder)
+    kind = path.suffix.lower()
+    if kind != ".npz" and kind not in _SUFFIXES:
+        raise ValueError(f"{path}: unknown kind of file {kind!r}; expected .npz, {', '.join(_SUFFIXES)}")
+    folder.mkdir()
+    try:
+        with (folder / "data.bin").open("wb") as data, (folder / "indices.bin").open("wb") as indices:
+            index = _of_npz(path, data, indices) if kind == ".npz" else _of_text(path, data, indices, n_features, zero_based)
+        np.savez(folder / "index.npz", **index)
+        return SparseSource(folder)
+    except Exception as error:  # zipfile, zlib, numpy and scikit-learn each have their own
+        shutil.rmtree(folder)
+        raise ValueError(f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})") from None
+
+
+def _of_text(path: Path, data: IO[bytes], indices: IO[bytes], n_features: int | None, zero_based: Any) -> dict[str, Any]:
+    from sklearn.datasets import load_svmlight_file
+
+    counts, target, low, high = [np.zeros(1, np.int64)], [], np.inf, 0
+    most = np.iinfo(np.int32).max  # scikit-learn wants a number where it reads parts
+    for offset in range(0, path.stat().st_size, _TEXT):
+        X, y = load_svmlight_file(str(path), dtype=np.float32, zero_based=True, offset=offset, length=_TEXT, n_features=most)
+        counts.append(np.diff(X.indptr).astype(np.int64))
+        target.append(y)
+        if X.nnz:
+            low, high = min(low, X.indices.min()), max(high, X.indices.max() + 1)
+        X.data.tofile(data)
+        X.indices.astype(np.int32).tofile(indices)
+    base = int(low > 0) if zero_based == "auto" else int(not zero_based)
+    width = int(high) - base if n_features is None else n_features
+    if low < base or high - base > width or width < 1:
+        raise ValueError(f"indices {low:g} to {high - 1}; expected {base} to {width + base - 1}")
+    indptr = np.cumsum(np.concatenate(counts))
+    return {"indptr": indptr, "base": base, "width": width, "dtype": "float32", "target": np.concatenate(target)}
+
+
+def _of_npz(path: Path, data: IO[bytes], indices: IO[bytes]) -> dict[str, Any]:
+    with np.load(path) as file:
+        if file["format"].item() != b"csr":
+            raise ValueError(f"format {file['format'].item()!r}; expected b'csr'")
+        indptr, width = file["indptr"].astype(np.int64), int(file["shape"][1])
+    with zipfile.ZipFile(path) as archive:
+        dtype = None
+        for name, out in (("data", data), ("indices", indices)):
+            with archive.open(f"{name}.npy") as file:
+                np.lib.format.read_magic(file)
+                stored = np.lib.format.read_array_header_1_0(file)[2]
+                kind = np.dtype(np.int32) if out is indices else float_dtype(stored)
+                dtype = dtype or kind
+                while piece := file.read(PIECE_BYTES):
+                    np.frombuffer(piece, stored).astype(kind).tofile(out)
+    return {"indptr": indptr, "base": 0, "width": width, "dtype": str(dtype)}

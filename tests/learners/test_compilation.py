@@ -454,7 +454,8 @@ sys.argv = ["annealed", "faces", "detect", "--json"]
 from annealed.pipelines.cli import main
 main()
 """
-MOMENTS = [("callback", 1), ("callback", 2), ("callback", 3), ("pass", 1), ("pass", 30), ("pass", 101)]
+MOMENTS = [("callback", 1), ("callback", 3), ("pass", 101)]
+MOMENTS += [pytest.param(*moment, marks=pytest.mark.slow) for moment in (("callback", 2), ("pass", 1), ("pass", 30))]
 
 
 @pytest.mark.parametrize("where, number", MOMENTS)
@@ -463,7 +464,7 @@ def test_an_interrupt_while_compiling_is_one(where, number, tmp_path):
     assert done.stdout.split() == ["interrupted", "fitted"] and done.stderr == ""
 
 
-@pytest.mark.parametrize("where, number", [("callback", 1), ("callback", 3), ("pass", 30)])
+@pytest.mark.parametrize("where, number", [("callback", 1), ("pass", 30)])
 def test_an_interrupted_command_says_so(where, number, tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "ANNEALED_QUIET": "1"}
     command = [sys.executable, "-c", INTERRUPT + COMMAND, where, str(number)]

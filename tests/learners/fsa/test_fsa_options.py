@@ -478,7 +478,7 @@ def test_several_classes_with_rows_enough_are_annealed_longer():
 # -- words ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [40, 120])
+@pytest.mark.parametrize("k", [pytest.param(40, marks=pytest.mark.slow), 120])
 def test_words_no_worse_than_the_l1_penalty_at_as_many(k):
     right, found = np.zeros(2), np.zeros(2)
     for seed in range(2):

@@ -127,10 +127,14 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
     assert made.exit_code == 2 and "crops are of faces" in made.stderr
 
 
-def test_objects_in_any_rotation(tmp_path):
-    data = folder_of(tmp_path / "train", 40, turn=1.0)
-    images = read_objects(data, replace(schema_of(data), upright=False))
-    upright = turned_upright(images)
+@pytest.fixture(scope="module")
+def in_any_rotation(tmp_path_factory):
+    data = folder_of(tmp_path_factory.mktemp("turned") / "train", 40, turn=1.0)
+    return read_objects(data, replace(schema_of(data), upright=False))
+
+
+def test_objects_are_turned_upright(in_any_rotation):
+    images, upright = in_any_rotation, turned_upright(in_any_rotation)
     assert len(upright) == 2 * len(images)
     directions = np.array([(image.faces[0, 1] - image.faces[0, 0]) @ [1, 1j] for image in upright])
     spread = np.angle(directions / np.mean(directions / abs(directions)))
@@ -138,6 +142,11 @@ def test_objects_in_any_rotation(tmp_path):
     for image in upright[:6]:  # the picture is turned with its points
         x, y = np.round(image.faces[0, 1]).astype(int)
         assert image.pixels()[y, x].max() < 60
+
+
+@pytest.mark.slow
+def test_objects_are_found_in_any_rotation(in_any_rotation, tmp_path):
+    images = in_any_rotation
     made, _ = train_keypoints(images, [], tmp_path / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
     made = load_model(tmp_path / "fish.safetensors")
     assert not made.schema.upright and made.faces.assembler.max_turn == pytest.approx(np.pi)

@@ -37,6 +37,7 @@ def test_a_tenth_of_the_columns_carries_the_same_information():
         assert np.abs(np.corrcoef(X[:, [0, 5, 20]].T)[np.triu_indices(3, 1)]).max() < 0.1
 
 
+@pytest.mark.slow
 def test_simulated_rows():
     made = sdist_simulated(2, sizes=[(200, 12)], methods=[*VARIANTS, "kNN"])
     assert made["name"] == "sdist-simulated"

@@ -11,6 +11,8 @@ import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.faces.data import FaceImage, read_faces
+from annealed.pipelines.faces.training import classifier
+from annealed.pipelines.faces.training.assembly import refinement, train
 from annealed.pipelines.keypoints.data import read_objects, schema_of, turned_upright
 from annealed.pipelines.keypoints.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.evaluate import errors_of, score
@@ -39,6 +41,26 @@ def test_objects_are_found(trained):
     assert rows[-1]["pck"] >= 0.8, rows
     assert any("windows of 0.85" in line for line in said) and any("40 features" in line for line in said)
     assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
+
+
+def test_the_time_left_is_said(trained):
+    said = [line for line in trained[3] if "min left" in line]
+    # of three points with two fits each, of which the second is spared: nothing was mined
+    assert [line.split("scan: ")[1].split(",")[0] for line in said] == ["5 fits", "3 fits", "1 fits"]
+
+
+def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_path, monkeypatch):
+    _, images, made, _ = trained
+    monkeypatch.setattr(classifier, "_MAX_VIEWS", 12)
+    monkeypatch.setattr(refinement, "MAX_VALUES", 2**20)
+    monkeypatch.setattr(train, "_MAX_SEARCHED", 4)
+    few, _ = train_keypoints(images, [], tmp_path / "few.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    runs, positive = (
+        [model.info["stages"]["refinement"]["runs"] for model in (made, few)],
+        [model.info["stages"]["scan"]["head"]["rows"]["positive"] for model in (made, few)],
+    )
+    assert runs[1] * 3 * 128 <= 2**20 < runs[0] * 3 * 128
+    assert positive[0] / 3 < positive[1] < positive[0] * 2 / 3
 
 
 def test_resumed_training_is_the_same(trained):

@@ -128,13 +128,7 @@ def detect(
 
 
 @command_of(app)
-def evaluate(
-    data: Data,
-    model: Trained,
-    background: Background = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+def evaluate(data: Data, model: Trained, background: Background = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Share of points within a tenth of the box's size, by keypoint, and false objects.
 
     \b

@@ -72,7 +72,8 @@ def learning_curve(
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "some.safetensors"
             made, _ = train_keypoints([*some, *test], background, out, say=lambda line: None, **given)
-        rows.append({"pictures": len(some), "pck": evaluate_keypoints(made, test)[-1]["pck"]})
+        n_fitted = len(some) - len(held_out_images(made, some))
+        rows.append({"pictures": n_fitted, "pck": evaluate_keypoints(made, test)[-1]["pck"]})
     return rows
 
 

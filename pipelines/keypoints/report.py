@@ -13,8 +13,9 @@ import cv2
 import numpy as np
 
 from ... import __version__
+from ...models.faces.face_finder import Face
 from ...models.files import replacing
-from ...models.keypoints.detections import DetectionOptions, DetectionResult
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
 from ..common.data_urls import jpeg_url
 from ..common.pages import html_page, small, table
@@ -107,8 +108,8 @@ def write_report(
     """
     test, names = held_out_images(detector, images), images[0].schema.keypoints
     found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
-    sure = [DetectionResult(r.detections, [face for face in r.faces if face.probability >= 0.5]) for r in found]
-    points = [[np.array([face.keypoints[n][:2] for n in names]) for face in result.faces] for result in sure]
+    sure = [[face for face in result.faces if face.probability >= 0.5] for result in found]
+    points = [[np.array([face.keypoints[n][:2] for n in names]) for face in faces] for faces in sure]
     rows, curves = score(test, points), _curves(test, found)
     for row in rows:
         row["average_precision"] = curves[row["keypoint"]].average_precision
@@ -175,7 +176,7 @@ def _errors(record: dict[str, Any]) -> str:
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
-def _worst(images: Sequence[FaceImage], sure: Sequence[DetectionResult], points: Sequence[Sequence[np.ndarray]]) -> str:
+def _worst(images: Sequence[FaceImage], sure: Sequence[Sequence[Face]], points: Sequence[Sequence[np.ndarray]]) -> str:
     """The pictures with the largest errors, an object that is missing or false counting as 1."""
     judged = [errors_of(image, found) for image, found in zip(images, points)]
     size = [float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged]
@@ -186,7 +187,7 @@ def _worst(images: Sequence[FaceImage], sure: Sequence[DetectionResult], points:
         for x, y in images[i].faces[images[i].visible].round().astype(int).tolist():
             for colour, thick in (((0, 0, 0), 3), ((255, 255, 255), 1)):
                 cv2.drawMarker(pixels, (x, y), colour, cv2.MARKER_CROSS, side, thick * max(1, min(pixels.shape[:2]) // 400))
-        drawn = jpeg_url(draw_detections(pixels, sure[i].detections if sure[i].faces else [], sure[i].faces), 460)
+        drawn = jpeg_url(draw_detections(pixels, of_faces(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
         caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
         figures.append(f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>')
     words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."

@@ -2,9 +2,9 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
-from annealed.models.keypoints.detections import DetectionResult
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints import report as module
@@ -74,13 +74,21 @@ def test_the_learning_curve_trains_on_parts_that_hold_no_test_picture(reported, 
     assert learning_curve(images[:8], test, [], decisions, lambda line: None) == []
 
 
-def test_a_page_of_a_detector_that_finds_nothing(reported, tmp_path, monkeypatch):
+def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkeypatch):
     _, images, made, decisions, _, _ = reported
-    monkeypatch.setattr(KeypointDetector, "find", lambda self, pixels, options=None: DetectionResult([], []))
+    find, drawn = KeypointDetector.find, []
+
+    def unsure(self, pixels, options=None):
+        found = find(self, pixels, options)
+        return found._replace(faces=[replace(face, probability=0.2) for face in found.faces])
+
+    monkeypatch.setattr(KeypointDetector, "find", unsure)
+    monkeypatch.setattr(module, "draw_detections", lambda image, *shown: drawn.append(shown) or image)
     monkeypatch.setattr(module, "learning_curve", lambda *args, **more: [])
     record = write_report(tmp_path, made, decisions, images, [])
     assert record["rows"][-1]["pck"] == 0 and record["rows"][-1]["median_error"] is None
     page = (tmp_path / "keypoints.html").read_text()
+    assert drawn and all(shown == ([], []) for shown in drawn)
     assert "1 missing, 0 false" in page and "too few pictures to tell" in page
 
 

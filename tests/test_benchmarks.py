@@ -91,6 +91,25 @@ def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
     assert n_switches == 0 and n_found > 0.8 * n_shown
 
 
+@pytest.mark.data
+def test_annotated_heads_of_pets(data_dir, tmp_path):
+    made = load("keypoints_dlib")
+    names = {}
+    for part, n_pictures in (("train", 110), ("test", 40)):
+        made.copy_heads(data_dir, tmp_path / part, part)
+        schema = made.schema_of(tmp_path / part)
+        assert schema.mirrored and schema.opposite["left_ear_tip"] == "right_ear_tip" and schema.opposite["nose"] == "nose"
+        images = made.read_objects(tmp_path / part, schema)
+        names[part] = {image.name for image in images} | {path.name for path in made.list_images(tmp_path / part / "background")}
+        assert len(images) == n_pictures and len(names[part]) == n_pictures + 60
+        for image in images:
+            x, y = image.faces[image.visible].T
+            x0, y0, x1, y1 = image.boxes[0]
+            assert image.visible.sum() >= 3 and x0 <= x.min() <= x.max() <= x1 and y0 <= y.min() <= y.max() <= y1
+            assert x1 - x0 == pytest.approx(y1 - y0, abs=0.2)
+    assert not names["train"] & names["test"]
+
+
 # What metric-learn has: fit stops at once, or works until it is stopped.
 METRIC_LEARN = """
 import numpy as np

@@ -87,14 +87,19 @@ class SparseDesign(Design):
         self.mean = mean[:, None]
         self.inv = inverse_scale(variance, second, rounding_of(self.X.dtype))
 
-    def scores(self, coef):
+    def _raw(self, coef):
+        """Coefficients of all columns as they are stored, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
-        total = np.zeros((self.n_samples, raw.shape[1]))
+        return every, self.mean[:, 0] @ raw
+
+    def scores(self, coef):
+        every, offset = self._raw(coef)
+        total = np.zeros((self.n_samples, every.shape[1]))
         for columns, part in _blocks(self.X):
             total += part @ every[columns]
-        return total - self.mean[:, 0] @ raw
+        return total - offset
 
     def gradient(self, residual):
         product = np.empty((self.X.shape[1], residual.shape[1]))
@@ -152,7 +157,7 @@ class SparseBlockDesign(SparseDesign):
     """
 
     def __init__(self, source: SparseSource, sample_weight: np.ndarray):
-        self.source, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
+        self.X, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self.n_samples, self.n_features = source.shape
         self.stored, self._weight = np.arange(self.n_features), sample_weight
         self._pieces: list[tuple[np.ndarray, SparseDesign]] = []  # shared: columns in memory, ascending
@@ -181,14 +186,7 @@ class SparseBlockDesign(SparseDesign):
         self.mean, self.inv = mean[:, None], inverse_scale(variance, variance + mean**2, rounding_of(source.dtype))
 
     def _blocks(self):
-        return self.source.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
-
-    def _raw(self, coef):
-        """Coefficients of all columns as they are stored, and the scores of the means."""
-        raw = coef[:, 0] * self.inv[:, None]
-        every = np.zeros((self.source.shape[1], raw.shape[1]))
-        every[self.stored] = raw
-        return every, self.mean[:, 0] @ raw
+        return self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
 
     def scores(self, coef):
         every, offset = self._raw(coef)
@@ -198,7 +196,7 @@ class SparseBlockDesign(SparseDesign):
         return total - offset
 
     def gradient(self, residual):
-        product = np.zeros((self.source.shape[1], residual.shape[1]))
+        product = np.zeros((self.X.shape[1], residual.shape[1]))
         for rows, part in self._blocks():
             product += part.T @ residual[rows]
         return self._standardised(product[self.stored][:, None], residual)

@@ -118,9 +118,8 @@ class TorchPiecewiseDesign(CodedDesign):
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
 
-    def has_missing(self, rows):
-        chosen = torch.from_numpy(np.asarray(rows, dtype=bool)).to(self.codes.device)
-        return ((self.codes == 255) & chosen).any(dim=1).cpu().numpy()
+    def _codes_of(self, feature):
+        return self.codes[feature].cpu().numpy()
 
     def _blocks(self):
         step = max(1, BLOCK_BYTES // (16 * self.n_samples))
@@ -145,11 +144,3 @@ class TorchPiecewiseDesign(CodedDesign):
         new = super().keep(kept)
         new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
         return new
-
-    def matrix(self):
-        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(np.float32)
-        codes = self.codes.cpu().numpy()
-        out = np.empty((self.n_samples, self.n_features, self.width), np.float32)
-        for j in range(self.n_features):
-            out[:, j] = table[j, codes[j]]
-        return out.reshape(self.n_samples, -1)

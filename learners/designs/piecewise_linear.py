@@ -120,8 +120,7 @@ class PiecewiseDesign(CodedDesign):
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
         is NaN."""
-        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
-        found = encode(X, knots, evenly_spaced(knots), codes)
+        codes, found = encoded(X, knots, evenly_spaced(knots))
         return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
 
     def _histograms(self, column):
@@ -239,6 +238,12 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
     in_threads(encode_blocks, len(missing))
     return bool(missing.any())
+
+
+def encoded(X: np.ndarray, knots: np.ndarray, even: bool) -> tuple[np.ndarray, bool]:
+    """Codes (n_blocks, m, kernels.ROWS) of all rows by :func:`encode`; whether there was NaN."""
+    codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
+    return codes, encode(X, knots, even, codes)
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:

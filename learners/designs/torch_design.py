@@ -10,8 +10,7 @@ import torch
 
 from ..sources.matrix import CHUNK
 from .base import Design, moments
-from .kernels import ROWS
-from .piecewise_linear import CodedDesign, block_moments, encode, evenly_spaced
+from .piecewise_linear import CodedDesign, block_moments, encoded, evenly_spaced
 from .responses import PiecewiseLinear
 
 BLOCK_BYTES = 256 << 20  # what is worked on together
@@ -112,8 +111,8 @@ class TorchPiecewiseDesign(CodedDesign):
         even, missing = evenly_spaced(lines), False
         codes = torch.empty((m, n), dtype=torch.uint8, device=X.device)
         for part in blocks:
-            found = np.zeros((-(-n // ROWS), part.stop - part.start, ROWS), np.uint8)
-            missing |= encode(X[:, part].contiguous().cpu().numpy(), lines[part], even, found)
+            found, some = encoded(X[:, part].contiguous().cpu().numpy(), lines[part], even)
+            missing |= some
             lanes = np.ascontiguousarray(found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n])
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)

@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.additive import AdditiveModel
 from ..common.validation import check_choice, check_integer, check_real, number_to_keep
 from ..compilation import jit
-from ..designs import kernels
 from ..designs.factory import make_design
-from ..designs.piecewise_linear import encode, hat_basis, histograms, in_blocks
+from ..designs.piecewise_linear import encoded, hat_basis, histograms, in_blocks
 from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
@@ -157,13 +156,12 @@ class TableLearners(CodeLearners):
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
-        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         if response == "constant":
-            for j, (knots, x) in enumerate(zip(self.knots, X.T, strict=True)):
-                codes[:, j] = in_blocks(np.searchsorted(knots[1:-1], x, side="right"))
+            places = [np.searchsorted(knots[1:-1], x, side="right") for knots, x in zip(self.knots, X.T, strict=True)]
+            codes, basis = np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1), np.eye(256, n_bins)
         else:
-            encode(np.asarray(X), self.knots, False, codes)
-        super().__init__(codes, len(X), np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins))
+            codes, basis = encoded(np.asarray(X), self.knots, False)[0], hat_basis(n_bins)
+        super().__init__(codes, len(X), basis)
 
 
 class Boosted(NamedTuple):

@@ -86,7 +86,7 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
         return value, y * slope
     if kind == LORENZ:
         v = min(u - 1.0, 0.0)
-        return np.log1p(v * v), y * (2.0 * v / (1.0 + v * v))
+        return np.log1p(v * v), y * (2.0 * v / (1.0 + v**2))
     if kind == HINGE:
         return max(1.0 - u, 0.0), y * (-1.0 if u < 1.0 else 0.0)
     value = np.exp(-max(u, -500.0))

@@ -4,8 +4,6 @@ They are the descriptors of cascaded shape regression: cells of signed gradient 
 HOG and SIFT) around every point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

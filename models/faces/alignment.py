@@ -1,7 +1,5 @@
 """Crops of faces in which the eyes always lie in the same place."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -10,8 +10,6 @@ References
 .. [1] M. A. Fischler, R. C. Bolles, "Random Sample Consensus", Communications of the ACM 24 (1981).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum

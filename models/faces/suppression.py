@@ -5,8 +5,6 @@ Faces are compared by the mean distance of their keypoints in units of the IED. 
 there are thousands, are compared before they are completed and refined, by numbers of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

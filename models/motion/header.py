@@ -1,8 +1,6 @@
 """Headers of ranker files: families of candidates, features and settings, each checked where it is
 read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

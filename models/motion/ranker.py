@@ -1,8 +1,6 @@
 """Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and
 Algorithm 2)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -1,8 +1,6 @@
 """``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
 ranking."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

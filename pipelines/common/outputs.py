@@ -1,8 +1,6 @@
 """Where results go: found out before any work, so that no command replaces its input or a
 stranger's file."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

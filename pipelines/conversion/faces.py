@@ -6,8 +6,6 @@ Photographs stay where they are: ``keypoints.csv`` names them by paths relative 
 are published; which pixel they count from is not documented.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -2,8 +2,6 @@
 hold the detector.
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """The report of ``annealed faces evaluate``: tables, precision-recall curves and pictures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 4.2, 4.3 and 4.6).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

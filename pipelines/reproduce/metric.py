@@ -10,8 +10,6 @@ References
        (2017).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The papers' tables and figures by name, for ``annealed reproduce``."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from importlib import import_module

@@ -14,8 +14,6 @@ References
        Classification and Ranking", arXiv:1310.2880v2 (2014): Tables 1, 2 and 3.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 import warnings

@@ -2,8 +2,6 @@
 bootstrap intervals over days.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

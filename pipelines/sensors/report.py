@@ -1,7 +1,5 @@
 """Tables and pictures of activities at home."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

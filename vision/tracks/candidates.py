@@ -5,8 +5,6 @@ The recipe is data: a :class:`SubspaceFamily` holds a representation of the trac
 the affinity and the range of dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """Visual words: descriptors become words of a vocabulary, images frequencies of words in spatial
 bins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from inspect import signature
 from typing import Any, Self

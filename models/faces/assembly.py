@@ -42,12 +42,12 @@ _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 class Assembly(StrEnum):
     """How candidates are put together to faces."""
 
+    #: Not at all: each keypoint is detected by itself.
     NONE = "none"
-    """Not at all: each keypoint is detected by itself."""
+    #: By a Gaussian model of shapes in the image, with templates of turned faces.
     TWO = "2d"
-    """By a Gaussian model of shapes in the image, with templates of turned faces."""
+    #: By a rigid model in space and its pose.
     THREE = "3d"
-    """By a rigid model in space and its pose."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,11 @@ class SoftThresholdClassifier(OnlineClassifier):
 
     shuffle: bool
     learning_rate: float
-    _threshold: Threshold
+
+    @property
+    def _threshold(self) -> Threshold:
+        """When and by how much coefficients shrink."""
+        raise NotImplementedError
 
     def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
         rows = Rows(*map(writable, (X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)))

@@ -13,7 +13,14 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBER, DATE, CATEGORY = "number", "date", "category"
+NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
+# parts of dates that are categories, and the days that must lie between dates for one to say more
+# than their order
+PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
+_NAMES = {
+    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+}
 # levels of values not seen in training, or too rarely, and of empty cells
 OTHER, MISSING = "(other)", "(missing)"
 # how cells of text were written in training
@@ -30,8 +37,9 @@ class ColumnEncoding:
     ----------
     name : str
         Name in the table.
-    kind : {"number", "date", "category"}
-        A number as it is; a date as days since 1970-01-01; one column of 0 / 1 for each level.
+    kind : {"number", "date", "category", "rank"}
+        A number as it is; a date as days since 1970-01-01; one column of 0 / 1 for each level; the
+        position of a level, from 0 on, among the ordered ``levels``.
     fill : float or None, default None
         What takes the place of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
@@ -46,6 +54,15 @@ class ColumnEncoding:
         level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
+    form : {"", "year", "month", "weekday", "hour"}, default ""
+        What is taken of a date as a category; the name is then "COLUMN (month)".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> size = ColumnEncoding("size", "rank", levels=("small", "medium", "large"))
+    >>> size.encode(pd.Series(["large", "small"])).ravel().tolist()
+    [2.0, 0.0]
     """
 
     name: str
@@ -55,6 +72,12 @@ class ColumnEncoding:
     reference: str = ""
     shares: tuple[float, ...] = ()
     style: str = ""
+    form: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the table that it is made of."""
+        return self.name.removesuffix(f" ({self.form})") if self.form in PARTS else self.name
 
     @property
     def width(self) -> int:
@@ -98,7 +121,7 @@ class ColumnEncoding:
         """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
         they count as; None without."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
-        words = as_words(doubtful)
+        words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
         if self.kind == CATEGORY:
             strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
@@ -113,7 +136,14 @@ class ColumnEncoding:
             said.append(f"{empty.sum()} empty (taken {fills[1]})")
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(said)}" if said else None
 
+    def words(self, values: pd.Series) -> np.ndarray:
+        """Return the cells of a category as text, or the parts of its dates; None where empty."""
+        return part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
+
     def _numbers(self, values: pd.Series) -> np.ndarray:
+        if self.kind == RANK:
+            ranks = {level: float(i) for i, level in enumerate(self.levels)}
+            return np.array([ranks.get(word, np.nan) for word in as_words(values)], np.float64)
         return days(values, self.style) if self.kind == DATE else to_numbers(values)
 
     def _known(self, words: np.ndarray) -> np.ndarray:
@@ -121,7 +151,7 @@ class ColumnEncoding:
         return np.array([word in known for word in words], bool)
 
     def _dummies(self, values: pd.Series) -> np.ndarray:
-        words = as_words(values)
+        words = self.words(values)
         empty = np.array([word is None for word in words], bool)
         found = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
         X = np.column_stack([found == level for level in self.levels]).astype(np.float64)
@@ -151,6 +181,16 @@ class TableEncoding:
         """For each column of the matrix the position of its column of the table."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 
+    @property
+    def sources(self) -> list[str]:
+        """Columns of the table that are read."""
+        return list(dict.fromkeys(column.source for column in self.columns))
+
+    def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the parts of its dates as columns of text."""
+        parts = {c.name: c.words(frame[c.source]) for c in self.columns if c.form in PARTS and c.source in frame.columns}
+        return frame.assign(**parts)
+
     def only(self, positions: Sequence[int]) -> Self:
         """Return the encoding of some of the columns."""
         return replace(self, columns=tuple(self.columns[i] for i in positions))
@@ -165,7 +205,7 @@ class TableEncoding:
         ValueError
             If a column is missing, or see :meth:`ColumnEncoding.encode`.
         """
-        gone = [column.name for column in self.columns if column.name not in frame.columns]
+        gone = [name for name in self.sources if name not in frame.columns]
         if gone:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
@@ -174,13 +214,13 @@ class TableEncoding:
         # each into its place: a second copy of a large table would not fit
         for column in self.columns:
             end += column.width
-            X[:, end - column.width : end] = column.encode(frame[column.name])
+            X[:, end - column.width : end] = column.encode(frame[column.source])
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
         """Return a line for each column of new rows with cells that are empty, unreadable or
         unknown."""
-        return [line for column in self.columns if (line := column.note(frame[column.name]))]
+        return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
         """Return what :meth:`from_header` reads, for JSON."""
@@ -198,11 +238,12 @@ class TableEncoding:
         columns = []
         for entry in record:
             column = ColumnEncoding(**entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")})
-            words = (column.name, column.kind, column.reference, column.style, *column.levels)
+            words = (column.name, column.kind, column.reference, column.style, column.form, *column.levels)
             number = column.fill is None or isinstance(column.fill, float | int)
             number &= all(isinstance(share, float | int) for share in column.shares)
             number &= len(column.shares) in (0, len(column.levels))
-            if not all(isinstance(word, str) for word in words) or not number or column.kind not in (NUMBER, DATE, CATEGORY):
+            kinds = (NUMBER, DATE, CATEGORY, RANK)
+            if not all(isinstance(word, str) for word in words) or not number or column.kind not in kinds:
                 raise ValueError(f"{entry}: expected the encoding of a column")
             columns.append(column)
         return cls(tuple(columns))
@@ -254,6 +295,27 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
+    """Return the year, month, weekday or hour of dates, given as days since 1970-01-01, as text;
+    None for NaN.
+
+    Examples
+    --------
+    >>> part_of(np.array([0.0, 31.5, np.nan]), "weekday").tolist()
+    ['Thursday', 'Sunday', None]
+    """
+    there = np.isfinite(numbers)
+    seconds = np.rint(numbers[there] * 86400).astype(np.int64)
+    months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    day = seconds // 86400
+    found = {"year": months // 12 + 1970, "month": months % 12, "weekday": (day + 3) % 7, "hour": seconds // 3600 % 24}[form]
+    values, codes = np.unique(found, return_inverse=True)
+    names = [_NAMES[form][i] if form in _NAMES else f"{i:02d}" for i in values]
+    words = np.full(len(numbers), None, object)
+    words[there] = np.array(names, object)[codes]
+    return words
 
 
 def _year(digits: str) -> str:

@@ -93,7 +93,8 @@ def select(
     ] = None,
     group: Annotated[list[str] | None, typer.Option(help="Beginning of names of columns that are selected together.")] = None,
     kinds: Annotated[
-        list[str] | None, typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category or date.")
+        list[str] | None,
+        typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category, date or low<medium<high."),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
     keep_rare: Annotated[bool, typer.Option("--keep-rare", help="Keep classes of one row; there are no scores then.")] = False,
@@ -149,7 +150,7 @@ def select(
         if save is not None:
             found.to_model(target).save(save)
         if out is not None:
-            write_columns(path, out, [column["name"] for column in found.columns], target, sep, encoding)
+            write_columns(path, out, found.sources, target, sep, encoding)
     if report is not None:
         make_folder(report)
         write_report(report, found)

@@ -20,12 +20,15 @@ from ...models.tabular.encoding import (
     MONTH_FIRST,
     NUMBER,
     OTHER,
+    PARTS,
+    RANK,
     THOUSANDS,
     WITH_THOUSANDS,
     ColumnEncoding,
     TableEncoding,
     as_words,
     days,
+    part_of,
     to_numbers,
 )
 
@@ -49,6 +52,30 @@ _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
 _DATES = "dates, as days since 1970-01-01"
+_PARTS = "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone)"
+# answers in their order; words with "/" between them mean the same
+_SCALES = (
+    "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
+    "tiny/very small|small|medium/mid|large/big|very large/huge",
+    "xxs|xs|s|m|l|xl|xxl|xxxl",
+    "very short|short|medium|long|very long",
+    "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|always/almost always",
+    "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
+    "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
+    "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
+    "none|minor/mild/slight|moderate|major/severe|critical",
+    "first/1st|second/2nd|third/3rd|fourth/4th|fifth/5th",
+    "primary|secondary|tertiary",
+    "beginner|intermediate|advanced|expert",
+    "bronze|silver|gold|platinum",
+    "freshman|sophomore|junior|senior",
+)
+_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an order: two are no more than a 0 / 1
+# numbers with words as "1 - poor" and "2: fair", ranges as 18-25, <18 and 65+
+_NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
+_RANGE = re.compile(
+    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
+)
 _AS_CATEGORY = " (--as COLUMN=category otherwise)"
 _ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
@@ -162,6 +189,7 @@ class _Decisions:
         self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
         self.precise = True  # whether single precision is enough
         self.columns: list[ColumnEncoding] = []
+        self.taken: Collection[str] = ()  # names of the file
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
         self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
@@ -171,7 +199,15 @@ class _Decisions:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "", read: str | None = None) -> None:
+    def number(
+        self,
+        name: str,
+        numbers: np.ndarray,
+        kind: str = NUMBER,
+        style: str = "",
+        read: str | None = None,
+        levels: tuple[str, ...] = (),
+    ) -> None:
         """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
         said."""
         if read is not None:
@@ -187,9 +223,27 @@ class _Decisions:
         self.precise &= is_precise(there)
         if share > 0:
             self.done[self.incomplete].append(name)
-        self.columns.append(ColumnEncoding(name, kind, fill, style=style))
+        self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
-    def category(self, name: str, words: np.ndarray) -> None:
+    def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
+        """Decide on dates: their days are the trend, and those parts are categories that come
+        again."""
+        self.number(name, numbers, DATE, style, read)
+        there = numbers[np.isfinite(numbers)]
+        for form, least in PARTS.items():
+            own = f"{name} ({form})"
+            if name in self.left_out or own in self.taken or np.ptp(there) < least:
+                continue
+            counts = np.unique(part_of(there, form).astype(str), return_counts=True)[1]
+            if (counts >= _MIN_ROWS).sum() > 1 and len(counts) <= MAX_LEVELS:
+                self.category(own, part_of(numbers, form), form, style)
+
+    def ranks(self, name: str, words: np.ndarray, levels: tuple[str, ...], read: str) -> None:
+        """Decide on ordered levels."""
+        order = {level: float(i) for i, level in enumerate(levels)}
+        self.number(name, np.array([order.get(word, np.nan) for word in words]), RANK, "", read, levels)
+
+    def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
         """Decide on a column of text: one level is the reference, rare ones are put together."""
         there = np.array([word for word in words if word is not None], object)
         n_gone = len(words) - len(there)
@@ -213,9 +267,10 @@ class _Decisions:
         extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
         rows = [*counts[order[1 : len(frequent)]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
         shares = tuple(float(n / len(words)) for n in rows)
-        self.columns.append(ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares))
-        self.done["text, one 0 / 1 for each level"].append(name)
-        if n_other:
+        found = ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares, style, form)
+        self.columns.append(found)
+        self.done[_PARTS if form else "text, one 0 / 1 for each level"].append(name)
+        if n_other and not form:
             self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
 
     def notes(self) -> list[str]:
@@ -231,6 +286,37 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     for name, why in left_out.items():
         reasons[why].append(name)
     return reasons
+
+
+def order_of(levels: Collection[str]) -> tuple[str, ...]:
+    """Return different words in their order, where they are answers on a known scale, numbers with
+    words, or ranges of numbers; else none.
+
+    Examples
+    --------
+    >>> order_of(["high", "low", "medium"]), order_of(["red", "green", "blue"])
+    (('low', 'medium', 'high'), ())
+    >>> order_of(["2 - fair", "1 - poor", "3 - good"]), order_of(["65+", "18-64", "<18"])
+    (('1 - poor', '2 - fair', '3 - good'), ('<18', '18-64', '65+'))
+    """
+    if not _MIN_RANKS <= len(levels) <= _MAX_RANKS:
+        return ()
+    plain = [re.sub(r"[\s_-]+", " ", level.casefold()) for level in levels]
+    for scale in _SCALES:
+        place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
+        if all(word in place for word in plain):
+            return _sorted(levels, [(place[word], 0) for word in plain])
+    numbered, ranges = [_NUMBERED.fullmatch(level) for level in levels], [_RANGE.fullmatch(level.casefold()) for level in levels]
+    if all(numbered):
+        return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
+    if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:
+        return _sorted(levels, [(float(m[2]), -1 if m[1] else 0) for m in ranges if m])
+    return ()
+
+
+def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
+    """Levels by their places; none where two have the same."""
+    return tuple(level for _, level in sorted(zip(places, levels))) if len(set(places)) == len(places) else ()
 
 
 def _some(names: list[str], most: int = 40) -> str:
@@ -260,9 +346,11 @@ def encode_frame(
     dates : {"dayfirst", "monthfirst"} or None, default None
         How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     kinds : mapping of str to str
-        What some columns hold, instead of what they look like: see ``KINDS``.
+        What some columns hold, instead of what they look like: see ``KINDS``; or levels in their
+        order, with "<" between them.
     """
     decisions = _Decisions(keep_missing, required, kinds)
+    decisions.taken = set(frame.columns)
     for name in frame.columns:
         if name in kinds:
             _decide_as(decisions, name, frame[name], kinds[name], dates or "")
@@ -287,6 +375,8 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
     if kind == CATEGORY:
         decisions.done[read].append(name)
         decisions.category(name, as_words(values))
+    elif "<" in kind:
+        decisions.ranks(name, as_words(values), tuple(level.strip() for level in kind.split("<")), f"of levels in the order {kind}")
     else:
         numbers = days(values, style) if kind == DATE else to_numbers(values)
         decisions.number(name, numbers, kind, style if kind == DATE else "", read)
@@ -301,7 +391,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     if pd.api.types.is_complex_dtype(kind):
         return decisions.leave_out(name, "complex numbers")
     if pd.api.types.is_datetime64_any_dtype(kind):
-        return decisions.number(name, days(values), DATE, read=_DATES)
+        return decisions.dates(name, days(values), "", _DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
             decisions.done["with infinite values, which count as missing"].append(name)
@@ -321,7 +411,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
-        return decisions.number(name, days(values), DATE, read=_DATES)
+        return decisions.dates(name, days(values), "", _DATES)
     slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
     if len(slashed) >= _MOSTLY * len(there):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
@@ -330,7 +420,10 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if fitting:
             short = "" if slashed.str.contains(r"[/.-]\d{4}").all() else ", two digits of a year as 1969 to 2068"
             read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise){short}, as days since 1970-01-01"
-            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0], read)
+            return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
+    if levels := order_of(there.unique()):
+        such = f"of levels in an order, such as {' < '.join(levels)}, as ranks (--as COLUMN=category otherwise)"
+        return decisions.ranks(name, words, levels, such)
     return decisions.category(name, words)
 
 

@@ -178,6 +178,8 @@ def _responses(found: Selection) -> str:
                 pictures.append(level_chart([entry["level"] for entry in column["levels"]], curves[0], column["name"], spread))
         else:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
+            if ranks := column.get("ranks"):
+                unit = f" (0 {short(ranks[0], 12)} to {len(ranks) - 1} {short(ranks[-1], 12)})"
             pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread, column["distribution"]["rows"]))
     classes: list[Any] = list(getattr(found.model, "classes_", []))
     if len(classes) > 2:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
+from ...models.tabular.encoding import CATEGORY, DATE, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
@@ -66,6 +66,12 @@ class Selection:
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def sources(self) -> list[str]:
+        """Columns of the file that the selected ones are made of, in their order."""
+        made_of = {column.name: column.source for column in self.table.encoding.columns}
+        return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
+
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
         cross-validated scores."""
@@ -85,7 +91,7 @@ class Selection:
         return {
             "class": model.classes_[1],
             "rules": [
-                {"rule": _rule(encoding.columns[encoding.groups[column]].kind, encoding.labels[column], cut), "points": int(points)}
+                {"rule": _rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut), "points": int(points)}
                 for column, cut, points in rules
             ],
             "risk": risk,
@@ -367,6 +373,7 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
                 "kind": encoding.kind,
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+                **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
                 **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
                 "alternatives": _alternatives(table, int(number), units, model),
             }
@@ -384,13 +391,14 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
     return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
 
 
-def _rule(kind: str, label: str, threshold: float) -> str:
+def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
     """A rule of a score card in words."""
     if np.isnan(threshold):
         return f"{label} is missing"
-    if kind == CATEGORY:
+    if column.kind == CATEGORY:
         return label
-    return f"{label} >= {np.datetime64(0, 'D') + int(threshold) if kind == DATE else format(threshold, '.10g')}"
+    words = {DATE: lambda: str(np.datetime64(0, "D") + int(threshold)), RANK: lambda: column.levels[int(np.ceil(threshold))]}
+    return f"{label} >= {words.get(column.kind, lambda: format(threshold, '.10g'))()}"
 
 
 def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:

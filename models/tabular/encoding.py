@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
+LOGARITHM = "log"
 # parts of dates that are categories, and the days that must lie between dates for one to say more
 # than their order
 PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
@@ -54,8 +55,9 @@ class ColumnEncoding:
         level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
-    form : {"", "year", "month", "weekday", "hour"}, default ""
-        What is taken of a date as a category; the name is then "COLUMN (month)".
+    form : {"", "year", "month", "weekday", "hour", "log"}, default ""
+        What is taken of a date as a category, the name is then "COLUMN (month)"; or the natural
+        logarithm of a number above 0.
 
     Examples
     --------
@@ -87,7 +89,9 @@ class ColumnEncoding:
     @property
     def labels(self) -> list[str]:
         """Their names."""
-        return [f"{self.name}={level}" for level in self.levels] if self.kind == CATEGORY else [self.name]
+        if self.kind == CATEGORY:
+            return [f"{self.name}={level}" for level in self.levels]
+        return [f"log({self.name})" if self.form == LOGARITHM else self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
         """Return the numbers (n_rows, width) of a column.
@@ -127,8 +131,10 @@ class ColumnEncoding:
             strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
             fills = [f"as the level {level}" if level in self.levels else "as the mean of the levels" for level in (OTHER, MISSING)]
         else:
-            strange, what = ~empty, f"without a {self.kind}"
-            fills = 2 * ["as missing" if self.fill is None else f"as the median of the training rows, {self.fill:g}"]
+            log = self.form == LOGARITHM
+            strange, what = ~empty, f"without a {self.kind}{' above 0' * log}"
+            fill = self.fill if self.fill is None or not log else np.exp(self.fill)
+            fills = 2 * ["as missing" if fill is None else f"as the median of the training rows, {fill:g}"]
         said = []
         if strange.any():
             said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
@@ -144,7 +150,8 @@ class ColumnEncoding:
         if self.kind == RANK:
             ranks = {level: float(i) for i, level in enumerate(self.levels)}
             return np.array([ranks.get(word, np.nan) for word in as_words(values)], np.float64)
-        return days(values, self.style) if self.kind == DATE else to_numbers(values)
+        numbers = days(values, self.style) if self.kind == DATE else to_numbers(values)
+        return logarithm(numbers) if self.form == LOGARITHM else numbers
 
     def _known(self, words: np.ndarray) -> np.ndarray:
         known = {*self.levels, self.reference} - {OTHER, MISSING}
@@ -295,6 +302,11 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def logarithm(numbers: np.ndarray) -> np.ndarray:
+    """Return natural logarithms; NaN of what is not above 0."""
+    return np.log(np.where(numbers > 0, numbers, np.nan))
 
 
 def part_of(numbers: np.ndarray, form: str) -> np.ndarray:

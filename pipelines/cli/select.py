@@ -162,11 +162,14 @@ def select(
 
 def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
+    from ..tabular.selection import shown
+
     heads = {"name": "column", "coefficient": "coefficient", "effect": "effect", "stability": "stability"}
     if any(c.get("pvalue") is not None for c in found.columns):
         heads["pvalue"] = "p-value"
     cells = {"pvalue": lambda p: "–" if p is None else f"{p:.1g}"}
-    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(found.columns)]
+    named = [c | {"name": shown(c)} for c in found.columns]
+    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(named)]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
         print_table(title, ["", *heads.values()], rows)

@@ -16,6 +16,7 @@ from ...models.tabular.encoding import (
     DATE,
     DAY_FIRST,
     DAY_OR_MONTH,
+    LOGARITHM,
     MISSING,
     MONTH_FIRST,
     NUMBER,
@@ -28,6 +29,7 @@ from ...models.tabular.encoding import (
     TableEncoding,
     as_words,
     days,
+    logarithm,
     part_of,
     to_numbers,
 )
@@ -52,6 +54,9 @@ _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
 _DATES = "dates, as days since 1970-01-01"
+# skewness of positive numbers whose logarithm may say more, and share of it that logarithms keep
+# at most: a choice
+_SKEWED, _LESS = 2.0, 0.5
 _PARTS = "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone)"
 # answers in their order; words with "/" between them mean the same
 _SCALES = (
@@ -106,6 +111,8 @@ class Table:
         What orders the rows.
     twins : ndarray of shape (n_rows,), int, or None
         The first row that is equal to each, where some are.
+    skewed : tuple of str
+        Columns whose logarithm may take their place.
     """
 
     X: Any
@@ -118,6 +125,7 @@ class Table:
     weight: np.ndarray | None = None
     times: np.ndarray | None = None
     twins: np.ndarray | None = None
+    skewed: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -133,6 +141,33 @@ class Table:
         per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
         parts = {name: value[rows] for name in per_row if (value := getattr(self, name)) is not None and value.shape[0]}
         return replace(self, **parts, notes=list(self.notes))
+
+    def better_logarithms(self, task: str) -> list[str]:
+        """Return the skewed columns whose logarithm is correlated more with the target (the sum of
+        squared correlations with the classes, or that with numbers) than they are."""
+        T = (self.y[:, None] == np.unique(self.y)).astype(np.float64) if task == "classification" else self.y[:, None]
+        w = np.ones(len(T)) if self.weight is None else self.weight
+        T = T - np.average(T, axis=0, weights=w)
+
+        def shares(x: np.ndarray) -> float:
+            x = x - np.average(x, weights=w)
+            return float(((w * x @ T) ** 2 / np.maximum(w * x @ x * (w @ T**2), 1e-300)).sum())
+
+        columns = {name: self.X[:, self.columns_of([name])][:, 0].astype(np.float64) for name in self.skewed}
+        return [name for name, x in columns.items() if shares(np.log(x)) > shares(x)]
+
+    def with_logarithms(self, names: Collection[str]) -> Table:
+        """Return the table with the logarithms of some columns instead; the median instead of what
+        is not above 0."""
+        if not names:
+            return self
+        X, columns = self.X.copy(), list(self.encoding.columns)
+        for i in map(self.names.index, names):
+            columns[i] = replace(columns[i], form=LOGARITHM, fill=float(np.log(columns[i].fill)))
+            place = self.columns_of([columns[i].name])
+            logs = logarithm(X[:, place])
+            X[:, place] = np.where(np.isnan(logs), columns[i].fill, logs)
+        return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
 
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
@@ -361,6 +396,25 @@ def encode_frame(
     encoding = TableEncoding(tuple(decisions.columns))
     large = frame.size >= LARGE and decisions.precise
     return encoding.encode(frame, np.float32 if large else np.float64), decisions
+
+
+def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
+    """Return the columns of positive numbers that are skewed, and whose logarithms are much less;
+    by at most ``MAX_ROWS`` rows."""
+    found, some = [], slice(None, None, -(-len(X) // MAX_ROWS))
+    for column, j in zip(encoding.columns, np.unique(encoding.groups, return_index=True)[1]):
+        if column.kind != NUMBER or not X[:, j].min() > 0:
+            continue
+        x = X[some, j].astype(np.float64)
+        raw, log = _skewness(x), _skewness(np.log(x))
+        if raw > _SKEWED and abs(log) < _LESS * raw:
+            found.append(column.name)
+    return tuple(found)
+
+
+def _skewness(x: np.ndarray) -> float:
+    z = x - x.mean()
+    return float((z**3).mean() / max((z**2).mean() ** 1.5, 1e-300))
 
 
 def is_precise(numbers: np.ndarray) -> bool:

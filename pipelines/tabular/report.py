@@ -18,7 +18,7 @@ from ..common.pages import html_page, small, table
 from ..console import plain, text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
-from .selection import N_HALVES, Selection
+from .selection import N_HALVES, Selection, shown
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # whose score is explained: a choice
@@ -123,7 +123,7 @@ def _card(found: Selection) -> str:
 def _columns(found: Selection) -> str:
     rows = [
         (
-            c["name"],
+            shown(c),
             _coefficient(c),
             f"{c['effect']:.3g}",
             "–" if c["stability"] is None else f"{c['stability']:.0%}",
@@ -132,11 +132,11 @@ def _columns(found: Selection) -> str:
         )
         for c in found.columns
     ]
-    shown = found.columns[:MAX_PICTURES]
+    pictured = found.columns[:MAX_PICTURES]
     notes = "".join(small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
-    if not shown:
+    if not pictured:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
-    chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
+    chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
     words = (
         "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
@@ -180,7 +180,7 @@ def _responses(found: Selection) -> str:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
             if ranks := column.get("ranks"):
                 unit = f" (0 {short(ranks[0], 12)} to {len(ranks) - 1} {short(ranks[-1], 12)})"
-            pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread, column["distribution"]["rows"]))
+            pictures.append(curve_chart(x, curves, short(shown(column)) + unit, spread, column["distribution"]["rows"]))
     classes: list[Any] = list(getattr(found.model, "classes_", []))
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
@@ -225,8 +225,8 @@ def _rows(found: Selection) -> str:
         strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
         answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
         head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
-        shown = [(name, f"{value:+.3g}") for name, value in strongest]
-        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], shown)}</details>"
+        adds = [(name, f"{value:+.3g}") for name, value in strongest]
+        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
     words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
     return f"<h2>Why these rows</h2>{body}{small(words)}"
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import CATEGORY, DATE, RANK, ColumnEncoding
+from ...models.tabular.encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
@@ -71,6 +71,11 @@ class Selection:
         """Columns of the file that the selected ones are made of, in their order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
+
+    @property
+    def logarithms(self) -> list[str]:
+        """Columns of which the logarithm is taken."""
+        return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
@@ -193,12 +198,13 @@ def select_file(
     if not request.card and request.weight is None and (request.fdr is not None or request.intervals or request.pvalues):
         from .inference import add_certainty
 
-        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, drawn, found.model, request.intervals)]
+        rows = drawn.with_logarithms(found.logarithms)
+        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, rows, found.model, request.intervals)]
         found.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
     if test is not None and found.validation.scores:
-        found.validation.scores["test"] = score_on(found.model, task, test, request.score)
+        found.validation.scores["test"] = score_on(found.model, task, test.with_logarithms(found.logarithms), request.score)
     found.settings = {"table": str(path), **request.record()}
     return found
 
@@ -318,6 +324,8 @@ def select_columns(
         sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(drawn, task, model, k, sizes, splits, progress, request.score, request.boosting)
+    logs = table.better_logarithms(task)
+    table, drawn = table.with_logarithms(logs), drawn.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
         sized = clone(model).set_params(n_features_to_select=validation.size)
@@ -371,6 +379,7 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
                 "coefficient": None,
                 "effect": effect,
                 "kind": encoding.kind,
+                **({"form": encoding.form} if encoding.form else {}),
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
                 **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
@@ -379,6 +388,11 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def shown(column: dict[str, Any]) -> str:
+    """The name of a selected column for people, with its form."""
+    return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
 def _distribution(table: Table, number: int) -> dict[str, Any]:

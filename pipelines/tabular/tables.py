@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
-from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target
+from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
 
 if TYPE_CHECKING:
@@ -148,7 +148,15 @@ def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing:
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
     gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns if not column.form), y)
     encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes(), *gaps], rows, groups, weight, times)
+    skewed: tuple[str, ...] = ()
+    if not keep_missing and request.fdr is None and not request.intervals:
+        as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
+        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
+    if skewed:
+        said = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
+        gaps.insert(0, f"{len(skewed)} column{'s' * (len(skewed) > 1)} {said} (--as COLUMN=number otherwise): {', '.join(skewed)}")
+    said = [*notes, *decisions.notes(), *gaps]
+    return Table(X, y, encoding, left_out, said, rows, groups, weight, times, skewed=skewed)
 
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:

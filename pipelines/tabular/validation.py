@@ -269,6 +269,8 @@ def validate(
     held: dict[str, list[HeldOut]] = {"selected": [], "all columns": [], "baseline": []}
     for train, test in progress(splits, "sizes"):
         rows, new = table.take(train), table.take(test)
+        logs = rows.better_logarithms(task)
+        rows, new = rows.with_logarithms(logs), new.with_logarithms(logs)
         along.append([HeldOut.of(one, new) for one in _models(model, sizes, rows)])
         losses.append([_loss(task, one, score) for one in along[-1]])
         path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])

@@ -123,3 +123,39 @@ def test_a_score_card_names_the_level(tmp_path):
     frame = pd.DataFrame({"size": words, "x": NOISE, "y": np.where(RANK + 0.3 * NOISE > 1.5, "yes", "no")})
     record, _ = select(tmp_path, frame, 1, "--card")
     assert record["card"]["rules"][0]["rule"] == "size >= high"
+
+
+# -- logarithms ------------------------------------------------------------------------------------
+
+INCOME = np.exp(RNG.normal(7, 1.2, N)).round(2)
+
+
+def test_a_logarithm_is_taken_where_it_says_more(tmp_path):
+    frame = pd.DataFrame({"income": INCOME, "x": NOISE, "y": 2.0 * np.log(INCOME) + 0.1 * NOISE})
+    options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--report", tmp_path, "--test", tmp_path / "t.csv")
+    record, said = select(tmp_path, frame, 1, *options)
+    (column,) = record["selected"]
+    assert (column["name"], column["form"]) == ("income", "log") and column["coefficient"] == pytest.approx(2, abs=0.02)
+    assert min(record["scores"][name]["R2"] for name in ("selected", "test")) > 0.99
+    assert "of skewed numbers above 0, or their logarithms" in said and "(--as COLUMN=number otherwise): income" in said
+    assert "log(income)" in (tmp_path / "select.html").read_text() and list(pd.read_csv(tmp_path / "o.csv")) == ["income", "y"]
+    found = predict(tmp_path, pd.DataFrame({"income": [np.e**7, np.e**8, -1.0]}), "--contributions")
+    assert found["prediction"][:2] == pytest.approx([14, 16], abs=0.1)
+    assert found["prediction"][2] == pytest.approx(2 * np.log(np.median(INCOME)), abs=0.1)
+    assert found["score"] == pytest.approx(found["prediction"])
+    assert "1 without a number above 0, such as '-1'" in found["notes"][0]
+    assert run("export", tmp_path / "m", tmp_path / "m.sql").exit_code == 0 and "LN(" in (tmp_path / "m.sql").read_text()
+    assert "log(income)" in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--as", "income=number"), ("--bounds", "income=0:"), ("--response", "piecewise")])
+def test_the_number_itself_is_taken_where_it_says_more_or_is_asked_for(tmp_path, options):
+    target = np.log(INCOME) if options else INCOME / 1000
+    record, _ = select(tmp_path, pd.DataFrame({"income": INCOME, "x": NOISE, "y": target + 0.1 * NOISE}), 1, *options)
+    assert names(record) == ["income"] and "form" not in record["selected"][0]
+
+
+def test_a_logarithm_tells_classes_apart(tmp_path):
+    frame = pd.DataFrame({"income": INCOME, "x": NOISE, "y": np.where(np.log(INCOME) + 0.3 * NOISE > 7, "rich", "poor")})
+    record, _ = select(tmp_path, frame, 1)
+    assert record["selected"][0]["form"] == "log"

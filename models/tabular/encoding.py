@@ -148,8 +148,7 @@ class ColumnEncoding:
 
     def _numbers(self, values: pd.Series) -> np.ndarray:
         if self.kind == RANK:
-            ranks = {level: float(i) for i, level in enumerate(self.levels)}
-            return np.array([ranks.get(word, np.nan) for word in as_words(values)], np.float64)
+            return ranks(as_words(values), self.levels)
         numbers = days(values, self.style) if self.kind == DATE else to_numbers(values)
         return logarithm(numbers) if self.form == LOGARITHM else numbers
 
@@ -302,6 +301,12 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
+    """Return the positions of words among levels; NaN of others."""
+    order = {level: float(i) for i, level in enumerate(levels)}
+    return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
 def logarithm(numbers: np.ndarray) -> np.ndarray:

@@ -31,6 +31,7 @@ from ...models.tabular.encoding import (
     days,
     logarithm,
     part_of,
+    ranks,
     to_numbers,
 )
 
@@ -57,6 +58,7 @@ _DATES = "dates, as days since 1970-01-01"
 # skewness of positive numbers whose logarithm may say more, and share of it that logarithms keep
 # at most: a choice
 _SKEWED, _LESS = 2.0, 0.5
+_MIN_SKEWED = 50  # rows: of fewer one number decides
 _PARTS = "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone)"
 # answers in their order; words with "/" between them mean the same
 _SCALES = (
@@ -234,18 +236,10 @@ class _Decisions:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(
-        self,
-        name: str,
-        numbers: np.ndarray,
-        kind: str = NUMBER,
-        style: str = "",
-        read: str | None = None,
-        levels: tuple[str, ...] = (),
-    ) -> None:
+    def number(self, name: str, numbers: np.ndarray, read: str = "", kind: str = NUMBER, style: str = "", levels: Any = ()) -> None:
         """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
         said."""
-        if read is not None:
+        if read:
             self.done[read].append(name)
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
@@ -263,7 +257,7 @@ class _Decisions:
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
         """Decide on dates: their days are the trend, and those parts are categories that come
         again."""
-        self.number(name, numbers, DATE, style, read)
+        self.number(name, numbers, read, DATE, style)
         there = numbers[np.isfinite(numbers)]
         for form, least in PARTS.items():
             own = f"{name} ({form})"
@@ -272,11 +266,6 @@ class _Decisions:
             counts = np.unique(part_of(there, form).astype(str), return_counts=True)[1]
             if (counts >= _MIN_ROWS).sum() > 1 and len(counts) <= MAX_LEVELS:
                 self.category(own, part_of(numbers, form), form, style)
-
-    def ranks(self, name: str, words: np.ndarray, levels: tuple[str, ...], read: str) -> None:
-        """Decide on ordered levels."""
-        order = {level: float(i) for i, level in enumerate(levels)}
-        self.number(name, np.array([order.get(word, np.nan) for word in words]), RANK, "", read, levels)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
         """Decide on a column of text: one level is the reference, rare ones are put together."""
@@ -403,7 +392,7 @@ def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     by at most ``MAX_ROWS`` rows."""
     found, some = [], slice(None, None, -(-len(X) // MAX_ROWS))
     for column, j in zip(encoding.columns, np.unique(encoding.groups, return_index=True)[1]):
-        if column.kind != NUMBER or not X[:, j].min() > 0:
+        if column.kind != NUMBER or len(X) < _MIN_SKEWED or not X[:, j].min() > 0:
             continue
         x = X[some, j].astype(np.float64)
         raw, log = _skewness(x), _skewness(np.log(x))
@@ -430,10 +419,11 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.done[read].append(name)
         decisions.category(name, as_words(values))
     elif "<" in kind:
-        decisions.ranks(name, as_words(values), tuple(level.strip() for level in kind.split("<")), f"of levels in the order {kind}")
+        levels = tuple(level.strip() for level in kind.split("<"))
+        decisions.number(name, ranks(as_words(values), levels), f"of levels in the order {kind}", RANK, levels=levels)
     else:
         numbers = days(values, style) if kind == DATE else to_numbers(values)
-        decisions.number(name, numbers, kind, style if kind == DATE else "", read)
+        decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
         raise ValueError(f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})")
 
@@ -477,7 +467,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
     if levels := order_of(there.unique()):
         such = f"of levels in an order, such as {' < '.join(levels)}, as ranks (--as COLUMN=category otherwise)"
-        return decisions.ranks(name, words, levels, such)
+        return decisions.number(name, ranks(words, levels), such, RANK, levels=levels)
     return decisions.category(name, words)
 
 

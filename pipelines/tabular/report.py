@@ -121,19 +121,10 @@ def _card(found: Selection) -> str:
 
 
 def _columns(found: Selection) -> str:
-    rows = [
-        (
-            shown(c),
-            _coefficient(c),
-            f"{c['effect']:.3g}",
-            "–" if c["stability"] is None else f"{c['stability']:.0%}",
-            _p(c),
-            _cost(c),
-        )
-        for c in found.columns
-    ]
+    cells = {"effect": ".3g", "stability": ".0%", "pvalue": ".2g", "cost": ".3g"}
+    rows = [(shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items())) for c in found.columns]
     pictured = found.columns[:MAX_PICTURES]
-    notes = "".join(small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
+    notes = "".join(small(f"{escape(line)}.") for line in [*found.certainty.get("notes", ()), *_interaction(found)])
     if not pictured:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
@@ -149,12 +140,16 @@ def _columns(found: Selection) -> str:
     return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
 
-def _p(column: dict[str, Any]) -> str:
-    return "–" if column.get("pvalue") is None else f"{column['pvalue']:.2g}"
+def _interaction(found: Selection) -> list[str]:
+    if found.interaction is None:
+        return []
+    (a, b), gain = found.interaction["columns"], found.interaction["gain"]
+    pair = f"Of all pairs of columns of numbers the product of {a} and {b} says most beside them"
+    return [f"{pair}: with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'no better, but worse'}"]
 
 
-def _cost(column: dict[str, Any]) -> str:
-    return "–" if column.get("cost") is None else f"{column['cost']:.3g}"
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def _coefficient(column: dict[str, Any]) -> str:

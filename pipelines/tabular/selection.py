@@ -20,7 +20,7 @@ from .encoding import Table
 from .leaks import leaks
 from .settings import Request, make_model, units_of
 from .tables import read_table, read_test
-from .validation import Progress, Validation, check_score, costs, fitted, folds, score_on, validate
+from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -54,6 +54,8 @@ class Selection:
         Whether cross-validation chose the size.
     certainty : dict
         How sure the selection is, see :mod:`.inference`.
+    interaction : dict or None
+        In a report, see :func:`.validation.interaction`.
     """
 
     task: str
@@ -65,6 +67,7 @@ class Selection:
     size_chosen: bool
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
+    interaction: dict[str, Any] | None = None
 
     @property
     def sources(self) -> list[str]:
@@ -133,6 +136,7 @@ class Selection:
             "path": path,
             "errors": v.errors,
             "stability": self.kappa,
+            "interaction": self.interaction,
             "certainty": self.certainty,
             **({"card": self.card} if self.card else {}),
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
@@ -338,7 +342,10 @@ def select_columns(
     if request.pvalues and splits and columns and not request.card:
         cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
         columns = [column | {"cost": cost.get(column["name"])} for column in columns]
-    return Selection(task, table, model, columns, validation, kappa, k is None)
+    found = Selection(task, table, model, columns, validation, kappa, k is None)
+    if request.pvalues and splits and columns and not request.card:
+        found.interaction = interaction(drawn, task, request, [column["name"] for column in columns], splits)
+    return found
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:

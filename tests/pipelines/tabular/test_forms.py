@@ -159,3 +159,28 @@ def test_a_logarithm_tells_classes_apart(tmp_path):
     frame = pd.DataFrame({"income": INCOME, "x": NOISE, "y": np.where(np.log(INCOME) + 0.3 * NOISE > 7, "rich", "poor")})
     record, _ = select(tmp_path, frame, 1)
     assert record["selected"][0]["form"] == "log"
+
+
+# -- the report and the time left ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_pair_whose_product_adds_most(tmp_path, classes):
+    a, b, c = RNG.normal(size=(3, N))
+    score = a + b + c + 2.0 * a * c
+    frame = pd.DataFrame({"a": a, "b": b, "c": c, "y": np.where(score > 0, "yes", "no") if classes else score})
+    record, _ = select(tmp_path, frame, 3, "--report", tmp_path)
+    assert sorted(record["interaction"]["columns"]) == ["a", "c"] and record["interaction"]["gain"] > (0.05 if classes else 0.3)
+    line = "Of all pairs of columns of numbers the product of "
+    assert line in (tmp_path / "select.html").read_text() and "interaction" in json.loads((tmp_path / "select.json").read_text())
+    record, _ = select(tmp_path, frame, 3)
+    assert record["interaction"] is None  # refits are for reports
+
+
+def test_long_work_says_the_time_left(tmp_path, monkeypatch):
+    clock = iter(range(0, 10**6, 12))
+    monkeypatch.setattr("annealed.learners.common.progress.time.monotonic", lambda: float(next(clock)))
+    frame = pd.DataFrame({"a": NOISE, "y": NOISE})
+    _, said = select(tmp_path, frame, 1)
+    assert "sizes: 1 of 5 after 12 s, about 48 s left" in said
+    assert "left" not in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--quiet").stderr

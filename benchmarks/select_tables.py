@@ -4,20 +4,22 @@
 
 Each table is written as csv and read as a user's file would be. Printed: the columns that are
 selected and their number, the first score of held-out rows, beside ridge and gradient boosting on
-all columns; with --decisions every line about columns, too. A table that cannot be used prints why.
+all columns; with --decisions every line about columns, too (on stderr). A table that cannot be used
+prints why.
 """
 
 import importlib
+import sys
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from annealed.pipelines.console import markdown_table
+from annealed.pipelines.console import text
 from annealed.pipelines.tabular.selection import select_file, shown
 from annealed.pipelines.tabular.settings import Request
-from common import new_parser
+from common import new_parser, print_head, print_line
 
 SKLEARN = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")
 STATSMODELS = (
@@ -107,18 +109,16 @@ def main(arguments=None):
     parser.add_argument("--only", nargs="+", default=[], help="tables whose names contain one of these")
     parser.add_argument("--decisions", action="store_true", help="the lines about columns, too")
     given = parser.parse_args(arguments)
-    rows = []
     warnings.simplefilter("ignore")
+    print_head("table", "rows", "columns", "selected", "which", "score", "selected columns", "ridge on all", "boosting on all")
     with TemporaryDirectory() as folder:
         for name, get in tables():
             if given.only and not any(word in name for word in given.only):
                 continue
             row, lines = measured(folder, get)
-            rows.append([name, *row])
+            print_line(name, *map(text, row))
             if given.decisions:
-                print(name, *lines, sep="\n    ", flush=True)
-    head = ("table", "rows", "columns", "selected", "which", "score", "selected columns", "ridge on all", "boosting on all")
-    print(markdown_table(head, rows))
+                print("", *lines, sep="\n    ", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

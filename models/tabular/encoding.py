@@ -18,7 +18,7 @@ LOGARITHM = "log"
 # parts of dates that are categories, and the days that must lie between dates for one to say more
 # than their order
 PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
-_NAMES = {
+PART_NAMES = {
     "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
     "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
 }
@@ -194,8 +194,7 @@ class TableEncoding:
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the parts of its dates as columns of text."""
-        parts = {c.name: c.words(frame[c.source]) for c in self.columns if c.form in PARTS and c.source in frame.columns}
-        return frame.assign(**parts)
+        return frame.assign(**{c.name: c.words(frame[c.source]) for c in self.columns if c.form in PARTS and c.source in frame})
 
     def only(self, positions: Sequence[int]) -> Self:
         """Return the encoding of some of the columns."""
@@ -329,7 +328,7 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
     day = seconds // 86400
     found = {"year": months // 12 + 1970, "month": months % 12, "weekday": (day + 3) % 7, "hour": seconds // 3600 % 24}[form]
     values, codes = np.unique(found, return_inverse=True)
-    names = [_NAMES[form][i] if form in _NAMES else f"{i:02d}" for i in values]
+    names = [PART_NAMES[form][i] if form in PART_NAMES else f"{i:02d}" for i in values]
     words = np.full(len(numbers), None, object)
     words[there] = np.array(names, object)[codes]
     return words

@@ -20,7 +20,6 @@ from ..console import BAD_INPUT, complain, print_json, print_table, progress, sa
 if TYPE_CHECKING:
     from ..tabular.selection import Selection
 
-_WAIT = 10.0  # seconds before the first line about the time left
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 Dates = Literal["dayfirst", "monthfirst"]
@@ -145,7 +144,7 @@ def select(
         found = select_file(
             path,
             request,
-            progress=lambda iterable, what: progress(iterable, quiet, what, wait=_WAIT),
+            progress=lambda iterable, what: progress(iterable, quiet, what, wait=10.0),
             note=lambda text: say(f"annealed: {text}", quiet),
         )
         if save is not None:

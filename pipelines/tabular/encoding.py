@@ -21,6 +21,7 @@ from ...models.tabular.encoding import (
     MONTH_FIRST,
     NUMBER,
     OTHER,
+    PART_NAMES,
     PARTS,
     RANK,
     THOUSANDS,
@@ -285,11 +286,15 @@ class _Decisions:
         frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))][:MAX_LEVELS]
         if not frequent:
             return self.leave_out(name, "text, no value in two rows")
-        n_other = len(there) - sum(counts[i] for i in order[: len(frequent)])
+        chosen = list(order[: len(frequent)])
+        if form:  # in their own order
+            chosen.sort(key=lambda i: (PART_NAMES.get(form) or levels.tolist()).index(levels[i]))
+            frequent = [str(levels[i]) for i in chosen]
+        n_other = len(there) - sum(counts[chosen])
         if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
             return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
         extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
-        rows = [*counts[order[1 : len(frequent)]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
+        rows = [*counts[chosen[1:]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
         shares = tuple(float(n / len(words)) for n in rows)
         found = ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares, style, form)
         self.columns.append(found)

@@ -185,8 +185,7 @@ def _responses(found: Selection) -> str:
     else:
         legend = " The score is the prediction."
     words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
-    words += " The bars below count rows."
-    words += escape(legend)
+    words += f" The bars below count rows.{escape(legend)}"
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
@@ -251,6 +250,5 @@ def _left_out(found: Selection) -> str:
 
 
 def _how(found: Selection) -> str:
-    settings = {name: value for name, value in found.settings.items() if value is not None}
-    said = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    said = ", ".join(f"{name} = {value}" for name, value in found.settings.items() if value is not None)
     return f"<h2>How</h2>{small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"

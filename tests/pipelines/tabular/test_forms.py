@@ -184,3 +184,10 @@ def test_long_work_says_the_time_left(tmp_path, monkeypatch):
     _, said = select(tmp_path, frame, 1)
     assert "sizes: 1 of 5 after 12 s, about 48 s left" in said
     assert "left" not in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--quiet").stderr
+
+
+def test_months_stand_in_their_order(tmp_path):
+    frame = pd.DataFrame({"day": DAYS.strftime("%Y-%m-%d"), "y": 5.0 * (DAYS.month == 6) + 0.1 * NOISE})
+    record, _ = select(tmp_path, frame, 1)
+    levels = [entry["level"] for entry in record["selected"][0]["levels"]]
+    assert levels == ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

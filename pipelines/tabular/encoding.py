@@ -166,10 +166,11 @@ class Table:
             return self
         X, columns = self.X.copy(), list(self.encoding.columns)
         for i in map(self.names.index, names):
-            columns[i] = replace(columns[i], form=LOGARITHM, fill=float(np.log(columns[i].fill)))
+            fill = float(np.log(columns[i].fill or 1.0))
+            columns[i] = replace(columns[i], form=LOGARITHM, fill=fill)
             place = self.columns_of([columns[i].name])
             logs = logarithm(X[:, place])
-            X[:, place] = np.where(np.isnan(logs), columns[i].fill, logs)
+            X[:, place] = np.where(np.isnan(logs), fill, logs)
         return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
 
     def without(self, alone: np.ndarray) -> Table:

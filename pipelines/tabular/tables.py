@@ -155,8 +155,8 @@ def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing:
     if skewed:
         said = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
         gaps.insert(0, f"{len(skewed)} column{'s' * (len(skewed) > 1)} {said} (--as COLUMN=number otherwise): {', '.join(skewed)}")
-    said = [*notes, *decisions.notes(), *gaps]
-    return Table(X, y, encoding, left_out, said, rows, groups, weight, times, skewed=skewed)
+    lines = [*notes, *decisions.notes(), *gaps]
+    return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
 
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:

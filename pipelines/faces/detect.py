@@ -2,8 +2,6 @@
 hold the detector.
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 import tempfile
@@ -179,7 +177,7 @@ def detect_many(
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
     """
-    return map_images(partial(_detect, options), detector, images, n_jobs)
+    return map_images(partial(KeypointDetector.detect, **options), detector, images, n_jobs)
 
 
 def map_images(
@@ -217,10 +215,6 @@ def map_images(
                 # an early end gives up work on purpose
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
-
-
-def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarray) -> list[Detection]:
-    return detector.detect(image, **options)
 
 
 # in a worker process: its detector, and the file that it came from

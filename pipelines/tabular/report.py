@@ -121,7 +121,7 @@ def _card(found: Selection) -> str:
 
 
 def _columns(found: Selection) -> str:
-    cells = {"effect": ".3g", "stability": ".0%", "pvalue": ".2g", "cost": ".3g"}
+    cells = {"effect": ".3g", "stability": "0.0%", "pvalue": ".2g", "cost": ".3g"}
     rows = [(shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items())) for c in found.columns]
     pictured = found.columns[:MAX_PICTURES]
     notes = "".join(small(f"{escape(line)}.") for line in [*found.certainty.get("notes", ()), *_interaction(found)])

@@ -160,14 +160,14 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str
     return "".join("| " + " | ".join(map(text, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
 
 
-def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
+def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0) -> Iterable:
     """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line
-    a minute."""
+    a minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
 
-    return progress_bar(iterable, title=description, total=total, shown=True, leave=False)
+    return progress_bar(iterable, title=description, total=total, shown=True, leave=False, wait=wait)
 
 
 def say(message: str, quiet: bool) -> None:

@@ -69,7 +69,8 @@ class Request:
     group : sequence of str
         Beginnings of the names of columns that are selected together, and count as one.
     kinds : sequence of str
-        "COLUMN=KIND", number, category or date: how a column is read instead of as it looks.
+        "COLUMN=KIND", number, category, date or low<medium<high: how a column is read instead of as
+        it looks.
     card : bool
         A score card of k rules instead of k columns: two classes.
     keep_rare : bool

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
-from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target
+from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
     found = {}
     for text in given:
         name, _, kind = text.rpartition("=")
-        if kind not in KINDS or not name:
-            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}")
+        if (kind not in KINDS and "<" not in kind) or not name:
+            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high")
         if name not in names:
             raise ValueError(f"{path}: no column {name!r} for --as; the columns are {_shown(names)}")
         found[name] = kind
@@ -146,9 +146,17 @@ def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing:
     X, decisions = encode_frame(used, keep_missing, request.include, ids, request.dates, kinds)
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns), y)
+    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns if not column.form), y)
     encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes(), *gaps], rows, groups, weight, times)
+    skewed: tuple[str, ...] = ()
+    if not keep_missing and request.fdr is None and not request.intervals:
+        as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
+        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
+    if skewed:
+        said = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
+        gaps.insert(0, f"{len(skewed)} column{'s' * (len(skewed) > 1)} {said} (--as COLUMN=number otherwise): {', '.join(skewed)}")
+    lines = [*notes, *decisions.notes(), *gaps]
+    return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
 
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
@@ -219,7 +227,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     ValueError
         If it cannot be read, or lacks a column.
     """
-    frame, y = read_rows(path, table.names, request.sep, request.encoding)
+    frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding)
     y = _target(path, frame, request.target) if y is None else y
     rows = _rows_with_target(path, y, [])
     try:

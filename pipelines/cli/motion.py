@@ -4,7 +4,7 @@ ranking."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,7 +43,7 @@ def segment(
     from ..common.file_map import file_map_of, or_reason
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
-    from ..motion.segment import MAX_FEW, segment_one
+    from ..motion.segment import MAX_FEW, segment_file
 
     number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
@@ -61,18 +61,18 @@ def segment(
     make_folder(masks)
     ranker = console.load_model_of("segmentation ranker", model)
     file_map = file_map_of(jobs, dask, len(files), quiet)
-    work = partial(or_reason, partial(segment_one, number, overlay, outliers, tracks, masks, len(files) <= MAX_FEW))
+    options: dict[str, Any] = {"n_motions": number, "overlay": overlay, "outliers": outliers, "tracks_out": tracks, "masks": masks}
+    work = partial(or_reason, partial(segment_file, **options), plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))):
         if error is not None:
             console.complain(error)
             failed += 1
-        record, title = answer or ({"sequence": path.stem, "error": error}, "")
         if as_json:
-            console.print_json(record)
-        elif answer:
-            rows = [list(candidate.values()) for candidate in record["candidates"]]
-            console.print_table(title, ["family", "dimension", "score"], rows)
+            console.print_json({"sequence": path.stem, "error": error} if error is not None else answer.record())
+        elif error is None:
+            rows = [list(candidate.values()) for candidate in answer.record()["candidates"]]
+            console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
     console.end(len(files), failed)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import cv2
 
-from ...learners.compilation import all_threads
+from ...learners.compilation import all_threads, plain_forms
 from ..console import jobs_of
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
     return by_dask(dask)
 
 
-def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path) -> tuple[Any, str | None]:
+def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False) -> tuple[Any, str | None]:
     """What a function finds in a file, and None; or None and the reason why it finds nothing, which
-    names the file.
+    names the file. ``plain``: by plain forms of the loops.
 
     Examples
     --------
@@ -129,7 +129,8 @@ def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path) -> 
     ((8, None), (None, "x: invalid literal for int() with base 10: 'x'"))
     """
     try:
-        return work(model, path), None
+        with plain_forms(plain):
+            return work(model, path), None
     except ValueError as error:
         return None, str(error) if str(path) in str(error) else f"{path}: {error}"
 

@@ -11,7 +11,6 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ...learners.compilation import plain_forms
 from ...models.files import replacing
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
@@ -132,23 +131,6 @@ def segment_file(
     if masks is not None or overlay is not None:
         write_overlay(path, overlay, tracks, labels, masks)
     return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
-
-
-def segment_one(
-    n_motions: int | None,
-    overlay: Path | None,
-    outliers: bool,
-    tracks_out: Path | None,
-    masks: Path | None,
-    plain: bool,
-    ranker: SegmentationRanker,
-    path: Path,
-) -> tuple[dict[str, Any], str]:
-    """What the command prints of one file, for programs and for people; ``plain``: by plain forms
-    of the loops. Else see :func:`segment_file`."""
-    with plain_forms(plain):
-        answer = segment_file(ranker, path, n_motions, overlay, outliers, tracks_out=tracks_out, masks=masks)
-    return answer.record(), answer.describe()
 
 
 def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> None:

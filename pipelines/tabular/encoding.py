@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import (
     CATEGORY,
     DATE,
@@ -59,7 +60,7 @@ class Table:
 
     Attributes
     ----------
-    X : ndarray or csr_matrix of shape (n_rows, n_numbers)
+    X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
         NaN is missing where it was asked to stay.
     y : ndarray of shape (n_rows,)
         The target; rows without one are left out.
@@ -79,6 +80,8 @@ class Table:
         What orders the rows.
     twins : ndarray of shape (n_rows,), int, or None
         The first row that is equal to each, where some are.
+    max_rows : int
+        Of :meth:`drawn`.
     """
 
     X: Any
@@ -91,6 +94,12 @@ class Table:
     weight: np.ndarray | None = None
     times: np.ndarray | None = None
     twins: np.ndarray | None = None
+    max_rows: int = MAX_ROWS
+
+    @property
+    def is_out_of_core(self) -> bool:
+        """Whether the matrix is in files."""
+        return isinstance(self.X, Source)
 
     @property
     def names(self) -> list[str]:
@@ -106,6 +115,10 @@ class Table:
         per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
         parts = {name: value[rows] for name in per_row if (value := getattr(self, name)) is not None and value.shape[0]}
         return replace(self, **parts, notes=list(self.notes))
+
+    def in_memory(self) -> Table:
+        """Return the table with its matrix in memory."""
+        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if self.is_out_of_core else self
 
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
@@ -123,19 +136,20 @@ class Table:
         return left
 
     def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
-        """Return at most ``MAX_ROWS`` rows, drawn evenly along the ordered target, and which of
-        them are equal; the notes say so."""
+        """Return at most ``max_rows`` rows in memory, drawn evenly along the ordered target, and
+        which of them are equal; the notes say so."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
-        if n > MAX_ROWS:
+        if n > self.max_rows:
             rng = np.random.default_rng(seed)
-            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, MAX_ROWS + 1)
-            rows = order[(ends[:-1] + rng.random(MAX_ROWS) * np.diff(ends)).astype(int)]
+            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, self.max_rows + 1)
+            rows = order[(ends[:-1] + rng.random(self.max_rows) * np.diff(ends)).astype(int)]
             if task == "classification":
                 starts = np.unique(self.y[order], return_index=True)[1]
                 rare = [order[start:end][:_RARE] for start, end in zip(starts, [*starts[1:], n])]
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target")
+        small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
             small.twins = _first_equal(small.X, small.y)
             if small.twins is not None:

@@ -13,7 +13,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import chdir, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -225,10 +225,9 @@ def _quiet_client(address: str) -> Iterator[Client]:
     from distributed.comm import get_address_host_port
 
     loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
-    before = [logger.disabled for logger in loggers]
-    client = None
-    try:
+    with ExitStack() as stack:
         for logger in loggers:
+            stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
         try:
             # a client that finds nobody waits, and speaks when it is deleted
@@ -237,13 +236,11 @@ def _quiet_client(address: str) -> Iterator[Client]:
         except Exception as error:  # by address: OSError, ValueError, ImportError, ...
             why = " ".join(str(error).split())[:200]
             raise ValueError(f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786") from None
-        yield client
-    finally:
-        if client is not None:
+        try:
+            yield client
+        finally:
             with suppress(Exception):  # its scheduler may be gone
                 client.close(TIMEOUT)
-        for logger, disabled in zip(loggers, before):
-            logger.disabled = disabled
 
 
 @contextmanager

@@ -97,11 +97,6 @@ class Table:
     max_rows: int = MAX_ROWS
 
     @property
-    def is_out_of_core(self) -> bool:
-        """Whether the matrix is in files."""
-        return isinstance(self.X, Source)
-
-    @property
     def names(self) -> list[str]:
         """Names of the columns in use."""
         return [column.name for column in self.encoding.columns]
@@ -118,7 +113,7 @@ class Table:
 
     def in_memory(self) -> Table:
         """Return the table with its matrix in memory."""
-        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if self.is_out_of_core else self
+        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if isinstance(self.X, Source) else self
 
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes

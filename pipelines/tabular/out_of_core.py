@@ -92,8 +92,7 @@ def read_out_of_core(path: Path, request: Request) -> Table:
         If the files cannot be read, their columns differ, or what is asked for needs all in memory.
     """
     if path.suffix.lower() != ".parquet" and not any(path.rglob("*.parquet")):
-        kind = "a folder, expected a table or .parquet files" if path.is_dir() else "expected .parquet with --memory-limit"
-        raise ValueError(f"{path}: {kind}")
+        raise ValueError(f"{path}: {'a folder, ' * path.is_dir()}expected a table in .parquet, or a folder of such files")
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
             raise ValueError(f"{option}: needs the table in memory; expected no folder and no --memory-limit")
@@ -103,12 +102,12 @@ def read_out_of_core(path: Path, request: Request) -> Table:
     n = sum(file.metadata.num_rows for file in files.values())
     n_drawn = min(MAX_ROWS, max(_LEAST_ROWS, limit // (_SHARE * 8 * len(names))))
     keep_missing = request.response == "piecewise"
-    some = _frame(path, files, names, -(-n // n_drawn), limit)
+    some = _frame(path, files, names, -(-n // n_drawn))
     decided = from_frame(path, some, request, keep_missing, [])
     whole = decided
     if len(some) < n:
         own = [name for name in (request.target, request.row_groups, request.weight, request.time) if name]
-        frame, plain = _frame(path, files, own, 1, limit), replace(request, include=(), exclude=(), kinds=())
+        frame, plain = _frame(path, files, own, 1), replace(request, include=(), exclude=(), kinds=())
         whole, lines = from_frame(path, frame, plain, keep_missing, []), decided.notes
         decided.notes = [*lines, f"columns are read as {len(some)} of {n} rows show, which are spread evenly"]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
@@ -129,16 +128,21 @@ def _checked_names(path: Path, files: dict[str, Any]) -> list[str]:
     return list(first.names)
 
 
-def _frame(path: Path, files: dict[str, Any], columns: Sequence[str], step: int, limit: int) -> pd.DataFrame:
-    """Some columns of every so many rows."""
+def _frame(path: Path, files: dict[str, Any], columns: Sequence[str], step: int) -> pd.DataFrame:
+    """Some columns of every so many rows; one column of a group of rows is in memory at a time."""
     import pyarrow as pa
 
-    parts, start, height = [], 0, max(1, limit // (_SHARE * 8 * max(1, len(columns))))
+    parts, start = [], 0
     for label, file in files.items():
         with damage_named(f"{path}: {label}" if label else str(path)):
-            for batch in file.iter_batches(min(height, 1 << 16), columns=list(columns)):
-                parts.append(batch.take(pa.array(np.arange(-start % step, batch.num_rows, step))))
-                start += batch.num_rows
+            for g in range(file.num_row_groups):
+                n = file.metadata.row_group(g).num_rows
+                at = pa.array(np.arange(-start % step, n, step))
+                cells = [file.read_row_group(g, columns=[name]).column(0).take(at) for name in columns]
+                parts.append(pa.table(cells, names=list(columns)))
+                start += n
     if not start:
         raise ValueError(f"{path}: holds no row")
-    return pa.Table.from_batches(parts).to_pandas()
+    frame = pa.concat_tables(parts).to_pandas()
+    pa.default_memory_pool().release_unused()
+    return frame

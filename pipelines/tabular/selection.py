@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
+from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
@@ -322,7 +323,7 @@ def select_columns(
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fitted(model, validation.size, table)
     # out of core: effects and distributions are those of the drawn rows
-    columns = _describe(drawn if table.is_out_of_core else table, model, frequency, units)
+    columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     if request.pvalues and splits and columns and not request.card:
         cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
         columns = [column | {"cost": cost.get(column["name"])} for column in columns]

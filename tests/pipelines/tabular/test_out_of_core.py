@@ -95,8 +95,8 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
     part.write_bytes(whole)
     for arguments, message in (
-        ((tmp_path / "empty", "-k", 2), "a folder, expected a table or .parquet files"),
-        ((tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"), "t.csv: expected .parquet with --memory-limit"),
+        ((tmp_path / "empty", "-k", 2), "a folder, expected a table in .parquet, or a folder of such files"),
+        ((tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"), "t.csv: expected a table in .parquet, or a folder"),
         ((folder, "-k", 2, "--memory-limit", "much"), "memory_limit='much' is not valid"),
         ((folder, "-k", 2, "--card"), "--card: needs the table in memory"),
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),

@@ -1,8 +1,6 @@
 """What all commands share: errors as one line, progress on stderr, tables for people and JSON for
 programs."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

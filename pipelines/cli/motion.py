@@ -1,8 +1,6 @@
 """``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
 ranking."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,7 +134,7 @@ def evaluate(
     from ..motion.benchmark import POOLS, prepare
     from ..motion.cross_validation import folds
     from ..motion.evaluate import evaluate as run_protocol
-    from ..motion.evaluate import evaluate_auto, made_from, n_steps
+    from ..motion.evaluate import evaluate_auto, made_from
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_settings
@@ -160,9 +158,10 @@ def evaluate(
     steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
     console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    n = n_steps(benchmark, methods, partitions, choose=choose)
-    steps = iter(console.progress(range(n), quiet, "partitions", n))
-    results = run_protocol(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
+    results = run_protocol(
+        benchmark, methods, partitions, choose=choose, checkpoint=cells,
+        progress=lambda it, n: console.progress(it, quiet, "partitions", n),
+    )  # fmt: skip
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)

@@ -1,8 +1,6 @@
 """``annealed pets``: tell classes of photographs apart by visual words, and show which words
 mattered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

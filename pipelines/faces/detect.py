@@ -1,7 +1,5 @@
 """What ``annealed faces detect`` does to each photograph."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -186,8 +184,4 @@ def detect_many(
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
     """
-    return by_processes(n_jobs)(partial(_detect, options), detector, images)
-
-
-def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarray) -> list[Detection]:
-    return detector.detect(image, **options)
+    return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

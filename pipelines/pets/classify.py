@@ -1,7 +1,5 @@
 """What ``annealed pets classify`` does to each photograph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

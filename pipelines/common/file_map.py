@@ -125,8 +125,8 @@ def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path, pla
 
     Examples
     --------
-    >>> or_reason(pow, 2, 3), or_reason(lambda model, path: int(path), 2, "x")
-    ((8, None), (None, "x: invalid literal for int() with base 10: 'x'"))
+    >>> or_reason(pow, 2, 3), or_reason(lambda model, path: range(2).index(model), 2, "a.npz")
+    ((8, None), (None, 'a.npz: 2 is not in range'))
     """
     try:
         with plain_forms(plain):

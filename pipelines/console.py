@@ -21,9 +21,17 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
 # which extra brings a package
-_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet"}
+_EXTRAS = {
+    "cv2": "vision",
+    "PIL": "vision",
+    "skimage": "vision",
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "distributed": "dask",
+}
 
 
 def new_app(help: str) -> typer.Typer:

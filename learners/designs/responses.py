@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from ..compilation import in_threads
 
 _SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
+_ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy
 
 
 class PiecewiseLinear(BaseEstimator):
@@ -154,9 +155,11 @@ def _check_finite(knots):
 def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
     """Widen each column's least and greatest value, in place, to those of more rows of positive
     weight; NaN is ignored."""
-    rows = X if (weight > 0).all() else X[weight > 0]
-    np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf), out=low)
-    np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf), out=high)
+    for first in range(0, len(X), _ROWS):
+        rows, used = X[first : first + _ROWS], weight[first : first + _ROWS] > 0
+        rows = rows if used.all() else rows[used]
+        np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf), out=low)
+        np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf), out=high)
 
 
 def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:

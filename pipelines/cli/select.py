@@ -109,6 +109,9 @@ def select(
     dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
     fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0,
     config: Annotated[
         Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
@@ -133,6 +136,8 @@ def select(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
     wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
     request = Request(**wanted, pvalues=report is not None)
+    if out and (memory_limit or table.is_dir()):
+        raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder
         from ..tabular.report import REPORT_FILES, write_report

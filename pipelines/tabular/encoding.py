@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import (
     CATEGORY,
     DATE,
@@ -94,7 +95,7 @@ class Table:
 
     Attributes
     ----------
-    X : ndarray or csr_matrix of shape (n_rows, n_numbers)
+    X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
         NaN is missing where it was asked to stay.
     y : ndarray of shape (n_rows,)
         The target; rows without one are left out.
@@ -116,6 +117,8 @@ class Table:
         The first row that is equal to each, where some are.
     skewed : tuple of str
         Columns whose logarithm may take their place.
+    max_rows : int
+        Of :meth:`drawn`.
     """
 
     X: Any
@@ -129,6 +132,7 @@ class Table:
     times: np.ndarray | None = None
     twins: np.ndarray | None = None
     skewed: tuple[str, ...] = ()
+    max_rows: int = MAX_ROWS
 
     @property
     def names(self) -> list[str]:
@@ -173,6 +177,10 @@ class Table:
             X[:, place] = np.where(np.isnan(logs), fill, logs)
         return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
 
+    def in_memory(self) -> Table:
+        """Return the table with its matrix in memory."""
+        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if isinstance(self.X, Source) else self
+
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
         name."""
@@ -189,19 +197,20 @@ class Table:
         return left
 
     def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
-        """Return at most ``MAX_ROWS`` rows, drawn evenly along the ordered target, and which of
-        them are equal; the notes say so."""
+        """Return at most ``max_rows`` rows in memory, drawn evenly along the ordered target, and
+        which of them are equal; the notes say so."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
-        if n > MAX_ROWS:
+        if n > self.max_rows:
             rng = np.random.default_rng(seed)
-            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, MAX_ROWS + 1)
-            rows = order[(ends[:-1] + rng.random(MAX_ROWS) * np.diff(ends)).astype(int)]
+            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, self.max_rows + 1)
+            rows = order[(ends[:-1] + rng.random(self.max_rows) * np.diff(ends)).astype(int)]
             if task == "classification":
                 starts = np.unique(self.y[order], return_index=True)[1]
                 rare = [order[start:end][:_RARE] for start, end in zip(starts, [*starts[1:], n])]
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target")
+        small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
             small.twins = _first_equal(small.X, small.y)
             if small.twins is not None:

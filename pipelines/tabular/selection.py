@@ -13,11 +13,13 @@ from sklearn.base import clone
 
 from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
+from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
 from .leaks import leaks
+from .out_of_core import read_out_of_core
 from .settings import Request, make_model, units_of
 from .tables import read_table, read_test
 from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
@@ -174,7 +176,7 @@ def select_file(
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
-    data = read_table(path, request)
+    data = (read_out_of_core if path.is_dir() or request.memory_limit is not None else read_table)(path, request)
     task = guess_task(data.y) if request.task == "auto" else request.task
     if request.task == "auto" and (line := note_of_guess(data.y, task)):
         data.notes.append(line)
@@ -338,7 +340,8 @@ def select_columns(
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fitted(model, validation.size, table)
-    columns = _describe(table, model, frequency, units)
+    # out of core: effects and distributions are those of the drawn rows
+    columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     if request.pvalues and splits and columns and not request.card:
         cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
         columns = [column | {"cost": cost.get(column["name"])} for column in columns]

@@ -81,10 +81,15 @@ def read_table(path: str | Path, request: Request) -> Table:
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        table = _from_frame(path, frame, request, keep_missing, notes)
+        table = from_frame(path, frame, request, keep_missing, notes)
         del frame
         if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
+    return usable(path, table)
+
+
+def usable(path: Path, table: Table) -> Table:
+    """Return a table that has columns; else a ValueError."""
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
     return table
@@ -122,7 +127,8 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+    """What is decided on a data frame, after some notes; see :func:`read_table`."""
     names, target, exclude = list(frame.columns), request.target, request.exclude
     y = _target(path, frame, target)
     for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sized
 from typing import Any
 
+#: From one line to the next where no bar can be shown.
 SECONDS = 60.0
-"""From one line to the next where no bar can be shown."""
 
 
 class _Lines:

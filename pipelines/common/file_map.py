@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -197,6 +197,24 @@ def _in_turn(answer: _Answer) -> Any:
 # -- a cluster -------------------------------------------------------------------------------------
 
 
+class _Carried:
+    """A function that stays the bytes it was pickled to. Arrays that a worker hands on as they are
+    lie elsewhere in memory, and sums over them may end in other digits."""
+
+    def __init__(self, pickled: bytes):
+        self.pickled = pickled
+
+    def __reduce__(self) -> tuple[type[_Carried], tuple[bytes]]:
+        return _Carried, (self.pickled,)
+
+    def __call__(self, item: Any) -> _Answer:
+        return self._function(item)
+
+    @cached_property
+    def _function(self) -> Callable[[Any], _Answer]:
+        return pickle.loads(self.pickled)
+
+
 def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) -> Iterator[Any]:
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address) as client:
@@ -204,7 +222,8 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
             # A task and no scattered data: when the workers that hold the model die, others make it
             # again. Messages name functions of Python alone: a worker without the package can read
             # them, and answer with an error.
-            held = client.submit(pickle.loads, pickle.dumps(partial(_answer, os.getcwd(), work, model)), pure=False)
+            carried = _Carried(pickle.dumps(partial(_answer, os.getcwd(), work, model)))
+            held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
             if not client.nthreads():
                 warnings.warn(f"--dask {address}: no worker yet, waiting for one", stacklevel=2)
         while True:

@@ -158,6 +158,7 @@ def test_the_table_and_crops_are_saved(page, tmp_path):
     assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()
 
 
+@pytest.mark.slow
 def test_the_masks_are_saved(page):
     motion = panel(page, "motion")
     motion.get_by_role("button", name="Use a sample").click()

@@ -1,4 +1,4 @@
-"""Motion segmentation of rendered videos whose truth is known: a hand-held camera in a room, and a
+"""Motion segmentation of rendered videos whose truth is known: a hand-held camera indoors, and a
 camera that drives along a street (examples/rendered_videos.py), tracked by our tracker.
 
     OMP_NUM_THREADS=1 python benchmarks/motion_videos.py [--seeds 5] [--model FILE]

@@ -1,4 +1,4 @@
-"""Render a video of textured bodies that move, with the truth: a hand-held camera in a room, or a
+"""Render a video of textured bodies that move, with the truth: a hand-held camera indoors, or a
 camera that drives along a street.
 
     python examples/rendered_videos.py driving street.avi --truth street.npz
@@ -58,7 +58,7 @@ def smooth(rng, n_frames, size):
     return np.cumsum(steps, axis=0)
 
 
-def room(rng, n_frames):
+def indoors(rng, n_frames):
     """Quadrangles of the still scene, bodies, and poses of these and of the camera."""
     x, y, z = 7.0 * np.eye(3)
     still = [
@@ -97,7 +97,7 @@ def street(rng, n_frames):
     return still, bodies, poses, camera
 
 
-SCENES = {"room": room, "driving": street}
+SCENES = {"indoors": indoors, "driving": street}
 
 
 def draw(frame, labels, corners, picture, label):

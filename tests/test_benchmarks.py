@@ -154,12 +154,12 @@ def test_a_python_without_metric_learn_says_so(monkeypatch):
         load("sdist_speed").LMNN(sys.executable).fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("kind", ["room", "driving"])
+@pytest.mark.parametrize("kind", ["indoors", "driving"])
 def test_rendered_videos_and_the_truth_of_their_tracks(kind):
     made = load("motion_videos")
     frames, labels = made.render(kind, seed=1, n_frames=5)
     assert frames.shape == (5, 360, 640, 3) and frames.dtype == np.uint8 and labels.shape == (5, 360, 640)
-    n_bodies = {"room": 2, "driving": 3}[kind]
+    n_bodies = {"indoors": 2, "driving": 3}[kind]
     shares = np.bincount(labels[0].ravel(), minlength=n_bodies + 1) / labels[0].size
     assert shares[0] > 0.7 and (shares[1:] > 0.001).all() and labels.max() == n_bodies
     again = made.render(kind, seed=1, n_frames=5)

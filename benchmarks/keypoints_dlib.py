@@ -3,7 +3,7 @@ predictor), trained on the same pictures: PCK at 0.1 of the box's size, false ob
 one core.
 
     pip install dlib-bin
-    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw dial heads]
+    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw gear dial heads]
         [--train 120] [--test 60] [--test-seed 0] [--data DATA]
 
 Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
@@ -109,7 +109,7 @@ def main(argv=None):
     """Render, train, and print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kinds", nargs="+", default=["mug", "screw", "dial"])
+    parser.add_argument("--kinds", nargs="+", default=["mug", "screw", "gear", "dial"])
     parser.add_argument("--train", type=int, default=120)
     parser.add_argument("--test", type=int, default=60)
     parser.add_argument("--test-seed", default="0")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ...vision.tracks.candidates import Family, NeighbourFamily, PairFamily, SubspaceFamily
+from ...vision.tracks.candidates import Family, MergedFamily, NeighbourFamily, PairFamily, SubspaceFamily
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
@@ -19,7 +19,12 @@ from .ranking_function import RankerSettings
 # changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
-_FAMILIES: dict[str, type[Family]] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily}
+_FAMILIES: dict[str, type[Family]] = {
+    "subspace": SubspaceFamily,
+    "neighbours": NeighbourFamily,
+    "pairs": PairFamily,
+    "merged": MergedFamily,
+}
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
 # Settings that older files do not hold.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0}
@@ -33,6 +38,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dimensions": (0.5, 20),
     "neighbours": (1, 1000),
     "powers": (1, 1000),
+    "extra": (1, 10),
     "span": (1, 1000),
     "floor": (1e-6, 1000),
     "n_thresholds": (1, 1000),

@@ -15,9 +15,11 @@ from ...models.files import replacing
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
+from ...vision.tracks.candidates import ALL_FAMILIES, MERGED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
+from ...vision.tracks.pair_features import JoinedFeatures
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
@@ -189,13 +191,14 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
     from .methods import SHIPPED
 
-    return SegmentationRanker(settings=SHIPPED, min_motion_size=min_motion_size)
+    return SegmentationRanker((*ALL_FAMILIES, *MERGED_FAMILIES), JoinedFeatures(), SHIPPED, min_motion_size)
 
 
 def train_ranker(
     sequences: Sequence[TrackSequence],
     min_motion_size: int = 0,
     synthetic: int = 0,
+    driving: int = 0,
     progress: Callable[[Iterable], Iterable] = lambda it: it,
 ) -> SegmentationRanker:
     """Train on labelled sequences.
@@ -208,6 +211,8 @@ def train_ranker(
     synthetic : int, default 0
         Synthetic perspective sequences, the first of the training seeds: the ranking learns from
         them too, the choice of the number of motions does not.
+    driving : int, default 0
+        The same for made driving scenes, so many of each kind to train on.
     progress : function
         Passes an iterable through and shows progress.
 
@@ -221,11 +226,13 @@ def train_ranker(
         If a sequence has no labels or cannot be segmented; names it.
     """
     from .benchmark import shuffled_tracks
+    from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence
 
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
+    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
     for number, sequence in enumerate(progress([*sequences, *made])):
         n_motions = sequence.n_motions
         try:

@@ -15,8 +15,9 @@ from scipy.spatial.distance import cdist
 
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .labels import canonical_labels
+from .merging import merged
 from .pairs.frame_pairs import KERNELS
-from .tracks import Tracks, as_tracks, positions
+from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, positions
 
 
 @dataclass(frozen=True)
@@ -219,14 +220,62 @@ class PairFamily:
         return tracks.pairs.kernels[self.kernel].astype(float) ** (dimension / 4.0)
 
 
-Family = SubspaceFamily | NeighbourFamily | PairFamily
+@dataclass(frozen=True)
+class MergedFamily:
+    """Recipe for scenes with a deep background: more clusters than motions, joined where one motion
+    explains both (:func:`.merging.merged`).
+
+    A background with relief is divided more readily than a small body is found. With more clusters
+    the small body has one of its own, and the parts of the background find together again.
+
+    Parameters
+    ----------
+    kernel : str, default "all"
+        Which hypotheses divide the points, as of :class:`PairFamily`.
+    powers : tuple of int, default (25,)
+        As of :class:`PairFamily`; one candidate for each (its "dimension").
+    extra : int, default 4
+        So many more clusters than motions.
+    """
+
+    kernel: str = "all"
+    powers: tuple[int, ...] = (25,)
+    extra: int = 4
+
+    @property
+    def name(self) -> str:
+        """Name in lists of candidates."""
+        return f"merged, {self.kernel}"
+
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Powers of the kernel.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Of one sequence: without influence.
+        n_motions : int
+            Number of motions K: without influence.
+
+        Returns
+        -------
+        list of int
+        """
+        return list(self.powers)
+
+
+Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily
 PAPER_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 2.0),)
 JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), SubspaceFamily("raw", 3.0))
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
 PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNELS)
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
+# Recipes that add most to the best candidate of made driving scenes of the kinds to train on
+MERGED_FAMILIES: tuple[Family, ...] = (
+    MergedFamily("all", (10, 25)), *(MergedFamily(name) for name in ("epipolar", "homography", "fundamental", "affinity"))
+)  # fmt: skip
 # eigenvectors of each affinity: enough for all numbers of motions that a ranker chooses from
-_N_VECTORS = 5
+_N_VECTORS = 9
 
 
 @dataclass(frozen=True)
@@ -302,12 +351,22 @@ def candidates(
     found = []
     for family in families:
         for dimension in family.dimensions(tracks, n_motions):
-            labels = embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
+            labels = _clusters(tracks, family, dimension, n_motions, n_runs)
             found.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
     return list(distinct(found).values())
 
 
-def _eigenvectors(tracks: Tracks, family: Family, dimension: int, n_motions: int) -> np.ndarray:
+def _clusters(tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int) -> np.ndarray:
+    """Labels (P,) of the points in their canonical order."""
+    if isinstance(family, MergedFamily):
+        n_clusters = max(n_motions, min(n_motions + family.extra, tracks.n_points // MIN_POINTS_PER_MOTION))
+        return merged(tracks, _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs), n_motions)
+    return embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
+
+
+def _eigenvectors(
+    tracks: Tracks, family: SubspaceFamily | NeighbourFamily | PairFamily, dimension: int, n_motions: int
+) -> np.ndarray:
     """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for
     other numbers of motions."""
     known = tracks.eigenvectors.get((family, dimension))

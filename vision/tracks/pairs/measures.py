@@ -102,6 +102,25 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
     return measures, _gric(costs, rows, counts, ranges)
 
 
+def motion_costs(pairs: FramePairs, members: np.ndarray) -> np.ndarray:
+    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    members : ndarray of shape (n_motions, P), bool
+
+    Returns
+    -------
+    ndarray of shape (n_motions,)
+    """
+    every = np.concatenate([np.ones((1, members.shape[1]), bool), members])
+    total = np.zeros(len(every))
+    for pair in pairs.pairs:
+        total += np.min([_motion_fits(geometry, pair, every[:, pair.points])[2] for geometry in GEOMETRIES], axis=0)
+    return total[1:]
+
+
 def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
     GRIC (n_motions,).

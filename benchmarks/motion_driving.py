@@ -1,10 +1,11 @@
-"""Error of a motion ranking on made driving scenes of the kinds that no training uses, beside the best
-candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
+"""Error of a motion ranking on made driving scenes of the kinds that no training uses, beside the
+best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
 
     python benchmarks/motion_driving.py [--scenes 40] [--model motion]      some minutes
     python benchmarks/motion_driving.py --folds 2 --data DATA/hopkins155    half an hour
 
-The number of motions is given. Lens, depth and errors of the kinds: annealed.pipelines.motion.driving.
+The number of motions is given. Lens, depth and errors of the kinds:
+annealed.pipelines.motion.driving.
 """
 
 import time

@@ -143,7 +143,7 @@ def _background(rng, n_points: int, kind: DrivingKind, camera, focal: float, siz
 
 
 def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera) -> np.ndarray:
-    """Points (F, n, 3) on the sides of a box on the ground that drives: along, against or across."""
+    """Points (F, n, 3) on the sides of a box that drives along, against or across."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
     heading = rng.choice([0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]) + rng.normal(0.0, 0.1)
     middle = n_frames // 2
@@ -199,7 +199,7 @@ def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: fl
 
 def _errors(rng: np.random.Generator, tracks: np.ndarray, errors: str) -> np.ndarray:
     """Errors (F, P, 2) of the positions in pixels."""
-    n_frames, n_points, _ = tracks.shape
+    n_points = tracks.shape[1]
     if errors == "normal":
         return rng.uniform(0.1, 0.5) * rng.standard_normal(tracks.shape)
     step = np.linalg.norm(np.diff(tracks, axis=0), axis=2)

@@ -1,5 +1,4 @@
-"""Made driving scenes: what their settings say, and that over-segmenting and merging finds what moves
-in them."""
+"""Made driving scenes: what their settings say, and that merging finds what moves in them."""
 
 import numpy as np
 import pytest

@@ -2,8 +2,8 @@
 same pictures: PCK at 0.1 of the box's size, false objects, seconds of one core.
 
     pip install dlib-bin
-    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug dial]
-        [--train 120] [--test 60]
+    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw dial]
+        [--train 120] [--test 60] [--test-seed 0]
 
 Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
 depth and regularisation are chosen on a fifth of the training pictures.
@@ -81,9 +81,10 @@ def main(argv=None):
     """Render, train, and print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kinds", nargs="+", default=["mug", "dial"])
+    parser.add_argument("--kinds", nargs="+", default=["mug", "screw", "dial"])
     parser.add_argument("--train", type=int, default=120)
     parser.add_argument("--test", type=int, default=60)
+    parser.add_argument("--test-seed", default="0")
     args = parser.parse_args(argv)
     import dlib
 
@@ -91,7 +92,7 @@ def main(argv=None):
     rows = []
     for kind in args.kinds:
         parts = {}
-        for part, number, more in (("train", args.train, []), ("test", args.test, ["--test"])):
+        for part, number, more in (("train", args.train, []), ("test", args.test, ["--test", "--seed", args.test_seed])):
             folder = args.folder / kind / part
             if not folder.exists():
                 subprocess.run([sys.executable, str(RENDER), kind, str(folder), str(number), *more], check=True)

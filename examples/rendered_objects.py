@@ -1,12 +1,13 @@
-"""Render pictures of mugs or dials whose points are known, as a COCO keypoint file.
+"""Render pictures of mugs, screws or dials whose points are known, as a COCO keypoint file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 
-A mug is a mesh of a cylinder and a bent tube, seen from varying directions in varying light; a dial
-is a disc with marks and a needle. Three kinds of background serve training, three others the test.
+A mug is a mesh of a cylinder and a bent tube, a screw one of a head, a threaded shank and a tip,
+seen from varying directions in varying light; a dial is a disc with marks and a needle. Three kinds
+of background serve training, three others the test.
 OUT/background has a third as many pictures without an object.
 """
 
@@ -20,9 +21,14 @@ import numpy as np
 SIZE = (240, 180)
 POINTS = {
     "mug": ["rim_handle", "rim_far", "base_far", "base_handle", "handle_middle"],
+    "screw": ["head_left", "head_right", "head_top", "neck", "shank_end", "tip"],
     "dial": ["pivot", "tip", "first_mark", "last_mark"],
 }
-SKELETONS = {"mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]], "dial": [[1, 2], [1, 3], [1, 4]]}
+SKELETONS = {
+    "mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]],
+    "screw": [[1, 3], [3, 2], [1, 2], [3, 4], [4, 5], [5, 6]],
+    "dial": [[1, 2], [1, 3], [1, 4]],
+}
 
 
 def clouds(rng, xy):
@@ -103,14 +109,55 @@ def mug_mesh(height, handle, thick):
 def draw_mug(picture, rng, centre, size):
     """Draw a mug into a picture; its points (5, 2)."""
     quads, points = mug_mesh(rng.uniform(0.9, 1.3), rng.uniform(0.45, 0.7), rng.uniform(0.1, 0.17))
-    yaw, pitch, roll = rng.uniform(-0.6, 0.6), rng.uniform(0.15, 0.6), rng.normal(0, 0.12)
+    turn = turning(rng.uniform(-0.6, 0.6), rng.uniform(0.15, 0.6), rng.normal(0, 0.12))
+    draw_mesh(picture, rng, quads @ turn.T, centre, size / 3)
+    return centre + size / 3 * (points @ turn.T)[:, :2]
+
+
+def screw_mesh(length, thick, head):
+    """Quadrangles of a screw with a head of radius 1, y down, and the points on its axis."""
+    ends = np.array([-length, head - length, length - 0.5, length])
+    side = sheet(lambda u, v: (np.cos(2 * np.pi * u), ends[0] + head * v, np.sin(2 * np.pi * u)), 30, 3)
+    caps = [
+        sheet(lambda u, v: (v * np.cos(2 * np.pi * u), y + 0 * u, v * np.sin(2 * np.pi * u)), 30, 3)  # noqa: B023
+        for y in ends[:2]
+    ]
+
+    def shank(u, v):
+        radius = thick * (1 + 0.22 * np.sin(2 * np.pi * (u + 7 * v)))
+        return radius * np.cos(2 * np.pi * u), ends[1] + (ends[2] - ends[1]) * v, radius * np.sin(2 * np.pi * u)
+
+    def tip(u, v):
+        radius = thick * (1 - v)
+        return radius * np.cos(2 * np.pi * u), ends[2] + (ends[3] - ends[2]) * v, radius * np.sin(2 * np.pi * u)
+
+    return np.concatenate([side, *caps, sheet(shank, 16, 60), sheet(tip, 16, 4)]), np.outer(ends, [0, 1.0, 0])
+
+
+def draw_screw(picture, rng, centre, size):
+    """Draw a screw into a picture; its points (6, 2)."""
+    quads, axis = screw_mesh(rng.uniform(1.6, 2.3), rng.uniform(0.35, 0.5), rng.uniform(0.4, 0.7))
+    turn, scale = turning(rng.uniform(-3, 3), rng.uniform(-0.5, 0.5), rng.normal(0, 0.15)), size / 4
+    draw_mesh(picture, rng, quads @ turn.T, centre, scale)
+    axis = centre + scale * (axis @ turn.T)[:, :2]
+    along = axis[3] - axis[0]
+    across = scale * np.array([-along[1], along[0]]) / np.hypot(*along)
+    middle = axis[:2].mean(axis=0)
+    return np.array([middle + across, middle - across, *axis])
+
+
+def turning(yaw, pitch, roll):
+    """Rotation matrix (3, 3) of a view."""
     (sy, sp, sr), (cy, cp, cr) = np.sin([yaw, pitch, roll]), np.cos([yaw, pitch, roll])
-    turn = (
+    return (
         np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
         @ [[1, 0, 0], [0, cp, -sp], [0, sp, cp]]
         @ [[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]]
     )
-    quads, points, scale = quads @ turn.T, points @ turn.T, size / 3
+
+
+def draw_mesh(picture, rng, quads, centre, scale):
+    """Draw quadrangles (n, 4, 3) into a picture, from back to front, in random light and colour."""
     normal = np.cross(quads[:, 1] - quads[:, 0], quads[:, 3] - quads[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     light = rng.normal(size=3) + [0, -1, -1.5]
@@ -119,7 +166,6 @@ def draw_mug(picture, rng, centre, size):
     for k in np.argsort(-quads[:, :, 2].mean(axis=1)):
         corners = np.round(16 * (centre + scale * quads[k, :, :2])).astype(np.int32)
         cv2.fillConvexPoly(picture, corners, (colour * shade[k]).tolist(), cv2.LINE_AA, 4)
-    return centre + scale * points[:, :2]
 
 
 def draw_dial(picture, rng, centre, size):
@@ -150,7 +196,7 @@ def render(kind, rng, test):
         centre = np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5]) * SIZE
         centre = (centre + rng.uniform(-20, 20, 2)).clip(size / 2 + 8, np.array(SIZE) - size / 2 - 8)
         if not found or np.hypot(*(found[0].mean(axis=0) - centre)) > 115:
-            found.append({"mug": draw_mug, "dial": draw_dial}[kind](picture, rng, centre, size))
+            found.append({"mug": draw_mug, "screw": draw_screw, "dial": draw_dial}[kind](picture, rng, centre, size))
     return finish(picture, rng), np.array(found)
 
 

@@ -45,6 +45,7 @@ def train(
     anchor: Annotated[list[str] | None, typer.Option(help="A point with a detector of its own; by default by trials.")] = None,
     features: Annotated[int | None, typer.Option(help="Features of each detector.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of hard-negative mining, at most.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Folder for a page about the training: errors, worst pictures, ...")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
     quiet: Quiet = False,
@@ -54,13 +55,14 @@ def train(
     \b
     Examples:
       annealed keypoints train --data dials --out dial.safetensors
-      annealed keypoints train --data screws --out screw.safetensors --rotation free --resume
+      annealed keypoints train --data screws --out screw.safetensors --rotation free --report page
     """
     from dataclasses import replace
 
     from ..common.config import check_names
-    from ..common.outputs import check_outputs
+    from ..common.outputs import check_outputs, make_folder
     from ..keypoints.data import check_number, read_objects, schema_of
+    from ..keypoints.report import REPORT_FILES, write_report
     from ..keypoints.train import train_keypoints
 
     known, empty = schema_of(data, schema, category), _empty(data, background)
@@ -75,13 +77,17 @@ def train(
     for name, value, least in (("window", window, 0.1), ("features", features, 1), ("rounds", rounds, 0)):
         if value is not None and not least <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
-    check_outputs([data, background, schema], model=out)
+    check_outputs([data, background, schema], model=out, report=report, report_files=REPORT_FILES)
     images = read_objects(data, known)
     few = check_number(images)
     n = sum(len(image.faces) for image in images)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
     say = lambda line: console.say(line, quiet)  # noqa: E731
-    train_keypoints(images, empty, out, resume, say, console.jobs_of(jobs, len(images) + len(empty), quiet), **given)
+    n_jobs = console.jobs_of(jobs, len(images) + len(empty), quiet)
+    made, decisions = train_keypoints(images, empty, out, resume, say, n_jobs, **given)
+    if report is not None:
+        make_folder(report)
+        write_report(report, made, decisions, images, empty, say, n_jobs=n_jobs)
 
 
 def _detector(model: str, command: str) -> KeypointDetector:
@@ -122,13 +128,7 @@ def detect(
 
 
 @command_of(app)
-def evaluate(
-    data: Data,
-    model: Trained,
-    background: Background = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+def evaluate(data: Data, model: Trained, background: Background = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Share of points within a tenth of the box's size, by keypoint, and false objects.
 
     \b

@@ -3,6 +3,7 @@ images."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,8 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; by default this computer alone can ask.")] = "127.0.0.1",
     workers: Annotated[int, typer.Option(help="Worker processes; each takes one request at a time.")] = 2,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    label: Annotated[Path | None, typer.Option(help="Folder of pictures to label in the tab Label.")] = None,
+    model: Annotated[Path | None, typer.Option(help="With --label: model file that proposes the points.")] = None,
 ) -> None:
     """Serve a local page for photographs, videos and tables. What is dropped on it is answered by
     this computer.
@@ -22,11 +25,14 @@ def serve(
     \b
     Examples:
       annealed serve --open
-      annealed serve --port 0 --workers 1
+      annealed serve --open --label dials --model dial.safetensors
     """
     from importlib.util import find_spec
 
     from ..serve.server import serve as run
+
+    if model is not None and label is None:
+        raise ValueError(f"--model {model}: expected --label, too")
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
@@ -37,7 +43,7 @@ def serve(
         if host not in ("localhost", "::1") and not host.startswith("127."):
             complain(f"--host {host}: whoever can reach this computer may ask; there is no password")
 
-    run(host, port, workers, open_page, announce)
+    run(host, port, workers, open_page, announce, label, model)
 
 
 def warmup(

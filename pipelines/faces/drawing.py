@@ -97,6 +97,14 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
     return strip
 
 
+def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
+    """Return the square part of an image around a point, ``width`` pixels wide, brought to
+    ``side`` pixels; the border's pixels are repeated where it sticks out."""
+    zoom = side / max(width, 8.0)
+    matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
+    return cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+
+
 def check_image_name(path: Path) -> None:
     """Raise a ValueError unless an image can be written in the format that a file's name says."""
     _encoded(path, np.zeros((16, 16, 3), np.uint8))

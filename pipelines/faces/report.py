@@ -13,6 +13,7 @@ from ...vision.images import read_image
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT
 from .data import KEYPOINTS, FaceImage
+from .drawing import square_around
 from .evaluate import TOLERANCES, Evaluation
 
 REPORT_FILES = ("report.json", "report.md", "curves_*.png", "pictures_*.png")
@@ -111,10 +112,8 @@ def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[FaceImage, np.n
 
 
 def _cut(pixels: np.ndarray, xy: np.ndarray, width: float, tile: int) -> np.ndarray:
-    """Square part of an image around a point, ``width`` pixels wide, with a cross at the point."""
-    zoom = tile / max(width, 8.0)
-    matrix = np.array([[zoom, 0, tile / 2 - zoom * xy[0]], [0, zoom, tile / 2 - zoom * xy[1]]])
-    part = cv2.warpAffine(pixels, matrix, (tile, tile), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    """Square part of an image around a point, with a cross at the point."""
+    part = square_around(pixels, xy, width, tile)
     middle = tile // 2
     for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
         cv2.drawMarker(part, (middle, middle), colour, cv2.MARKER_CROSS, 12, thickness)

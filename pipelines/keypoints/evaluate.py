@@ -19,6 +19,11 @@ COLUMNS = {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_err
 Found = Sequence[np.ndarray]
 
 
+def sizes_of(image: FaceImage) -> np.ndarray:
+    """Roots of the areas of the boxes (n_objects,) of a picture, in pixels."""
+    return image.ied / BOX_SHARE if image.boxes is None else np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1))
+
+
 def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
     of the root of the box's area; infinite where none is near, NaN for points that are hidden or
@@ -27,11 +32,10 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     Objects belong to each other, each to one, where the mean of their errors is least and below
     0.4.
     """
-    unit = np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1)) if image.boxes is not None else image.ied / BOX_SHARE
     visible = image.visible & np.isfinite(image.faces).all(axis=2)
     errors = np.where(visible, np.inf, np.nan)
     distance = np.array([[np.hypot(*(points - face).T) for points in found] for face in image.faces])
-    distance = distance.reshape(len(image.faces), len(found), visible.shape[1]) / unit[:, None, None]
+    distance = distance.reshape(len(image.faces), len(found), visible.shape[1]) / sizes_of(image)[:, None, None]
     mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
     left = set(range(len(found)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):

@@ -23,6 +23,7 @@ from ... import __version__
 from .answers.limits import LIMITS, RequestError
 from .guard import OriginMiddleware
 from .jobs import TABS, ProgressCallback, WorkerPool
+from .label import Labelling, label_routes
 from .uploads import Upload, check_head, discard, read_upload
 
 STATIC = Path(__file__).parent / "static"
@@ -32,7 +33,7 @@ _SAMPLES = {"astronaut.png": "image/png", "cat.png": "image/png", "moving.avi": 
 Work = Callable[[ProgressCallback], Awaitable[bytes]]
 
 
-def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
+def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | None = None) -> Starlette:
     """Return the application.
 
     Parameters
@@ -41,6 +42,8 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
         Started and stopped with the application.
     host : str, default "127.0.0.1"
         Name that the server listens on.
+    labelling : Labelling, optional
+        What the tab Label labels; without it there is no such tab.
 
     Returns
     -------
@@ -57,6 +60,8 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
         finally:
             pool.stop()
             camera.stop()
+            if labelling is not None:
+                labelling.stop()
 
     async def answer(request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -75,22 +80,32 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1") -> Starlette:
 
     async def status(request: Request) -> Response:
         limits = {name: vars(LIMITS[name]) for name in TABS}
-        return JSONResponse({"version": __version__, "running": pool.running, "waiting": pool.waiting, "limits": limits})
+        state = {"running": pool.running, "waiting": pool.waiting, "limits": limits, "label": labelling is not None}
+        return JSONResponse({"version": __version__, **state})
 
     routes = [
         Route("/api/features", features),
         Route("/api/status", status),
+        *(label_routes(labelling, pool) if labelling is not None else []),
         Route("/api/{kind}", answer, methods=["POST"]),
         Route("/samples/{name}", sample),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     middleware = [Middleware(OriginMiddleware, host=host)]
-    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers={HTTPException: _http_error})
+    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers=_HANDLERS)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _error(RequestError(error.status_code, error.detail.lower()))
+
+
+async def _request_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
+    return _error(error)
+
+
+_HANDLERS = {HTTPException: _http_error, RequestError: _request_error}
 
 
 async def _answer(pool: WorkerPool, request: Request, kind: str, report: ProgressCallback) -> bytes:

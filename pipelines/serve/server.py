@@ -7,6 +7,11 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .label import Labelling
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -23,7 +28,24 @@ def listening(host: str, port: int) -> socket.socket:
         raise ValueError(f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any") from None
 
 
-def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object]) -> None:
+def _labelling(folder: Path, model: Path | None) -> Labelling:
+    from ..console import load_model_of
+    from ..keypoints.labelling import LabelFolder
+    from .label import Labelling
+
+    detector = None if model is None else load_model_of("keypoint detector", str(model))
+    return Labelling(LabelFolder(folder, None if detector is None else detector.schema), model)
+
+
+def serve(
+    host: str,
+    port: int,
+    workers: int,
+    open_page: bool,
+    say: Callable[[str], object],
+    label: Path | None = None,
+    model: Path | None = None,
+) -> None:
     """Serve the page until interrupted.
 
     Parameters
@@ -38,6 +60,10 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
         Whether to open the page in the browser.
     say : function
         Called with the address when the page is there.
+    label : path, optional
+        Folder of pictures that the tab Label labels.
+    model : path, optional
+        Model file of the objects in them.
 
     Raises
     ------
@@ -56,6 +82,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
     from .connections import BoundedConnection
     from .jobs import WorkerPool
 
+    labelling = None if label is None else _labelling(label, model)
     server_socket = listening(host, port)
     bound = server_socket.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"
@@ -68,7 +95,7 @@ def serve(host: str, port: int, workers: int, open_page: bool, say: Callable[[st
                 if open_page:
                     webbrowser.open(url)
 
-    app = make_app(WorkerPool(workers), host)
+    app = make_app(WorkerPool(workers), host, labelling)
     config = uvicorn.Config(
         app,
         http=BoundedConnection,

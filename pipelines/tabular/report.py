@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ... import __version__
 from ...learners.common.additive import AdditiveModel
 from ...models.files import replacing
 from ...models.tabular.encoding import DATE
+from ..common.pages import html_page, small, table
 from ..console import plain, text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
@@ -25,13 +25,6 @@ N_ROWS = 11  # whose score is explained: a choice
 _MAX_SHOWN = 12  # classes
 MAX_PICTURES = 30  # response curves and bars; the table names all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
-
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
-h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
-table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #eee}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
-svg{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}
-@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}td,th{padding:.25em .4em}}"""
 
 
 def write_report(folder: Path, found: Selection) -> None:
@@ -54,11 +47,7 @@ def page(found: Selection) -> str:
     sections = (_summary, _scores, _errors, _card, _columns, _responses, _rows, _alternatives, _left_out, _how)
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: selected columns</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-        f"<body><h1>{escape(name)}: the columns that predict {escape(target)}</h1>{body}</body></html>\n"
-    )
+    return html_page(f"{name}: selected columns", f"{name}: the columns that predict {target}", body)
 
 
 def _summary(found: Selection) -> str:
@@ -85,10 +74,10 @@ def _scores(found: Selection) -> str:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
     rows = [(name, *(text(values[m]) for m in measures)) for name, values in v.scores.items()]
-    body = "<h2>Scores by cross-validation</h2>" + _table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
+    body = "<h2>Scores by cross-validation</h2>" + table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
-    body += _small(
+    body += small(
         f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
         f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
     )
@@ -99,7 +88,7 @@ def _scores(found: Selection) -> str:
     words = "Score against the number of columns along one path per fold; bars are one standard error."
     if found.size_chosen:
         words += f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference."
-    return body + _small(words)
+    return body + small(words)
 
 
 def _errors(found: Selection) -> str:
@@ -108,27 +97,27 @@ def _errors(found: Selection) -> str:
     if confusion := errors.get("confusion"):
         classes, counts = confusion["classes"][:_MAX_SHOWN], np.array(confusion["rows"])[:_MAX_SHOWN, :_MAX_SHOWN]
         rows = [(str(name), *(f"{n:g}" for n in row)) for name, row in zip(classes, counts)]
-        body += _table(["true class / predicted as", *map(str, classes)], rows)
+        body += table(["true class / predicted as", *map(str, classes)], rows)
     if calibration := errors.get("calibration"):
         rows = [(str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration]
         what = f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
-        body += _table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
-        body += _small(
+        body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
+        body += small(
             "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
         )
     if residuals := errors.get("residuals"):
-        body += _table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
+        body += table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
     return body and f"<h2>Where predictions go wrong</h2>{body}"
 
 
 def _card(found: Selection) -> str:
     if (card := found.card) is None:
         return ""
-    rules = _table(["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]])
+    rules = table(["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]])
     risks = [(str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]]
     words = "Add the points of the rules that hold; the sum has this probability. Rows: so many of the table have it."
     head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
-    return f"<h2>The score card</h2>{rules}{_small(words)}{_table(head, risks)}"
+    return f"<h2>The score card</h2>{rules}{small(words)}{table(head, risks)}"
 
 
 def _columns(found: Selection) -> str:
@@ -144,7 +133,7 @@ def _columns(found: Selection) -> str:
         for c in found.columns
     ]
     shown = found.columns[:MAX_PICTURES]
-    notes = "".join(_small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
+    notes = "".join(small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
     if not shown:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
@@ -156,8 +145,8 @@ def _columns(found: Selection) -> str:
         "column, given all others, if it was named in advance. Cost: by how much the first score gets worse "
         "without the column, the others refitted, on the same folds; the columns are given there, not selected anew."
     )
-    table = _table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
-    return f"<h2>The selected columns</h2>{table}{chart}{_small(words)}{notes}"
+    shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
+    return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
 
 def _p(column: dict[str, Any]) -> str:
@@ -201,7 +190,7 @@ def _responses(found: Selection) -> str:
     words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
     words += " The bars below count rows."
     words += escape(legend)
-    return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{_small(words)}'
+    return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
 def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
@@ -222,22 +211,22 @@ def _rows(found: Selection) -> str:
     """What each column adds in rows from the lowest to the highest score, one to unfold each."""
     if not found.columns or found.card:
         return ""
-    table, additive = found.table, AdditiveModel.from_estimator(found.model)
-    parts, groups = additive.contributions(table.X), table.encoding.groups[additive.selected]
-    names = [table.names[number] for number in np.unique(groups)]
+    rows, additive = found.table, AdditiveModel.from_estimator(found.model)
+    parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
+    names = [rows.names[number] for number in np.unique(groups)]
     added = np.stack([parts[:, groups == number].sum(axis=1) for number in np.unique(groups)], axis=1)
     o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
     own = added.sum(axis=1)[np.arange(len(o)), o]
-    predicted, body = found.model.predict(table.X), ""
+    predicted, body = found.model.predict(rows.X), ""
     for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
         strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
         answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
-        head = f"Row {table.rows[i] + 1 if len(table.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
-        rows = [(name, f"{value:+.3g}") for name, value in strongest]
-        body += f"<details><summary>{escape(head)}</summary>{_table(['column', 'adds'], rows)}</details>"
+        head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
+        shown = [(name, f"{value:+.3g}") for name, value in strongest]
+        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], shown)}</details>"
     words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
-    return f"<h2>Why these rows</h2>{body}{_small(words)}"
+    return f"<h2>Why these rows</h2>{body}{small(words)}"
 
 
 def _alternatives(found: Selection) -> str:
@@ -247,18 +236,18 @@ def _alternatives(found: Selection) -> str:
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
-    table = _table(["column", "columns that could take its place (cost)"], rows, numbers=())
+    others = table(["column", "columns that could take its place (cost)"], rows, numbers=())
     words = (
         "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. "
         "The other coefficients adapt."
     )
-    return f"<h2>Alternatives</h2>{table}{_small(words)}"
+    return f"<h2>Alternatives</h2>{others}{small(words)}"
 
 
 def _left_out(found: Selection) -> str:
     reasons = by_reason(found.table.left_out).items()
     rows = [(why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else "")) for why, names in reasons]
-    body = _table(["why", "columns", "names"], rows, numbers=(1,)) if rows else "<p>No column was left out.</p>"
+    body = table(["why", "columns", "names"], rows, numbers=(1,)) if rows else "<p>No column was left out.</p>"
     other = [note for note in found.table.notes if not re.match(r"\d+ columns? left out", note)]
     notes = "".join(f"<li>{escape(note)}</li>" for note in other)
     return f"<h2>What was left out, and why</h2>{body}" + (f"<ul>{notes}</ul>" if notes else "")
@@ -267,19 +256,4 @@ def _left_out(found: Selection) -> str:
 def _how(found: Selection) -> str:
     settings = {name: value for name, value in found.settings.items() if value is not None}
     said = ", ".join(f"{name} = {value}" for name, value in settings.items())
-    return f"<h2>How</h2>{_small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"
-
-
-def _small(words: str) -> str:
-    return f'<p class="small">{words}</p>'
-
-
-def _table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None, numbers: Sequence[int] | None = None
-) -> str:
-    def cells(kind: str, values: Sequence[str]) -> str:
-        right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]
-        return "".join(f"<{kind}{' class=n' if r else ''}>{escape(str(v))}</{kind}>" for v, r in zip(values, right))
-
-    body = "".join(f"<tr{' class=best' if i == bold else ''}>{cells('td', row)}</tr>" for i, row in enumerate(rows))
-    return f"<table><tr>{cells('th', head)}</tr>{body}</table>"
+    return f"<h2>How</h2>{small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"

@@ -207,6 +207,7 @@ def count_left(scores):  # type: ignore[no-untyped-def]
     return left
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
     (rows, width), program = out.shape, model.program
     scores = np.full((rows, tables.stride), -np.inf, np.float32)
@@ -331,7 +332,8 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
     slope, shift, _ = model.lines[0, f].T[:, :, None]
     t = values * slope
     t -= shift
-    knot = np.floor(np.clip(t, 0, model.top, out=t))
+    np.fmin(t, model.top, out=t)
+    knot = np.floor(np.fmax(t, 0, out=t))  # no NaN: beyond the width of a level the memory is not set
     t -= knot
     at = knot.astype(np.intp)
     at += np.arange(len(t))[:, None] * model.knots.shape[2]

@@ -39,7 +39,7 @@ def calibrate(
         view = open_view(item[0], keypoint, item[1])
         levels = detector.search.pyramid(view.pixels)
         windows = detector.search.score_levels(levels, keypoint, mode)
-        return view, np.concatenate([np.empty((0, 4)), *windows]).T
+        return replace(view, pixels=view.pixels[:0].copy()), np.concatenate([np.empty((0, 4)), *windows]).T
 
     scored = list(each(views, score_view, n_jobs))
 

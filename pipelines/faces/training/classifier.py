@@ -26,12 +26,15 @@ from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, w
 from .fitting import fit_rows
 from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, each, open_view, since, split_views
+from .views import SCALES_PER_OCTAVE, NamedView, each, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
 Model = TypeVar("Model")
 _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
+# that windows are cut out of: of more, so many are drawn, since all windows are held in memory. A
+# choice
+_MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
@@ -53,6 +56,14 @@ def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
+    """Numbers of views, and the views: all, or `_MAX_VIEWS` drawn ones in their order."""
+    chosen = np.arange(len(views))
+    if len(views) > _MAX_VIEWS:
+        chosen = np.sort(np.random.default_rng([seed, 4]).permutation(len(views))[:_MAX_VIEWS])
+    return [(number, views[number]) for number in chosen.tolist()]
 
 
 @dataclass
@@ -136,6 +147,7 @@ class ClassifierTraining:
 
     def __post_init__(self) -> None:
         self.split, self.pool, self.say, self.n_jobs = self.job.split, self.job.pool, self.job.say, self.job.n_jobs
+        self.clock, self.n_fits = time.monotonic(), 0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
@@ -191,7 +203,8 @@ class ClassifierTraining:
         for round_ in range(first, s.rounds + 1):
             clock = time.monotonic()
             model = self._fit(positives, negatives, reference, n_random, round_)
-            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}")
+            left = self._time_left(keypoint, s.rounds - round_)
+            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}")
             if round_ == s.rounds:
                 break
             clock = time.monotonic()
@@ -216,6 +229,16 @@ class ClassifierTraining:
         say(f"{keypoint}: done in {since(started)}")
         return detector
 
+    def _time_left(self, keypoint: str, rounds: int) -> str:
+        """What to say of the time that this stage still takes, with so many rounds of this keypoint
+        left: by the mean of the fits so far."""
+        self.n_fits += 1
+        names = self.job.trained
+        later = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
+        n_left = rounds + later * (self.settings.rounds + 1)
+        minutes = n_left * (time.monotonic() - self.clock) / self.n_fits / 60
+        return f"; {self.stage}: {n_left} fits, at most {minutes:.1f} min left" if n_left else ""
+
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
         """Windows of a training that :meth:`train` has finished: positives, held-out positives,
         random and all negatives.
@@ -235,9 +258,10 @@ class ClassifierTraining:
             number, (image, flip) = item
             return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
 
-        share = -(-s.n_random // len(self.split.views))
-        parts = list(each(enumerate(self.split.views), lambda item: sample(item, share), self.n_jobs))
-        others = list(each(enumerate(self.split.held_out_views), lambda item: sample(item, 0), self.n_jobs))
+        views, held_out = _some(self.split.views, s.seed), _some(self.split.held_out_views, s.seed)
+        share = -(-s.n_random // len(views))
+        parts = list(each(views, lambda item: sample(item, share), self.n_jobs))
+        others = list(each(held_out, lambda item: sample(item, 0), self.n_jobs))
         window = self.pool.window
         positives, reference = join([p for p, _ in parts], window), join([p for p, _ in others], window)
         if not len(positives) or not len(reference):

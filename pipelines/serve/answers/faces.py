@@ -8,18 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ....models import load_model
 from ....models.keypoints.detections import DetectionOptions
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
-from ....vision.windows.feature_layout import Column
+from ...common.data_urls import jpeg_url, zip_url
 from ...faces.detect import detect_file, warm_up
+from ...faces.features import strongest_features
 from ...faces.forms import Forms, write_crops
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url, zip_url
 
 _OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "roll", "mode", "assembly")
 FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
@@ -78,30 +76,6 @@ def _options(fields: Fields) -> DetectionOptions:
 
 
 def features() -> dict[str, Any]:
-    """Return where in its window each keypoint's model looks: its strongest features, the greatest
-    range of the response first.
-
-    Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
-    cell and an angle in radians.
-    """
-    pool = detector().pool
-    kinds = [np.array(rows) for rows in pool.kinds.values()]
-    found = {}
-    for name, model in detector().models.items():
-        strength = np.ptp(model.responses.values.reshape(len(model.features), -1), axis=1)
-        order = np.argsort(-strength, kind="stable")[:N_FEATURES]
-        found[name] = [
-            {"name": pool.name(model.features[i]), "strength": float(strength[i]), **_cells(model.features[i], kinds, pool.hog)}
-            for i in order
-        ]
-    return {"window": pool.window, "selected": {n: len(m.features) for n, m in detector().models.items()}, "features": found}
-
-
-def _cells(feature: np.ndarray, kinds: list[np.ndarray], hog: Any) -> dict[str, Any]:
-    x, y, w, h = (int(feature[c]) for c in (Column.X, Column.Y, Column.CELL_WIDTH, Column.CELL_HEIGHT))
-    kind = int(feature[Column.KIND])
-    if kind == len(kinds):
-        row, column = divmod(int(feature[Column.CELL]), hog.block)
-        angle = float(feature[Column.ORIENTATION]) * np.pi / hog.orientations
-        return {"cells": [[x + column * w, y + row * h, w, h, 1]], "angle": angle}
-    return {"cells": [[x + c * w, y + r * h, w, h, int(weight)] for (r, c), weight in np.ndenumerate(kinds[kind]) if weight]}
+    """Return where in its window each keypoint's model looks (`strongest_features`)."""
+    selected = {name: len(model.features) for name, model in detector().models.items()}
+    return {"window": detector().pool.window, "selected": selected, "features": strongest_features(detector(), N_FEATURES)}

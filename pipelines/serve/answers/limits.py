@@ -32,6 +32,7 @@ LIMITS = {
     "pets": Limit(32 * MIB, 60.0, pixels=25_000_000),
     "motion": Limit(64 * MIB, 300.0, pixels=4_000_000, frames=600),
     "select": Limit(32 * MIB, 300.0),
+    "label": Limit(64 * MIB, 120.0, pixels=50_000_000),
     "features": Limit(0, 60.0),
     "sample": Limit(0, 60.0),
 }

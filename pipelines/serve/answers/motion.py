@@ -14,10 +14,10 @@ import numpy as np
 from ....models import load_model
 from ....models.motion.ranker import SegmentationRanker
 from ....vision.tracks.video import open_video, read_frames
+from ...common.data_urls import jpeg_url, smaller, zip_url
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url, smaller, zip_url
 
 FIELDS = ("motions", "outliers", "frames", "files")
 N_SHOWN = 60  # frames, at most

@@ -12,11 +12,11 @@ import numpy as np
 from ....models import load_model
 from ....models.images.classifier import ImageClassifier
 from ....models.images.evidence import Explanation
+from ...common.data_urls import jpeg_url, png_url
 from ...pets.classify import classify_file
 from .faces import check_pixels
 from .fields import Fields
 from .limits import LIMITS
-from .pictures import jpeg_url, png_url
 
 FIELDS = ("evidence",)
 N_CONTRIBUTIONS = 12

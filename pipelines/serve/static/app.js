@@ -1,7 +1,8 @@
-// Tabs and the four panels.
+// Tabs and their panels.
 import { connect } from "./input.js";
 import { connectCamera } from "./camera.js";
 import { showFaces } from "./faces.js";
+import { connectLabel } from "./label.js";
 import { showMotion } from "./motion.js";
 import { showPets } from "./pets.js";
 import { prepareSelect, showSelect } from "./select.js";
@@ -21,13 +22,15 @@ function open(tab, focus = false) {
   window.dispatchEvent(new Event("resize"));
 }
 
-for (const [i, tab] of tabs.entries()) {
+for (const tab of tabs) {
   tab.addEventListener("click", () => open(tab));
   tab.addEventListener("keydown", (event) => {
-    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    const there = tabs.filter((one) => !one.hidden);
+    const at = there.indexOf(tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: there.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    open(tabs[(to + tabs.length) % tabs.length], true);
+    open(there[(to + there.length) % there.length], true);
   });
 }
 
@@ -52,7 +55,12 @@ connect(panel("pets"), { show: showPets, fields: () => ({ evidence: "true" }) })
 connect(panel("select"), { show: showSelect, prepare: prepareSelect, fields: () => ({ report: "true" }) });
 
 const wanted = tabs.find((tab) => "#" + tab.id.slice(4) === location.hash);
-if (wanted) open(wanted);
+if (wanted && !wanted.hidden) open(wanted);
 fetch("api/status").then((r) => r.json()).then((status) => {
   document.querySelector(".version").textContent = "annealed " + status.version;
+  if (!status.label) return;
+  const tab = document.getElementById("tab-label");
+  tab.hidden = false;
+  connectLabel(panel("label"));
+  if (!location.hash || wanted === tab) open(tab);
 }).catch(() => {});

@@ -288,6 +288,7 @@ def test_a_set_that_is_not_there_says_how_it_is_made(tmp_path):
         load_set("nothing", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_ours_written_as_distributed_come_back(data_dir, tmp_path):
     """Real sets, written in their original formats, become what is there."""

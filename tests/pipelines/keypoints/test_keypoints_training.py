@@ -5,57 +5,22 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import jsonschema
 import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.faces.data import FaceImage, read_faces
+from annealed.pipelines.faces.training import classifier
+from annealed.pipelines.faces.training.assembly import refinement, train
 from annealed.pipelines.keypoints.data import read_objects, schema_of, turned_upright
 from annealed.pipelines.keypoints.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.evaluate import errors_of, score
 from annealed.pipelines.keypoints.train import train_keypoints
-from annealed.vision.windows.feature_layout import HAAR_KINDS
-from annealed.vision.windows.feature_pool import FeaturePool
+from painted import GIVEN, NAMES, POOL, folder_of, paint
 from typer.testing import CliRunner
 
-POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
-NAMES = ["head", "tail", "fin"]
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schemas.json"
-LAYOUT = np.array([[-1.0, 0.0], [1.0, 0.1], [0.2, -0.7]])
-COLOURS = ((250, 250, 250), (10, 10, 10), (220, 40, 40))
-
-
-def paint(seed, turn=0.0):
-    """Three dots on a blurred ground, and where they are."""
-    rng = np.random.default_rng(seed)
-    pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
-    size, angle = rng.uniform(24, 32), turn * rng.uniform(-np.pi, np.pi)
-    around = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    points = np.array([rng.uniform(60, 100), rng.uniform(55, 85)]) + size * (LAYOUT + rng.normal(0, 0.03, (3, 2))) @ around
-    for (x, y), colour in zip(points, COLOURS):
-        cv2.circle(pixels, (round(16 * x), round(16 * y)), round(16 * 0.22 * size), colour, -1, cv2.LINE_AA, 4)
-    return pixels, points
-
-
-def folder_of(path, number, turn=0.0, first=0):
-    path.mkdir()
-    coco = {"images": [], "annotations": [], "categories": [{"id": 7, "name": "fish", "keypoints": NAMES}]}
-    for i in range(number):
-        pixels, points = paint(first + i, turn)
-        cv2.imwrite(str(path / f"{i:03}.png"), pixels[..., ::-1])
-        coco["images"].append({"id": i, "file_name": f"{i:03}.png"})
-        low, high = points.min(axis=0) - 5, points.max(axis=0) + 5
-        keypoints = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
-        coco["annotations"].append(
-            {"id": i, "image_id": i, "category_id": 7, "keypoints": keypoints, "bbox": [*low, *(high - low)]}
-        )
-    (path / "annotations.json").write_text(json.dumps(coco))
-    return path
-
-
-GIVEN = {"side": 0.85, "anchors": ("head", "tail", "fin"), "n_features": 40, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +41,26 @@ def test_objects_are_found(trained):
     assert rows[-1]["pck"] >= 0.8, rows
     assert any("windows of 0.85" in line for line in said) and any("40 features" in line for line in said)
     assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
+
+
+def test_the_time_left_is_said(trained):
+    said = [line for line in trained[3] if "min left" in line]
+    # of three points with two fits each, of which the second is spared: nothing was mined
+    assert [line.split("scan: ")[1].split(",")[0] for line in said] == ["5 fits", "3 fits", "1 fits"]
+
+
+def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_path, monkeypatch):
+    _, images, made, _ = trained
+    monkeypatch.setattr(classifier, "_MAX_VIEWS", 12)
+    monkeypatch.setattr(refinement, "MAX_VALUES", 2**20)
+    monkeypatch.setattr(train, "_MAX_SEARCHED", 4)
+    few, _ = train_keypoints(images, [], tmp_path / "few.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    runs, positive = (
+        [model.info["stages"]["refinement"]["runs"] for model in (made, few)],
+        [model.info["stages"]["scan"]["head"]["rows"]["positive"] for model in (made, few)],
+    )
+    assert runs[1] * 3 * 128 <= 2**20 < runs[0] * 3 * 128
+    assert positive[0] / 3 < positive[1] < positive[0] * 2 / 3
 
 
 def test_resumed_training_is_the_same(trained):

@@ -221,6 +221,7 @@ def test_wide_rows_have_the_printed_numbers_of_their_size():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_lines_of_the_challenge(data_dir):
     rows = {(row["data"], row["method"], row["k"]): row for row in fsa_challenge(1, data_dir)["rows"]}

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from annealed.learners.compilation import plain_forms
 from annealed.vision import FeaturePool, HogLayout, Responses, dense_values, extract_patches, level_channels, scan
+from annealed.vision.windows import level_features
 from skimage.data import astronaut
 
 POOL = FeaturePool()
@@ -107,3 +109,17 @@ def test_bad_input(model):
         level_channels(IMAGE[:, :, 0], POOL)
     with pytest.raises(ValueError, match="expected one number for each of 120 features"):
         Responses(responses.low[:-1], responses.bin_width, responses.values)
+
+
+def test_memory_that_is_not_set_changes_no_score(model, monkeypatch):
+    take = level_features.Buffers.take
+
+    def unset(*args):
+        taken = take(*args)
+        taken.view(np.uint8)[...] = 255  # NaN, as floats
+        return taken
+
+    with plain_forms():
+        expected = scan(level_channels(IMAGE, POOL), *model[2])
+        monkeypatch.setattr(level_features.Buffers, "take", unset)
+        np.testing.assert_array_equal(scan(level_channels(IMAGE, POOL), *model[2]), expected)

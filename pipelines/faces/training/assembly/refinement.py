@@ -19,7 +19,7 @@ from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import FaceImage
 from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
-from .points import annotated, mirror_order, to_keypoints
+from .points import annotated, mirror_order, points_of, to_keypoints
 
 #: Photographs and their mirror images as they are.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
@@ -67,6 +67,11 @@ class RegressionSettings:
     seed: int = 0
 
 
+# Of the histograms of all starts, in single precision: with more photographs, every so many-th
+# serves. A choice: 1 GiB
+MAX_VALUES = 2**28
+
+
 @dataclass
 class Runs:
     """Refinements on the way: the copies, which one each belongs to, where it is now, the annotated
@@ -106,7 +111,10 @@ def start_runs(
     """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from
     the mean shape.
     """
-    faces = list(copies(annotated(images), settings, [*seed, 0]))
+    some = annotated(images)
+    n_starts = len(some[0].schema.flips) * settings.copies * starts
+    n_values = sum(points_of(image).size for image in some) * n_starts * VALUES_PER_POINT
+    faces = list(copies(some[:: max(1, -(-n_values // MAX_VALUES))], settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
     matrix = to_keypoints(images[0].schema, len(faces[0].points))
     now = []

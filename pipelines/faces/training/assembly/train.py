@@ -22,6 +22,9 @@ from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabil
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, learn_assembler, score_log_odds
 
+# whose hypotheses are held in memory: of more, every so many-th. A choice
+_MAX_SEARCHED = 2000
+
 
 def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
     """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
@@ -52,12 +55,12 @@ def train_probabilities(
     assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
-    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *learnt], n_jobs=job.n_jobs), unit, s)
+    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs), unit, s)
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
     finder = replace(finder, classifier=classifier)
 
-    views = [*annotated(job.split.calibration), *kept_back(job.split, s.background)]
+    views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
     judged = list(judged_hypotheses(finder, search_all(detector, schema.anchors, views, (None, *s.ied), job.n_jobs), unit, s))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
@@ -73,6 +76,10 @@ def train_probabilities(
     alone = alone_log_odds(replace(finder, probabilities=probabilities), searched, unit)
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
     return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
+
+
+def _thinned(images: list[FaceImage]) -> list[FaceImage]:
+    return images[:: max(1, -(-len(images) // _MAX_SEARCHED))]
 
 
 def backgrounds(split: Split) -> list[FaceImage]:

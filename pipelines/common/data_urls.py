@@ -1,4 +1,4 @@
-"""Pictures and files inside JSON: data URLs."""
+"""Pictures and files inside JSON and pages: data URLs."""
 
 from __future__ import annotations
 

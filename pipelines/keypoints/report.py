@@ -1,0 +1,259 @@
+"""The report of a training: one HTML page without outside assets, and its numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ... import __version__
+from ...models.faces.face_finder import Face
+from ...models.files import replacing
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detector import KeypointDetector
+from ..common.data_urls import jpeg_url
+from ..common.pages import html_page, small, table
+from ..console import plain, text
+from ..faces.average_precision import Curve, judge, pooled
+from ..faces.data import FaceImage
+from ..faces.drawing import draw_detections, square_around
+from ..faces.features import strongest_features
+from ..faces.training.views import held_out
+from ..tabular.charts import BLUE, GREY, ORANGE, Axes
+from .data import turned_upright
+from .decisions import Decisions
+from .evaluate import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
+from .train import train_keypoints
+
+REPORT_FILES = ("keypoints.json", "keypoints.html")
+_SHARES = (4, 2, 1)  # of the pictures: one of so many trains a point of the learning curve
+_CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of these trainings. A choice
+_MIN_OBJECTS = 10  # that they learn from
+_N_WORST, _N_FEATURES, _N_WINDOWS = 6, 6, 40
+_SIDE = 144  # pixels of a window in the page
+
+
+def held_out_images(detector: KeypointDetector, images: Sequence[FaceImage]) -> list[FaceImage]:
+    """The pictures that no detector was fitted to: thresholds and probabilities were set on
+    them."""
+    return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
+
+
+def learning_curve(
+    images: Sequence[FaceImage],
+    test: Sequence[FaceImage],
+    background: Sequence[Path],
+    decisions: Decisions,
+    say: Callable[[str], None],
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Train on a quarter, half and all of the pictures that are fitted, with cheap settings, and
+    evaluate each detector on ``test``, the pictures held out.
+
+    Returns
+    -------
+    list of dict
+        ``pictures`` and ``pck`` of each training; parts with too few objects are left out.
+    """
+    names, rows = {image.name for image in test}, []
+    fitted = [image for image in images if image.name not in names and len(image.faces)]
+    given = {"side": decisions.side, "anchors": decisions.anchors, **_CHEAP, **more}
+    given["n_features"] = min(given["n_features"], decisions.n_features)
+    for share in _SHARES:
+        some = fitted[::share]
+        if sum(len(image.faces) for image in some) < _MIN_OBJECTS:
+            continue
+        say(f"learning curve: {len(some)} pictures")
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "some.safetensors"
+            made, _ = train_keypoints([*some, *test], background, out, say=lambda line: None, **given)
+        n_fitted = len(some) - len(held_out_images(made, some))
+        rows.append({"pictures": n_fitted, "pck": evaluate_keypoints(made, test)[-1]["pck"]})
+    return rows
+
+
+def write_report(
+    folder: Path,
+    detector: KeypointDetector,
+    decisions: Decisions,
+    images: Sequence[FaceImage],
+    background: Sequence[Path],
+    say: Callable[[str], None] = print,
+    **more: Any,
+) -> dict[str, Any]:
+    """Write ``keypoints.html`` and ``keypoints.json`` into a folder that is there.
+
+    Parameters
+    ----------
+    folder : path
+    detector, decisions : KeypointDetector, Decisions
+        What `train_keypoints` returned.
+    images, background : list of FaceImage, list of path
+        What it was given.
+    say : function
+        Called with lines about the progress.
+    **more
+        Of `train_keypoints`, for the trainings of the learning curve: ``n_jobs`` and ``pool``.
+
+    Returns
+    -------
+    dict
+        What the JSON file holds.
+    """
+    test, names = held_out_images(detector, images), images[0].schema.keypoints
+    found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
+    sure = [[face for face in result.faces if face.probability >= 0.5] for result in found]
+    points = [[np.array([face.keypoints[n][:2] for n in names]) for face in faces] for faces in sure]
+    rows, curves = score(test, points), _curves(test, found)
+    for row in rows:
+        row["average_precision"] = curves[row["keypoint"]].average_precision
+    settings = {"keypoints": names, "anchors": decisions.anchors, "pictures": len(images), "held_out": len(test)}
+    record = {"name": "keypoints train", "settings": settings, "decisions": decisions.lines(), "rows": rows}
+    record["learning_curve"] = learning_curve(images, test, background, decisions, say, **more)
+    body = _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
+    body += _more_pictures(record, sum(len(image.faces) for image in test)) + _looks(detector, test) + _how(record)
+    category = images[0].schema.category
+    page = html_page(f"{category}: keypoints", f"A detector of {category}: what it learnt", body)
+    for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page)):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(content, encoding="utf-8")
+    return record
+
+
+def _curves(images: Sequence[FaceImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
+    """Precision and recall of the points of each name within `TOLERANCE`, and of all, over falling
+    probabilities of the objects."""
+    judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
+    for image, result in zip(images, found):
+        probability = [face.probability for face in result.faces]
+        for k, name in enumerate(judged):
+            xy = [face.keypoints[name][:2] for face in result.faces]
+            points, visible = image.faces[:, k], image.visible[:, k]
+            judged[name].append(judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE))
+    every = [one for some in judged.values() for one in some]
+    return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
+
+
+def _summary(record: dict[str, Any]) -> str:
+    whole, s = record["rows"][-1], record["settings"]
+    return (
+        f"<p>On {s['held_out']} of {s['pictures']} pictures, which no detector was fitted to, <b>{whole['pck']:.1%}</b> of the "
+        "visible points lie within a tenth of the box&rsquo;s size (PCK), and there are "
+        f"{whole['false_per_image']:.2g} false objects per picture.</p>"
+    ) + small(
+        "Thresholds and probabilities were set on these pictures: new ones are a little harder. "
+        "<code>annealed keypoints evaluate</code> measures on others."
+    )
+
+
+def _precision_recall(curves: dict[str, Curve]) -> str:
+    worst = min((name for name in curves if name != "all"), key=lambda name: curves[name].average_precision)
+    axes = Axes((0.0, 1.0), (0.0, 1.0), width=460, height=360)
+    axes.frame("recall", "precision")
+    for name, curve in sorted(curves.items(), key=lambda item: (item[0] == "all", item[0] == worst)):
+        colour = BLUE if name == "all" else ORANGE if name == worst else GREY
+        axes.line(np.append(0.0, curve.recall), np.append(1.0, curve.precision), colour)
+    words = (
+        f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: {escape(worst)}, the hardest, "
+        f"{curves[worst].average_precision:.3f}. Grey: the others. A point is right within a tenth of the box&rsquo;s size; the "
+        "threshold is the probability of the object."
+    )
+    return f"<h2>Precision and recall</h2>{axes.svg('precision against recall')}{small(words)}"
+
+
+def _errors(record: dict[str, Any]) -> str:
+    columns, anchors = [*COLUMNS, "average_precision"], record["settings"]["anchors"]
+    rows = [[text(row[column]) for column in columns] + ["yes" if row["keypoint"] in anchors else ""] for row in record["rows"]]
+    head = [*COLUMNS.values(), "average precision", "own detector"]
+    words = "Median error of the points of found objects, in units of the box&rsquo;s size. "
+    words += "Points without a detector follow from the shape."
+    return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
+
+
+def _worst(images: Sequence[FaceImage], sure: Sequence[Sequence[Face]], points: Sequence[Sequence[np.ndarray]]) -> str:
+    """The pictures with the largest errors, an object that is missing or false counting as 1."""
+    judged = [errors_of(image, found) for image, found in zip(images, points)]
+    size = [float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged]
+    figures = []
+    for i in np.argsort(size, kind="stable")[::-1][:_N_WORST]:
+        pixels = images[i].pixels().copy()
+        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].faces) else 5))
+        for x, y in images[i].faces[images[i].visible].round().astype(int).tolist():
+            for colour, thick in (((0, 0, 0), 3), ((255, 255, 255), 1)):
+                cv2.drawMarker(pixels, (x, y), colour, cv2.MARKER_CROSS, side, thick * max(1, min(pixels.shape[:2]) // 400))
+        drawn = jpeg_url(draw_detections(pixels, of_faces(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
+        caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
+        figures.append(f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>')
+    words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
+    return f'<h2>The pictures it gets most wrong</h2><div class="curves">{"".join(figures)}</div>{small(words)}'
+
+
+def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
+    rows, title = record["learning_curve"], "<h2>Would more pictures help?</h2>"
+    if len(rows) < 2:
+        return f"{title}<p>There are too few pictures to tell.</p>"
+    axes = Axes((0.0, rows[-1]["pictures"]), (0.0, 1.0), width=460, height=300)
+    numbers, values = [row["pictures"] for row in rows], [row["pck"] for row in rows]
+    axes.frame("pictures", "PCK", x_ticks=numbers)
+    axes.line(numbers, values)
+    for a, b in zip(*axes.at(numbers, values)):
+        axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4" fill="{BLUE}" stroke="white"/>')
+    gain, noise = values[-1] - values[-2], float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects))
+    said = "More are likely to help" if gain > noise else "Do not expect much of more pictures of this kind"
+    words = (
+        f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {_CHEAP['n_features']} features and one "
+        "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
+    )
+    change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"
+    answer = f"{change}. {said}."
+    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
+
+
+def _looks(detector: KeypointDetector, images: Sequence[FaceImage]) -> str:
+    """The mean window of each point with a detector, and its strongest features over it."""
+    schema, body = images[0].schema, ""
+    shown = [image for image in images if len(image.faces)][:_N_WINDOWS]
+    shown = shown if schema.upright else turned_upright(shown)
+    side = detector.pool.window / detector.reference_length
+    pixels = [image.pixels() for image in shown]
+    for name, features in strongest_features(detector, _N_FEATURES).items():
+        k, windows = schema.keypoints.index(name), []
+        for image, pixel in zip(shown, pixels):
+            for points, seen, unit in zip(image.faces[:, k], image.visible[:, k], image.ied):
+                windows += [square_around(pixel, points, side * unit, _SIDE)] if seen else []
+        if windows:
+            mean = jpeg_url(np.mean(windows, axis=0).astype(np.uint8))
+            tiles = "".join(_tile(mean, feature, detector.pool.window) for feature in features)
+            body += f'<h3>{escape(name)}</h3><div class="curves">{tiles}</div>'
+    words = (
+        f"The mean of up to {_N_WINDOWS} windows, and the strongest features of each detector: green areas are compared with "
+        "orange ones; a blue line counts edges that run along it."
+    )
+    return f"<h2>The features of each detector</h2>{small(words)}{body}"
+
+
+def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
+    unit, parts = _SIDE / window, [f'<image href="{mean}" width="{_SIDE}" height="{_SIDE}"/>']
+    for x, y, width, height, weight in feature["cells"]:
+        fill = "none" if "angle" in feature else "#40e0a0" if weight > 0 else "#eb8214"
+        place = f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" height="{height * unit:.1f}"'
+        parts.append(f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>')
+        if "angle" in feature:  # an edge runs across its gradient
+            along = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
+            a, b = (x + width / 2) * unit, (y + height / 2) * unit
+            dx, dy = along.real * width, along.imag * height
+            line = f'x1="{a - dx:.1f}" y1="{b - dy:.1f}" x2="{a + dx:.1f}" y2="{b + dy:.1f}"'
+            parts.append(f'<line {line} stroke="#2f86c9" stroke-width="4"/>')
+    title = escape(feature["name"])
+    return f'<svg viewBox="0 0 {_SIDE} {_SIDE}" width="{_SIDE}" role="img"><title>{title}</title>{"".join(parts)}</svg>'
+
+
+def _how(record: dict[str, Any]) -> str:
+    lines: Iterable[str] = (f"<li>{escape(line)}</li>" for line in record["decisions"])
+    return f"<h2>What was decided</h2><ul>{''.join(lines)}</ul>{small(f'annealed {__version__}.')}"

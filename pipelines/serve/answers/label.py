@@ -1,0 +1,37 @@
+"""What the tab Label asks for: a picture, and what the present model proposes for it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ....models import load_model
+from ....models.keypoints.detections import DetectionOptions
+from ....models.keypoints.detector import KeypointDetector
+from ....vision.images import read_image
+from ...common.data_urls import jpeg_url
+from .faces import check_pixels
+from .fields import Fields
+from .limits import LIMITS
+
+FIELDS = ("model", "changed")
+_MIN_PROBABILITY = 0.3  # of a proposal. A choice: removing one is quicker than placing its points
+
+
+@lru_cache(maxsize=1)
+def _detector(model: str, changed: str | None) -> KeypointDetector:
+    return load_model(model)
+
+
+def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the picture as JPEG with its size, and with ``model`` the objects that it finds;
+    ``changed`` tells its versions apart."""
+    check_pixels(path, LIMITS["label"].pixels)
+    pixels, model, objects = read_image(path), fields.text("model"), []
+    if model is not None:
+        found = _detector(model, fields.text("changed")).find(pixels, DetectionOptions(min_probability=_MIN_PROBABILITY))
+        for face in found.faces:
+            points = {name: [round(p.x, 2), round(p.y, 2), 2] for name, p in face.keypoints.items()}
+            objects.append({"keypoints": points, "probability": face.probability})
+    return {"width": pixels.shape[1], "height": pixels.shape[0], "picture": jpeg_url(pixels), "objects": objects}

@@ -1,0 +1,127 @@
+"""The endpoints of the tab Label: the pictures of one folder, their labels, and a training in the
+background."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ...models.messages import short
+from ..console import plain
+from ..keypoints.labelling import LabelFolder
+from .answers.limits import MIB, RequestError
+from .jobs import WorkerPool
+from .uploads import Upload, plain_name
+
+_BODY = 4 * MIB  # of the labels of one picture
+
+
+class Labelling:
+    """A folder that is labelled, the model that proposes, and the training of the next one.
+
+    Parameters
+    ----------
+    labels : LabelFolder
+    model : path, optional
+        What proposes first; by default what an earlier training wrote into the folder.
+    """
+
+    def __init__(self, labels: LabelFolder, model: Path | None = None):
+        self.labels = labels
+        self.out = labels.folder / (plain_name(labels.schema.category) + ".safetensors")
+        self.model = model if model is not None or not self.out.is_file() else self.out
+        self._training: subprocess.Popen | None = None
+        self._said: IO[bytes] | None = None
+
+    def train(self) -> None:
+        """Start ``annealed keypoints train`` on the labels; a RequestError if one runs already."""
+        if self._training is not None and self._training.poll() is None:
+            raise RequestError(409, "a training is running; expected to wait for its end")
+        if self._said is not None:
+            self._said.close()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        command = [sys.executable, "-m", "annealed.pipelines.cli", "keypoints", "train", "--jobs", "1"]
+        command += ["--data", str(self.labels.folder), "--out", str(self.out), "--category", self.labels.schema.category]
+        nothing = subprocess.DEVNULL
+        self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
+
+    def training(self) -> dict[str, Any]:
+        """State of the training, ``none``, ``running``, ``done`` or ``failed``, and the last line
+        that it said."""
+        if self._training is None or self._said is None:
+            return {"state": "none", "line": ""}
+        code, size = self._training.poll(), self._said.seek(0, 2)
+        self._said.seek(max(0, size - 4096))
+        lines = self._said.read().decode(errors="replace").split("\n")
+        if code == 0:
+            self.model = self.out
+        state = "running" if code is None else "failed" if code else "done"
+        return {"state": state, "line": next((line for line in reversed(lines) if line.strip()), "")}
+
+    def stop(self) -> None:
+        """End a training that runs; what it has finished is kept beside the model."""
+        if self._training is not None and self._training.poll() is None:
+            self._training.terminate()
+            self._training.wait()
+
+
+def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
+    """Return the endpoints; the pool's workers decode pictures and find the proposals."""
+    labels = labelling.labels
+
+    async def overview(request: Request) -> Response:
+        return JSONResponse(plain({**labels.record(), "training": labelling.training()}))
+
+    async def shown(request: Request) -> Response:
+        path = _picture(request)
+        state = labelling.training()  # a new model, perhaps
+        labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
+        fields = {}
+        if labelled is None and proposed is None and labelling.model is not None:
+            fields = {"model": [str(labelling.model.absolute())], "changed": [str(labelling.model.stat().st_mtime_ns)]}
+        content = await asyncio.to_thread(path.read_bytes)
+        async with pool.turn() as worker:
+            found = json.loads(await worker.run("label", Upload(plain_name(path.name), content, fields), lambda message: None))
+        known = labelled if labelled is not None else proposed
+        found |= {"labelled": labelled is not None, "training": state} | ({} if known is None else {"objects": known})
+        return JSONResponse(plain(found))
+
+    async def save(request: Request) -> Response:
+        path, body = _picture(request), b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _BODY:
+                raise RequestError(413, f"too many labels: expected at most {_BODY // MIB} MiB")
+        try:
+            labels.save(path, json.loads(body)["objects"])
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
+            raise RequestError(400, f"{path.name}: expected a JSON object with objects and their keypoints") from None
+        except (ValueError, OSError) as error:
+            raise RequestError(400, short(error)) from None
+        return JSONResponse({"saved": path.name})
+
+    async def train(request: Request) -> Response:
+        labelling.train()
+        return JSONResponse(labelling.training())
+
+    def _picture(request: Request) -> Path:
+        number = request.path_params["number"]
+        if number >= len(labels.images):
+            raise RequestError(404, f"picture {number}: expected a number below {len(labels.images)}")
+        return labels.images[number]
+
+    return [
+        Route("/api/label", overview),
+        Route("/api/label/train", train, methods=["POST"]),
+        Route("/api/label/{number:int}", shown),
+        Route("/api/label/{number:int}", save, methods=["PUT"]),
+    ]

@@ -161,23 +161,26 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
     )
 
 
-def relative(features: np.ndarray, response: str) -> np.ndarray:
+def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
     """Features relative to the other candidates of the same sequence: only these are compared.
 
     For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the
-    mean is subtracted.
+    mean is subtracted and, with ``standardize``, the standard deviation becomes 1.
     """
     if response == "linear":
-        return features - features.mean(axis=0)
+        spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
+        return (features - features.mean(axis=0)) / np.where(spread > 1e-9, spread, 1.0)
     low = features.min(axis=0)
     extent = features.max(axis=0) - low
     return (features - low) / np.where(extent > 1e-12, extent, 1.0)
 
 
-def relative_rows(sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None)) -> np.ndarray:
+def relative_rows(
+    sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None), standardize: bool = False
+) -> np.ndarray:
     """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
     after another."""
-    return np.concatenate([relative(one.features[:, columns], response) for one in sets])
+    return np.concatenate([relative(one.features[:, columns], response, standardize) for one in sets])
 
 
 def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:

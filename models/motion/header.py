@@ -27,7 +27,7 @@ _FAMILIES: dict[str, type[Family]] = {
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
 # Settings that older files do not hold.
-_LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0}
+_LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
 
 # Least and greatest number of a setting in a model file: choices, wider than any setting that makes
 # sense.

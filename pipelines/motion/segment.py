@@ -26,6 +26,7 @@ from ..common.video import write_video
 
 TRACK_FILES = (".npz", ".csv", ".mat")
 MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
+OWN_WEIGHT = 3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
 MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
 
 
@@ -245,7 +246,7 @@ def train_ranker(
             sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    ranker.fit(sets, mixed)
+    ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

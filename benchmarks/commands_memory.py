@@ -2,10 +2,11 @@
 here.
 
     python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000]
-    [--columns 200]
+    [--columns 200] [--memory-limit 200MB]
 
 Cases: photograph (144 million pixels), video (640 x 480, two lengths: what a frame adds), motion
-(tracks of the same videos), csv and parquet (a table of numbers for `annealed select`). One thread;
+(tracks of the same videos), csv and parquet (a table of numbers for `annealed select`), blocks (the
+same with a limit of memory). One thread;
 Python and libraries are part of the peak. Processor time is that of the command.
 """
 
@@ -58,7 +59,7 @@ def motion(folder, options):
         yield f"tracks of {n} frames, 640 x 480", ["motion", "segment", path, "--motions", "2", "--json"]
 
 
-def table(folder, options, name):
+def table(folder, options, name, *more):
     import pandas as pd
 
     path, n, m = folder / name, options.rows, options.columns
@@ -78,7 +79,7 @@ def table(folder, options, name):
             writer.write_table(rows)
     if writer is not None:
         writer.close()
-    yield f"{n:,} x {m} numbers, {name}", ["select", path, "--target", "price", "-k", "10", "--json"]
+    yield f"{n:,} x {m} numbers, {name}", ["select", path, "--target", "price", "-k", "10", "--json", *more]
 
 
 CASES = {
@@ -87,6 +88,7 @@ CASES = {
     "motion": motion,
     "csv": lambda folder, options: table(folder, options, "table.csv"),
     "parquet": lambda folder, options: table(folder, options, "table.parquet"),
+    "blocks": lambda folder, options: table(folder, options, "table.parquet", "--memory-limit", options.memory_limit),
 }
 
 
@@ -109,6 +111,7 @@ def main(argv=None):
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=200)
+    parser.add_argument("--memory-limit", default="200MB", help="of the case blocks")
     options = parser.parse_args(argv)
     print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -35,7 +35,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/howto": {
         "Tables": [
-            *("docs/tables", "docs/select_options", "docs/export", "docs/how_sure", "docs/responses"),
+            *("docs/tables", "docs/select_options", "docs/select_tables", "docs/export", "docs/how_sure", "docs/responses"),
             *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
         "Data of other kinds": ["docs/scale", "docs/cluster", "docs/online", "docs/metric", "docs/kernels"],

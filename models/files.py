@@ -7,8 +7,6 @@ the digest itself counted as zeros), and whatever the kind needs: settings, trai
 same arrays and header always give the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

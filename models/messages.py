@@ -1,7 +1,5 @@
 """Messages of one line."""
 
-from __future__ import annotations
-
 MAX_MESSAGE = 300  # characters of an error line
 
 

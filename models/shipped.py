@@ -1,7 +1,5 @@
 """The models that ship with the package, and reading a model file of any kind."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

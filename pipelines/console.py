@@ -1,8 +1,6 @@
 """What all commands share: errors as one line, progress on stderr, tables for people and JSON for
 programs."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -23,9 +21,17 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
 # which extra brings a package
-_EXTRAS = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet"}
+_EXTRAS = {
+    "cv2": "vision",
+    "PIL": "vision",
+    "skimage": "vision",
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "distributed": "dask",
+}
 
 
 def new_app(help: str) -> typer.Typer:
@@ -162,14 +168,14 @@ def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str
     return "".join("| " + " | ".join(map(text, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
 
 
-def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None) -> Iterable:
+def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0) -> Iterable:
     """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line
-    a minute."""
+    a minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
 
-    return progress_bar(iterable, title=description, total=total, shown=True, leave=False)
+    return progress_bar(iterable, title=description, total=total, shown=True, leave=False, wait=wait)
 
 
 def say(message: str, quiet: bool) -> None:

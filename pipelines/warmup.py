@@ -1,7 +1,5 @@
 """Compile once what a part of the package needs, by using it: what ``annealed warmup`` does."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

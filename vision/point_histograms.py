@@ -4,8 +4,6 @@ They are the descriptors of cascaded shape regression: cells of signed gradient 
 HOG and SIFT) around every point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +13,14 @@ import numpy as np
 from ..learners.compilation import jit
 from .pyramid import Level
 
+#: Signed gradient directions, 45 degrees apart.
 DIRECTIONS = 8
-"""Signed gradient directions, 45 degrees apart."""
+#: Cells in x and in y around a point.
 CELLS = 4
-"""Cells in x and in y around a point."""
 VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 
+#: Which value of a point becomes which in the mirror image: cells and directions change sides.
 MIRRORED_VALUES = np.arange(VALUES_PER_POINT).reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8].ravel()
-"""Which value of a point becomes which in the mirror image: cells and directions change sides."""
 
 # largest value of a normalised histogram: one strong edge must not drown the others. A choice
 _CLIP = 0.25

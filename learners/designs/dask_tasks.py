@@ -85,7 +85,7 @@ def ranges(values, weight):
     """Least and greatest value of each column, and whether there is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
-    add_ranges(values, weight, low, high, values.flags.c_contiguous)
+    add_ranges(values, weight, low, high)
     return low, high, bool(np.isnan(values.min()))
 
 

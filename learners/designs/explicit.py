@@ -8,7 +8,7 @@ import numpy as np
 
 from . import kernels
 from .base import Design, inverse_scale
-from .piecewise_linear import encode, evenly_spaced, hat_basis
+from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 
 class ExplicitDesign(Design):
@@ -51,8 +51,7 @@ class ExplicitDesign(Design):
     def piecewise_linear(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray) -> Self:
         """Piecewise-linear responses, rounded to the same one-byte codes as in larger designs."""
         n_samples, n_features = X.shape
-        blocks = np.zeros((-(-n_samples // kernels.ROWS), n_features, kernels.ROWS), np.uint8)
-        found = encode(X, knots, evenly_spaced(knots), blocks)
+        blocks, found = encoded(X, knots, evenly_spaced(knots))
         codes = blocks.transpose(1, 0, 2).reshape(n_features, -1)[:, :n_samples]
         basis = hat_basis(knots.shape[1] - 1, found)
         mean, second = np.empty((2, n_features, basis.shape[1]))

@@ -128,21 +128,6 @@ def encode_even_columns(X, low, scale, top, codes):
 
 
 @jit
-def expand_codes(codes, features, table, out):
-    """Columns of small designs: ``out[i, j * width + b] = table[j, c, b]``, c the code of row i and
-    ``features[j]``."""
-    rows = codes.shape[2]
-    m, _, width = table.shape
-    for b in range(codes.shape[0]):
-        for i in range(b * rows, min(len(out), (b + 1) * rows)):
-            row = out[i]
-            for j in range(m):
-                entry = table[j, codes[b, features[j], i - b * rows]]
-                for k in range(width):
-                    row[j * width + k] = entry[k]
-
-
-@jit
 def table_scores(begin, end, codes, features, table, out):
     """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and
     ``features[j]``."""

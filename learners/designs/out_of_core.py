@@ -19,7 +19,7 @@ from ..sources.matrix import Source
 from .base import Design, FirstReadDesign, moments
 from .dense import DenseDesign, first_sums
 from .kernels import ROWS
-from .piecewise_linear import PiecewiseDesign, block_moments, encode, evenly_spaced, hat_basis
+from .piecewise_linear import PiecewiseDesign, block_moments, encode, encoded, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
@@ -353,20 +353,16 @@ class PiecewiseBlockDesign(BlockDesign):
             if quantile:
                 self.knots[part] = response.knots(block, sample_weight)
             else:
-                add_ranges(block, sample_weight[rows], low[part], high[part], block.flags.c_contiguous)
+                add_ranges(block, sample_weight[rows], low[part], high[part])
         if not quantile:
             self.knots = even_knots(low, high, self.n_bins)
         self.even = evenly_spaced(self.knots)
         self.width = self.n_knots + self.missing
         self.basis = hat_basis(self.n_bins, self.missing)
 
-    def _codes(self, block, part):
-        codes = np.zeros((-(-len(block) // ROWS), block.shape[1], ROWS), np.uint8)
-        encode(block, self.knots[part], self.even, codes)
-        return codes
-
     def _tile(self, block, part):
-        return self._from_codes(self._codes(block, part), len(block), part)
+        codes, _ = encoded(block, self.knots[part], self.even)
+        return self._from_codes(codes, len(block), part)
 
     def _from_codes(self, codes, n_samples, part):
         found, dtype = (self.mean[part], self.inv[part]), self._reader.source.dtype

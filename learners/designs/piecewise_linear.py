@@ -14,7 +14,8 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 class CodedDesign(Design):
     """Piecewise-linear responses on one-byte codes, wherever these lie.
 
-    A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``).
+    A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``),
+    and reads the codes of one feature (``_codes_of``).
     """
 
     dtype: Any = np.float32
@@ -30,6 +31,20 @@ class CodedDesign(Design):
     def _histograms(self, column: np.ndarray) -> np.ndarray:
         """Sums of the column's entries (n_samples,) over the rows of each code, (m, 256)."""
         raise NotImplementedError
+
+    def _codes_of(self, feature: int) -> np.ndarray:
+        """Codes (n_samples,) of one feature."""
+        raise NotImplementedError
+
+    def has_missing(self, rows):
+        return np.array([(self._codes_of(j)[rows] == kernels.MISSING).any() for j in range(self.n_features)], bool)
+
+    def matrix(self):
+        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
+        out = np.empty((self.n_samples, self.n_features, self.width), self.dtype)
+        for j in range(self.n_features):
+            out[:, j] = table[j, self._codes_of(j)]
+        return out.reshape(self.n_samples, -1)
 
     def scores(self, coef):
         out = np.zeros((self.n_samples, coef.shape[2]))
@@ -105,17 +120,14 @@ class PiecewiseDesign(CodedDesign):
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
         is NaN."""
-        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
-        found = encode(X, knots, evenly_spaced(knots), codes)
+        codes, found = encoded(X, knots, evenly_spaced(knots))
         return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
 
     def _histograms(self, column):
-        padded = np.zeros(self.codes.shape[0] * kernels.ROWS)
-        padded[: self.n_samples] = column
-        out = np.empty((self.n_features, 256))
-        args = self.codes, self.features, padded.reshape(-1, kernels.ROWS), out
-        in_threads(kernels.table_histograms, (self.n_features + 1) // 2, *args)
-        return out
+        return histograms(self.codes, self.features, np.asarray(column, np.float64))
+
+    def _codes_of(self, feature):
+        return self.codes[:, self.features[feature]].ravel()[: self.n_samples]
 
     def _table_scores(self, table):
         total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
@@ -133,17 +145,20 @@ class PiecewiseDesign(CodedDesign):
         """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
         return self.codes[:, self.features[positions]]
 
-    def has_missing(self, rows):
-        chosen = np.zeros(self.codes.shape[0] * kernels.ROWS, bool)
-        chosen[: self.n_samples] = rows
-        codes = self.codes[:, self.features]
-        return ((codes == kernels.MISSING) & chosen.reshape(-1, 1, kernels.ROWS)).any(axis=(0, 2))
 
-    def matrix(self):
-        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
-        out = np.empty((self.n_samples, self.n_features * self.width), self.dtype)
-        kernels.expand_codes(self.codes, self.features, table, out)
-        return out
+def in_blocks(column: np.ndarray) -> np.ndarray:
+    """A column (n,) in blocks of rows (n_blocks, ROWS), zeros behind it."""
+    padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
+    padded.ravel()[: len(column)] = column
+    return padded
+
+
+def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Sums (f, 256) of the entries of a column (n_samples,) over the rows of each code, for some
+    features of codes (n_blocks, m, ROWS)."""
+    out = np.empty((len(features), 256))
+    in_threads(kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out)
+    return out
 
 
 def sublevels(n_bins: int) -> int:
@@ -223,6 +238,12 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
     in_threads(encode_blocks, len(missing))
     return bool(missing.any())
+
+
+def encoded(X: np.ndarray, knots: np.ndarray, even: bool) -> tuple[np.ndarray, bool]:
+    """Codes (n_blocks, m, kernels.ROWS) of all rows by :func:`encode`; whether there was NaN."""
+    codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
+    return codes, encode(X, knots, even, codes)
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:

@@ -8,9 +8,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..compilation import in_threads, jit
+from ..compilation import in_threads
 
 _SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
+_ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy
 
 
 class PiecewiseLinear(BaseEstimator):
@@ -78,7 +79,7 @@ class PiecewiseLinear(BaseEstimator):
         """
         if self.bins == "range":
             low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
-            add_ranges(X, sample_weight, low, high, X.flags.c_contiguous)
+            add_ranges(X, sample_weight, low, high)
             return even_knots(low, high, self.n_bins)
         found = np.empty((X.shape[1], self.n_bins + 1))
         in_threads(_quantiles, X.shape[1], X, sample_weight, found)
@@ -151,42 +152,14 @@ def _check_finite(knots):
         raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
 
 
-def _add_ranges(X, weight, low, high, by_rows):
-    rows = X[weight > 0]
-    low[:] = np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf))  # NaN is ignored
-    high[:] = np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf))
-
-
-@jit(plain=_add_ranges)
-def add_ranges(X, weight, low, high, by_rows):
-    """Widen each column's least and greatest value to those of more rows; comparisons with NaN are
-    false, so it changes nothing."""
-    n, m = X.shape
-    if by_rows:
-        rows = np.flatnonzero(weight > 0)
-        # Four rows for one look at the ranges so far; the last rows may be seen twice
-        for i in range(0, len(rows), 4):
-            last = len(rows) - 1
-            a, b, c, d = X[rows[i]], X[rows[min(i + 1, last)]], X[rows[min(i + 2, last)]], X[rows[min(i + 3, last)]]
-            for j in range(m):
-                least, greatest = low[j], high[j]
-                least = a[j] if a[j] < least else least
-                least = b[j] if b[j] < least else least
-                least = c[j] if c[j] < least else least
-                least = d[j] if d[j] < least else least
-                greatest = a[j] if a[j] > greatest else greatest
-                greatest = b[j] if b[j] > greatest else greatest
-                greatest = c[j] if c[j] > greatest else greatest
-                greatest = d[j] if d[j] > greatest else greatest
-                low[j], high[j] = least, greatest
-        return
-    for j in range(m):
-        x, least, greatest = X[:, j], low[j], high[j]
-        for i in range(n):
-            if weight[i] > 0:
-                least = x[i] if x[i] < least else least
-                greatest = x[i] if x[i] > greatest else greatest
-        low[j], high[j] = least, greatest
+def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Widen each column's least and greatest value, in place, to those of more rows of positive
+    weight; NaN is ignored."""
+    for first in range(0, len(X), _ROWS):
+        rows, used = X[first : first + _ROWS], weight[first : first + _ROWS] > 0
+        rows = rows if used.all() else rows[used]
+        np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf), out=low)
+        np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf), out=high)
 
 
 def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:

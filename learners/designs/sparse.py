@@ -38,26 +38,28 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
         start = stop
 
 
-def _moments(X: sp.csc_array, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances (n_features,) of columns, in two passes over the stored values: no digits
-    are lost to a large mean."""
-    mean, variance = np.empty(X.shape[1]), np.empty(X.shape[1])
-    present = sample_weight > 0
-    for columns, part in _blocks(X):
-        m = part.T @ sample_weight
-        counts = (
-            np.diff(part.indptr)
-            if present.all()
-            else np.bincount(np.repeat(np.arange(len(m)), np.diff(part.indptr)), present[part.indices], len(m))
-        )
-        full = counts == np.count_nonzero(present)  # nothing but rows of weight zero is not stored
-        part.data = part.data - np.repeat(m, np.diff(part.indptr))
-        # Rounding of the mean where all is stored; else the mean times the weight of the zeros
-        rest = part.T @ sample_weight
-        part.data *= part.data
-        mean[columns] = m + np.where(full, rest, 0.0)
-        variance[columns] = np.maximum(part.T @ sample_weight + np.where(full, -(rest**2), m * rest), 0.0)
-    return mean, variance
+def _moments(total, rest, square, full, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values: no
+    digits are lost to a large mean.
+
+    Parameters
+    ----------
+    total : ndarray of shape (m,)
+        Weighted sums, of weights that sum to one.
+    rest, square : ndarray of shape (m,)
+        Weighted sums of the stored values less ``total``, and of their squares.
+    full : ndarray of shape (m,), bool
+        Where nothing but rows of weight zero is not stored.
+    """
+    # Rounding of the mean where all is stored; else the mean times the weight of the zeros
+    mean = total + np.where(full, rest, 0.0)
+    variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
+    if not np.isfinite(variance).all():
+        column = int(np.argmin(np.isfinite(variance)))
+        raise NotFiniteError(f"X contains NaN or infinity (first in column {column}); expected finite numbers")
+    second = variance + mean**2
+    check_underflow(mean, second)
+    return mean[:, None], inverse_scale(variance, second, rounding_of(dtype))
 
 
 class SparseDesign(Design):
@@ -81,20 +83,31 @@ class SparseDesign(Design):
         self.X = canonical(sp.csc_array(X))  # all stored columns
         self.n_samples, self.n_features = self.X.shape
         self.stored = np.arange(self.n_features)  # positions of the features among them
-        mean, variance = _moments(self.X, sample_weight)
-        second = variance + mean**2
-        check_underflow(mean, second)
-        self.mean = mean[:, None]
-        self.inv = inverse_scale(variance, second, rounding_of(self.X.dtype))
+        total, rest, square, counts = np.empty((4, self.n_features))
+        present = sample_weight > 0
+        for columns, part in _blocks(self.X):
+            total[columns] = mean = part.T @ sample_weight
+            each = np.repeat(np.arange(len(mean)), np.diff(part.indptr))
+            counts[columns] = np.bincount(each, present[part.indices], len(mean))
+            part.data = part.data - mean[each]
+            rest[columns] = part.T @ sample_weight
+            part.data *= part.data
+            square[columns] = part.T @ sample_weight
+        self.mean, self.inv = _moments(total, rest, square, counts == np.count_nonzero(present), self.X.dtype)
 
-    def scores(self, coef):
+    def _raw(self, coef):
+        """Coefficients of all columns as they are stored, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
-        total = np.zeros((self.n_samples, raw.shape[1]))
+        return every, self.mean[:, 0] @ raw
+
+    def scores(self, coef):
+        every, offset = self._raw(coef)
+        total = np.zeros((self.n_samples, every.shape[1]))
         for columns, part in _blocks(self.X):
             total += part @ every[columns]
-        return total - self.mean[:, 0] @ raw
+        return total - offset
 
     def gradient(self, residual):
         product = np.empty((self.X.shape[1], residual.shape[1]))
@@ -152,7 +165,7 @@ class SparseBlockDesign(SparseDesign):
     """
 
     def __init__(self, source: SparseSource, sample_weight: np.ndarray):
-        self.source, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
+        self.X, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self.n_samples, self.n_features = source.shape
         self.stored, self._weight = np.arange(self.n_features), sample_weight
         self._pieces: list[tuple[np.ndarray, SparseDesign]] = []  # shared: columns in memory, ascending
@@ -172,23 +185,10 @@ class SparseBlockDesign(SparseDesign):
             part.data *= part.data
             square += part.T @ sample_weight[rows]
         full = present == np.count_nonzero(sample_weight)
-        mean = total + np.where(full, rest, 0.0)
-        variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
-        if not np.isfinite(variance).all():
-            column = int(np.argmin(np.isfinite(variance)))
-            raise NotFiniteError(f"X contains NaN or infinity (first in column {column}); expected finite numbers")
-        check_underflow(mean, variance + mean**2)
-        self.mean, self.inv = mean[:, None], inverse_scale(variance, variance + mean**2, rounding_of(source.dtype))
+        self.mean, self.inv = _moments(total, rest, square, full, source.dtype)
 
     def _blocks(self):
-        return self.source.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
-
-    def _raw(self, coef):
-        """Coefficients of all columns as they are stored, and the scores of the means."""
-        raw = coef[:, 0] * self.inv[:, None]
-        every = np.zeros((self.source.shape[1], raw.shape[1]))
-        every[self.stored] = raw
-        return every, self.mean[:, 0] @ raw
+        return self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
 
     def scores(self, coef):
         every, offset = self._raw(coef)
@@ -198,7 +198,7 @@ class SparseBlockDesign(SparseDesign):
         return total - offset
 
     def gradient(self, residual):
-        product = np.zeros((self.source.shape[1], residual.shape[1]))
+        product = np.zeros((self.X.shape[1], residual.shape[1]))
         for rows, part in self._blocks():
             product += part.T @ residual[rows]
         return self._standardised(product[self.stored][:, None], residual)

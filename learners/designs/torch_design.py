@@ -10,8 +10,7 @@ import torch
 
 from ..sources.matrix import CHUNK
 from .base import Design, moments
-from .kernels import ROWS
-from .piecewise_linear import CodedDesign, block_moments, encode, evenly_spaced
+from .piecewise_linear import CodedDesign, block_moments, encoded, evenly_spaced
 from .responses import PiecewiseLinear
 
 BLOCK_BYTES = 256 << 20  # what is worked on together
@@ -112,15 +111,14 @@ class TorchPiecewiseDesign(CodedDesign):
         even, missing = evenly_spaced(lines), False
         codes = torch.empty((m, n), dtype=torch.uint8, device=X.device)
         for part in blocks:
-            found = np.zeros((-(-n // ROWS), part.stop - part.start, ROWS), np.uint8)
-            missing |= encode(X[:, part].contiguous().cpu().numpy(), lines[part], even, found)
+            found, some = encoded(X[:, part].contiguous().cpu().numpy(), lines[part], even)
+            missing |= some
             lanes = np.ascontiguousarray(found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n])
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
 
-    def has_missing(self, rows):
-        chosen = torch.from_numpy(np.asarray(rows, dtype=bool)).to(self.codes.device)
-        return ((self.codes == 255) & chosen).any(dim=1).cpu().numpy()
+    def _codes_of(self, feature):
+        return self.codes[feature].cpu().numpy()
 
     def _blocks(self):
         step = max(1, BLOCK_BYTES // (16 * self.n_samples))
@@ -145,11 +143,3 @@ class TorchPiecewiseDesign(CodedDesign):
         new = super().keep(kept)
         new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
         return new
-
-    def matrix(self):
-        table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(np.float32)
-        codes = self.codes.cpu().numpy()
-        out = np.empty((self.n_samples, self.n_features, self.width), np.float32)
-        for j in range(self.n_features):
-            out[:, j] = table[j, codes[j]]
-        return out.reshape(self.n_samples, -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
@@ -53,26 +55,25 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _describe_atoms(self, n_features: int) -> None:
         """The kept sample of the greatest posterior probability of each output."""
         scaler = self._standardiser
-        self.atoms_: list[tuple[int, ...]] = []
-        weights, values, rows, columns = [], [], [], []
-        for kept in self._kept:
-            s = int(np.argmax(kept.score))
-            size = kept.size[s]
-            weights.append(kept.coef[s, : 1 + 2 * size])
-            for l in range(size):
-                n = kept.length[s, l]
-                columns.append(kept.columns[s, l, :n])
-                rows.append(np.full(n, len(self.atoms_)))
-                values.append(kept.omega[s, l, :n])
-                self.atoms_.append(tuple(int(j) for j in scaler.usable[columns[-1]]))
-        at = np.concatenate([np.empty(0, np.int64), *columns]).astype(np.int64)
-        row = np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)
-        value = np.concatenate([np.empty(0), *values]) / scaler.deviation[at]
+        atoms = list(self._best_atoms())
+        self.atoms_: list[tuple[int, ...]] = [tuple(scaler.usable[columns].tolist()) for columns, _ in atoms]
+        at = np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in atoms)])
+        row = np.repeat(np.arange(len(atoms)), np.array([len(columns) for columns, _ in atoms], np.int64))
+        value = np.concatenate([np.empty(0), *(omega for _, omega in atoms)]) / scaler.deviation[at]
         shape = (len(self.atoms_), n_features)
         self.frequencies_ = csr_matrix((value / scaler.unit[at], (row, scaler.usable[at])), shape=shape)
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)
+        weights = [kept.coef[s, : 1 + 2 * kept.size[s]] for kept in self._kept for s in [int(np.argmax(kept.score))]]
         self._weights = np.hstack([[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))])
+
+    def _best_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Columns and frequencies of each atom of every output's best sample."""
+        for kept in self._kept:
+            s = int(np.argmax(kept.score))
+            for l in range(kept.size[s]):
+                n = kept.length[s, l]
+                yield kept.columns[s, l, :n], kept.omega[s, l, :n]
 
     def _rows(self, X: Matrix) -> np.ndarray:
         check_is_fitted(self)
@@ -96,11 +97,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         for first in range(0, len(X), ROWS_AT_ONCE):
             XT = self._standardiser.columns(X[first : first + ROWS_AT_ONCE])
             phase, features = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
-            place = 0
-            for kept in self._kept:
-                s = int(np.argmax(kept.score))
-                for l in range(kept.size[s]):
-                    atom_features(kept.columns[s, l], kept.omega[s, l], kept.length[s, l], XT, phase, features)
-                    found[first : first + ROWS_AT_ONCE, place : place + 2] = features.T
-                    place += 2
+            for place, (columns, omega) in enumerate(self._best_atoms()):
+                atom_features(columns, omega, len(columns), XT, phase, features)
+                found[first : first + ROWS_AT_ONCE, 2 * place : 2 * place + 2] = features.T
         return found

@@ -19,15 +19,6 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 MIN_SHARE = 0.2
 
 
-@jit(plain=True)
-def logistic_slope(u: float) -> float:
-    """Derivative of ln(1 + exp(-u)) with respect to the margin u = y f."""
-    if u > 0:
-        e = np.exp(-u)
-        return -e / (1.0 + e)
-    return -1.0 / (1.0 + np.exp(u))
-
-
 def _flipped_logistic_terms(
     y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
 ) -> float:
@@ -71,36 +62,6 @@ def flipped_logistic_terms(
     return value
 
 
-@jit(plain=True)
-def huberised_hinge_slope(u: float, h: float) -> float:
-    """Derivative of the Huberised hinge of half width h with respect to the margin."""
-    if u > 1.0 + h:
-        return 0.0
-    if u < 1.0 - h:
-        return -1.0
-    return (u - 1.0 - h) / (2.0 * h)
-
-
-@jit(plain=True)
-def lorenz_slope(u: float) -> float:
-    """Derivative of ln(1 + (u - 1)^2) for margins u < 1, zero beyond."""
-    if u >= 1.0:
-        return 0.0
-    return 2.0 * (u - 1.0) / (1.0 + (u - 1.0) ** 2)
-
-
-@jit(plain=True)
-def hinge_slope(u: float) -> float:
-    """Subgradient of max(0, 1 - u) with respect to the margin."""
-    return -1.0 if u < 1.0 else 0.0
-
-
-@jit(plain=True)
-def exponential_slope(u: float) -> float:
-    """Derivative of exp(-u); margins below -500 count as -500."""
-    return -np.exp(-max(u, -500.0))
-
-
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
     """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a
@@ -120,30 +81,20 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
         return -np.log(parameter + clean), -y * clean / (parameter + clean) * wrong
     if kind == HUBERISED_HINGE:
         h = parameter
-        slope = huberised_hinge_slope(u, h)
+        slope = 0.0 if u > 1.0 + h else -1.0 if u < 1.0 - h else (u - 1.0 - h) / (2.0 * h)
         value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
         return value, y * slope
     if kind == LORENZ:
         v = min(u - 1.0, 0.0)
-        return np.log1p(v * v), y * lorenz_slope(u)
+        return np.log1p(v * v), y * (2.0 * v / (1.0 + v**2))
     if kind == HINGE:
-        return max(1.0 - u, 0.0), y * hinge_slope(u)
-    slope = exponential_slope(u)
-    return -slope, y * slope
+        return max(1.0 - u, 0.0), y * (-1.0 if u < 1.0 else 0.0)
+    value = np.exp(-max(u, -500.0))
+    return value, -y * value
 
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
     """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1,
     +1}."""
-    if kind == HINGE:
-        return hinge_slope(u)
-    if kind == LOGISTIC:
-        return logistic_slope(u) if parameter == 0.0 else loss_terms(LOGISTIC, parameter, 1.0, u)[1]
-    if kind == HUBERISED_HINGE:
-        return huberised_hinge_slope(u, parameter)
-    if kind == LORENZ:
-        return lorenz_slope(u)
-    if kind == SQUARED:
-        return u - 1.0
-    return exponential_slope(u)
+    return loss_terms(kind, parameter, 1.0, u)[1]

@@ -41,6 +41,19 @@ class Descent(NamedTuple):
     scale: float
 
 
+class Threshold(NamedTuple):
+    """When :func:`thresholded_pass` shrinks, and by how much.
+
+    Where ``penalty`` is negative by ``burst * gravity`` after every ``burst`` rows, with one step
+    size (Algorithm 3.1); else, with ``burst`` and ``gravity`` 1, by ``penalty`` times each row's
+    step, which falls as 1 / sqrt(t) (3.36).
+    """
+
+    burst: int
+    gravity: float
+    penalty: float
+
+
 class Paths(NamedTuple):
     """Parallel paths of :func:`stabilised_stage`.
 
@@ -189,37 +202,39 @@ def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarra
         yield rows.indices[row], rows.data[row], rows.y[i], rows.weight[i]
 
 
-def _truncated_gradient_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
-) -> float:
+def _thresholded_pass(
+    rows: Rows, order: np.ndarray, descent: Descent, when: Threshold, t: int, w: np.ndarray, done: np.ndarray, due: float, b: float
+) -> tuple[float, float]:
     loss, h, fit_intercept, rate = descent
+    burst, gravity, penalty = when
     for j, x, target, share in _each(rows, order):
-        due = t // burst
         w[j] = np.where(done[j] < due, _shrunk(w[j], (due - done[j]) * burst * gravity), w[j])
         done[j] = np.maximum(done[j], due)
-        step = -rate * share * target * margin_slope(loss, h, target * _sum(b, w[j] * x))
+        eta = rate if penalty < 0.0 else rate / np.sqrt(t + 1.0)
+        step = -eta * share * target * margin_slope(loss, h, target * _sum(b, w[j] * x))
         if step != 0.0:
             w[j] += step * x
             if fit_intercept:
                 b += step
         t += 1
-    return b
+        due = t // burst if penalty < 0.0 else due + eta * penalty
+    return b, due
 
 
-@jit(plain=_truncated_gradient_pass)
-def truncated_gradient_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, burst: int, gravity: float, w: np.ndarray, done: np.ndarray, b: float
-) -> float:
-    """SGD with a soft threshold of ``burst * gravity`` after every ``burst`` rows (Algorithm 3.1),
-    applied when a feature is next met.
+@jit(plain=_thresholded_pass)
+def thresholded_pass(
+    rows: Rows, order: np.ndarray, descent: Descent, when: Threshold, t: int, w: np.ndarray, done: np.ndarray, due: float, b: float
+) -> tuple[float, float]:
+    """Gradient steps with soft thresholds: those that a feature missed are applied when it is next
+    met.
 
-    ``done[j]`` counts the truncations that w[j] has had; ``t`` rows came before. Returns the
-    intercept.
+    ``t`` rows came before; the thresholds so far add up to ``due`` times ``burst * gravity``, of
+    which w[j] has had ``done[j]`` times. Returns the intercept and what is due now.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
+    burst, gravity, penalty = when
     for i in order:
-        due = t // burst
         f = b
         for e in range(start[i], end[i]):
             j = indices[e]
@@ -227,64 +242,16 @@ def truncated_gradient_pass(
                 w[j] = shrink(w[j], (due - done[j]) * burst * gravity)
                 done[j] = due
             f += w[j] * data[e]
-        step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
-        if step != 0.0:
-            for e in range(start[i], end[i]):
-                w[indices[e]] += step * data[e]
-            if fit_intercept:
-                b += step
-        t += 1
-    return b
-
-
-def _fobos_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
-) -> tuple[float, float]:
-    loss, h, fit_intercept, rate = descent
-    for j, x, target, share in _each(rows, order):
-        w[j] = np.where(done[j] < total, _shrunk(w[j], total - done[j]), w[j])
-        done[j] = np.maximum(done[j], total)
-        eta = rate / np.sqrt(t + 1.0)
-        step = -eta * share * target * margin_slope(loss, h, target * _sum(b, w[j] * x))
-        if step != 0.0:
-            w[j] += step * x
-            if fit_intercept:
-                b += step
-        total += eta * penalty
-        t += 1
-    return b, total
-
-
-@jit(plain=_fobos_pass)
-def fobos_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, w: np.ndarray, done: np.ndarray, total: float, b: float
-) -> tuple[float, float]:
-    """Forward-backward splitting (3.36) with steps ``rate / sqrt(t)``: the soft thresholds that a
-    feature missed add up.
-
-    ``total`` is the sum of all thresholds so far and ``done[j]`` the part that w[j] has had.
-    Returns intercept and total.
-    """
-    data, indices, start, end, y, weight = rows
-    loss, h, fit_intercept, rate = descent
-    for i in order:
-        f = b
-        for e in range(start[i], end[i]):
-            j = indices[e]
-            if done[j] < total:
-                w[j] = shrink(w[j], total - done[j])
-                done[j] = total
-            f += w[j] * data[e]
-        eta = rate / np.sqrt(t + 1.0)
+        eta = rate if penalty < 0.0 else rate / np.sqrt(t + 1.0)
         step = -eta * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(start[i], end[i]):
                 w[indices[e]] += step * data[e]
             if fit_intercept:
                 b += step
-        total += eta * penalty
         t += 1
-    return b, total
+        due = float(t // burst) if penalty < 0.0 else due + eta * penalty
+    return b, due
 
 
 def _rda_pass(

@@ -45,15 +45,10 @@ class PathState:
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
         """All coefficients zero and all features active."""
+        counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
-            paths=Paths(
-                coef=np.zeros((n_paths, n_features)),
-                intercept=np.zeros(n_paths),
-                pool=np.zeros((n_paths, POOL)),
-                pooled=np.zeros(n_paths, np.int64),
-                strides=np.ones(n_paths, np.int64),
-            ),
+            paths=Paths(np.zeros((n_paths, n_features)), np.zeros(n_paths), np.zeros((n_paths, POOL)), *counters),
             bursts=np.zeros((n_features, 2), np.int32),
             rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
             n_features=n_features,
@@ -84,21 +79,10 @@ class PathState:
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
-class ShrinkingRows:
-    """Rows of a CSR matrix of which the columns in use are numbered anew as others leave: a row
-    costs what is left of it.
-    """
-
-    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, columns: np.ndarray):
-        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        self.rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
-        place = np.full(X.shape[1], -1, np.int32)
-        place[columns] = np.arange(len(columns))
-        renumber_columns(self.rows, place)
-
-    def keep(self, stay: np.ndarray) -> None:
-        """Forget all other columns (boolean ``stay``)."""
-        renumber_columns(self.rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+def keep_columns(rows: Rows, stay: np.ndarray) -> None:
+    """Forget all other columns (boolean ``stay``), and number these anew: a row costs what is left
+    of it."""
+    renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
 FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
@@ -293,7 +277,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     def _learn(
         self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any
     ) -> None:
-        shrinking = ShrinkingRows(X, y, weight, state.columns)
+        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+        rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
+        keep_columns(rows, np.isin(np.arange(X.shape[1]), state.columns))
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
@@ -319,7 +305,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 def work(thread: int, part: np.ndarray = part, counts: list[Counts] = counts, burst: int = burst) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
                     gravity = state.gravity
-                    stabilised_stage(shrinking.rows, part, burst, descent, gravity, state.paths, counts[thread], first, last)
+                    stabilised_stage(rows, part, burst, descent, gravity, state.paths, counts[thread], first, last)
 
                 if n_threads == 1:
                     work(0)
@@ -336,7 +322,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                         stay = self._judge(state, target)
                         if not stay.all():
                             state.keep(stay)
-                            shrinking.keep(stay)
+                            keep_columns(rows, stay)
                             counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
                     if not streaming and state.n_active <= self._k:

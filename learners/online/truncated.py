@@ -14,13 +14,19 @@ from ..compilation import writable
 from ..objective.losses import Loss
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
-from .kernels import Rows, fobos_pass, rda_pass, truncated_gradient_pass
+from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
     """What the learners share whose coefficients move towards zero as the rows pass."""
 
     shuffle: bool
+    learning_rate: float
+
+    @property
+    def _threshold(self) -> Threshold:
+        """When and by how much coefficients shrink."""
+        raise NotImplementedError
 
     def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
         rows = Rows(*map(writable, (X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)))
@@ -29,8 +35,18 @@ class SoftThresholdClassifier(OnlineClassifier):
             state["t"] += len(y)
             bar.update()
 
+    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
+        return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "due": 0.0}
+
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        raise NotImplementedError
+        descent = self._descent(self.learning_rate / self._row_length)
+        before = state["t"], state["w"], state["done"], state["due"], state["b"]
+        state["b"], state["due"] = thresholded_pass(rows, order, descent, self._threshold, *before)
+
+    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
+        threshold = self._threshold
+        missed = (state["due"] - state["done"]) * threshold.burst * threshold.gravity
+        return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -119,19 +135,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         check_integer("burst_size", self.burst_size, 1)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
-    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
-        return {"w": np.zeros(n_features), "done": np.zeros(n_features, np.int64), "b": 0.0, "t": 0}
-
-    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        descent = self._descent(self.learning_rate / self._row_length)
-        state["b"] = truncated_gradient_pass(
-            rows, order, descent, state["t"], int(self.burst_size), float(self.gravity),
-            state["w"], state["done"], state["b"],
-        )  # fmt: skip
-
-    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
-        missed = (state["t"] // self.burst_size - state["done"]) * self.burst_size * self.gravity
-        return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
+    @property
+    def _threshold(self) -> Threshold:
+        return Threshold(int(self.burst_size), float(self.gravity), -1.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -212,18 +218,9 @@ class FOBOSClassifier(SoftThresholdClassifier):
         check_real("penalty", self.penalty, 0.0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
-    def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
-        return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "total": 0.0}
-
-    def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
-        descent = self._descent(self.learning_rate / self._row_length)
-        state["b"], state["total"] = fobos_pass(
-            rows, order, descent, state["t"], float(self.penalty),
-            state["w"], state["done"], state["total"], state["b"],
-        )  # fmt: skip
-
-    def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
-        return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - (state["total"] - state["done"]), 0.0), state["b"]
+    @property
+    def _threshold(self) -> Threshold:
+        return Threshold(1, 1.0, float(self.penalty))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

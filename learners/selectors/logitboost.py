@@ -9,7 +9,7 @@ that is the weighted least squares fit of the working response.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,10 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
 from ..common.validation import check_choice, check_integer, check_real, number_to_keep
-from ..compilation import in_threads, jit
-from ..designs import kernels
+from ..compilation import jit
 from ..designs.factory import make_design
-from ..designs.piecewise_linear import encode, hat_basis
+from ..designs.piecewise_linear import encoded, hat_basis, histograms, in_blocks
 from ..designs.responses import even_knots
 from ..designs.sparse import canonical
 from ..objective.losses import Loss, check_bounded, check_curvature
@@ -62,8 +61,30 @@ def weighted_sums(
         out[f, 0], out[f, 1], out[f, 2] = a, b, c
 
 
-class LinearLearners:
-    """f(x) = a + b x for every feature."""
+class WeakLearners:
+    """What the kinds of weak learners share, for gradients ``g`` and curvatures ``h`` (n, q)."""
+
+    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters (f, width) of each of ``features`` and what they gain (f,), for one output."""
+        raise NotImplementedError
+
+    def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
+        """Scores (n, q) of one feature with parameters (q, width)."""
+        raise NotImplementedError
+
+    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """How much each of ``features`` would lower the quadratic model."""
+        gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
+        return sum(gains, np.zeros(len(features)))
+
+    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (n, q) of one feature to add, and its parameters (q, width)."""
+        parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
+        return self._response(feature, parameters), parameters
+
+
+class LinearLearners(WeakLearners):
+    """f(x) = a + b x for every feature; gains are those beyond a constant."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
@@ -86,39 +107,21 @@ class LinearLearners:
         b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
         return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
 
-    def _steps(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Slopes (f,) and what they gain, for one output."""
+    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         a, b, c = self._sums(g, h, features)
         total = h.sum()
         if total <= 0:
-            return np.zeros(len(features)), np.zeros(len(features)), a
-        slope = -(c - a * g.sum() / total) / (b - a * a / total + _DAMPING * total)
-        return slope, 0.5 * slope**2 * (b - a * a / total + _DAMPING * total), a
+            return np.zeros((len(features), 2)), np.zeros(len(features))
+        curvature = b - a * a / total + _DAMPING * total
+        slope = -(c - a * g.sum() / total) / curvature
+        return np.column_stack([-(g.sum() + a * slope) / total, slope]), 0.5 * slope**2 * curvature
 
-    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """How much each of ``features`` would lower the quadratic model, beyond a constant."""
-        gains = (self._steps(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
-        return sum(gains, np.zeros(len(features)))
-
-    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Response of one feature: scores (n, q) to add, and its parameters (q, 2): a, b."""
+    def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
         x = self.design.keep(np.array([feature])).matrix().astype(np.float64)
-        parameters = np.zeros((g.shape[1], 2))
-        for q in range(g.shape[1]):
-            slope, _, a = self._steps(g[:, q], h[:, q], np.array([feature]))
-            total = h[:, q].sum()
-            parameters[q] = -(g[:, q].sum() + a[0] * slope[0]) / total if total > 0 else 0.0, slope[0]
-        return x * parameters[:, 1] + parameters[:, 0], parameters
+        return x * parameters[:, 1] + parameters[:, 0]
 
 
-def in_blocks(column: np.ndarray) -> np.ndarray:
-    """A column (n,) in blocks of rows (n_blocks, ROWS), zeros behind it."""
-    padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
-    padded.ravel()[: len(column)] = column
-    return padded
-
-
-class CodeLearners:
+class CodeLearners(WeakLearners):
     """Functions of the codes of features.
 
     Parameters
@@ -135,28 +138,15 @@ class CodeLearners:
         self.codes, self.n_samples, self.basis = codes, n_samples, basis
         self.products = (basis[:, :, None] * basis[:, None, :]).reshape(256, -1)
 
-    def _histograms(self, column: np.ndarray, features: np.ndarray) -> np.ndarray:
-        out = np.empty((len(features), 256))
-        in_threads(kernels.table_histograms, (len(features) + 1) // 2, self.codes, features, in_blocks(column), out)
-        return out
-
     def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values on the basis (f, width) and what they gain, for one output."""
-        right = self._histograms(g, features) @ self.basis
-        left = (self._histograms(h, features) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
+        right = histograms(self.codes, features, g) @ self.basis
+        left = (histograms(self.codes, features, h) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
         left = left + _DAMPING * max(h.sum(), 1e-300) * np.eye(self.basis.shape[1])
         values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
         return values, -0.5 * (values * right).sum(axis=1)
 
-    def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """How much each of ``features`` would lower the quadratic model."""
-        gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
-        return sum(gains, np.zeros(len(features)))
-
-    def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Response of one feature: scores (n, q) to add, and its parameters (q, width)."""
-        parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
-        return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]], parameters
+    def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
+        return (self.basis @ parameters.T)[self.codes[:, feature].ravel()[: self.n_samples]]
 
 
 class TableLearners(CodeLearners):
@@ -166,17 +156,15 @@ class TableLearners(CodeLearners):
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
-        codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
         if response == "constant":
-            for j, (knots, x) in enumerate(zip(self.knots, X.T, strict=True)):
-                codes[:, j] = in_blocks(np.searchsorted(knots[1:-1], x, side="right"))
+            places = [np.searchsorted(knots[1:-1], x, side="right") for knots, x in zip(self.knots, X.T, strict=True)]
+            codes, basis = np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1), np.eye(256, n_bins)
         else:
-            encode(np.asarray(X), self.knots, False, codes)
-        super().__init__(codes, len(X), np.eye(256, n_bins) if response == "constant" else hat_basis(n_bins))
+            codes, basis = encoded(np.asarray(X), self.knots, False)[0], hat_basis(n_bins)
+        super().__init__(codes, len(X), basis)
 
 
-@dataclass(frozen=True)
-class Boosted:
+class Boosted(NamedTuple):
     """What :func:`boost` returns: the feature of each weak learner, the loss before and after each,
     the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
     """
@@ -206,8 +194,7 @@ def boost(
     Parameters
     ----------
     learners : object
-        ``gains(g, h, features)`` (f,) and ``step(g, h, feature)``, scores to add (n, q) and
-        parameters, for gradients and curvatures (n, q), as :class:`CodeLearners` has them.
+        ``gains`` and ``step`` as of :class:`WeakLearners`.
     n_features : int
         Features that ``learners`` knows.
     y, weight : ndarray of shape (n, q) and (n,)

@@ -13,7 +13,7 @@ from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
 from ..solvers.annealing import anneal, strengths, strongest
-from ..solvers.step_size import intercept_step, safe_step, start_direction
+from ..solvers.step_size import safe_step, start_direction
 from ..types import ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
@@ -62,7 +62,7 @@ class _TISP(ScaledSelector):
             gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, weight)
             moved = coef - rate * gradient
             if self.fit_intercept:
-                intercept = intercept - intercept_step(loss, residual_sum)
+                intercept = intercept - residual_sum / loss.max_curvature
             kept = strongest(strengths(moved), k)
             small = design.keep(kept)
             rate = step_of(small)

@@ -8,7 +8,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
-from .step_size import intercept_step, safe_step, start_direction
+from .step_size import safe_step, start_direction
 
 _SLACK = 1.05  # less than elsewhere: a step that went uphill is halved
 
@@ -71,7 +71,7 @@ def accelerated_gradient(
             rate *= 0.5
         last = value
         new = ahead - rate * gradient
-        new_intercept = ahead_intercept - 0.5 * fit_intercept * intercept_step(loss, residual_sum)
+        new_intercept = ahead_intercept - 0.5 * fit_intercept * (residual_sum / loss.max_curvature)
         if np.vdot(gradient, new - coef) > 0:  # uphill: forget the momentum
             t = 1.0
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))

@@ -108,9 +108,3 @@ def annealing_step(
         return 1.0 / max(SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12)
 
     return rate
-
-
-def intercept_step(loss: Loss, residual_sum: np.ndarray) -> np.ndarray:
-    """Step of the intercept: its column is constant, so the loss' curvature alone bounds the
-    curvature along it."""
-    return residual_sum / loss.max_curvature

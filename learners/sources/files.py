@@ -136,8 +136,16 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
 
 
 @contextmanager
-def _damage_named(name: str) -> Iterator[None]:
-    """Errors of decoders, of any type and without the file's name, as a ValueError with it."""
+def damage_named(name: str) -> Iterator[None]:
+    """Errors of decoders, of any type and without the file's name, as a ValueError with it.
+
+    Examples
+    --------
+    >>> with damage_named("a.parquet"):
+    ...     raise OSError("unexpected end")
+    Traceback (most recent call last):
+    ValueError: a.parquet: damaged or unreadable (unexpected end)
+    """
     try:
         yield
     except (RuntimeError, OSError, ValueError, KeyError) as error:
@@ -175,7 +183,7 @@ class ChunkedSource(Source):
                     last += 1
                 low, high = int(touched[first]) * unit, min((int(touched[last]) + 1) * unit, self.shape[1])
                 a, b = np.searchsorted(columns, [low, high])
-                with _damage_named(self.name):
+                with damage_named(self.name):
                     target[:, a:b] = np.asarray(self.array[start:stop, low:high])[:, columns[a:b] - low]
                 first = last + 1
 
@@ -237,7 +245,7 @@ class ParquetSource(Source):
             # Few at a time: their values are in memory twice
             for first in range(0, len(columns), 256):
                 part = columns[first : first + 256]
-                with _damage_named(self.name):
+                with damage_named(self.name):
                     table = file.read_row_group(g, columns=[self.names[j] for j in part])
                 for j, name in enumerate(self.names[c] for c in part):
                     values = table.column(name).to_numpy()
@@ -374,8 +382,8 @@ def _open(path: Path, name: str | None) -> Any:
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
     if (path / "index.npz").exists():
         return SparseSource(path)
-    if path.is_dir() and kind != ".zarr" and (parts := sorted(path.rglob("*.parquet"))):
-        return {str(part.relative_to(path)): _part(part, path) for part in parts}
+    if path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet")):
+        return open_parquet(path)
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
@@ -406,14 +414,36 @@ def _open(path: Path, name: str | None) -> Any:
     raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files")
 
 
-def _part(part: Path, folder: Path) -> Any:
-    """A file of a folder, open; errors name it."""
-    try:
-        return _open(part, None)
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{part.relative_to(folder)}: {error}") from None
+def open_parquet(path: Path) -> dict[str, Any]:
+    """Open a Parquet file, or those of a folder, also nested: one table, in the order of the names.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict of str to pyarrow.parquet.ParquetFile
+        By their names in the folder; a file alone is called "".
+
+    Raises
+    ------
+    ValueError
+        That names a file which is damaged; for a folder without any.
+    ModuleNotFoundError
+        Without pyarrow.
+    """
+    parts = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    files = {}
+    for part in parts:
+        label = str(part.relative_to(path)) if part != path else ""
+        try:
+            files[label] = _open(part, None)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{label or part}: {' '.join(str(error).split())}") from None
+    return files
 
 
 def _only(group: Any, name: str | None) -> Any:

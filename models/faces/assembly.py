@@ -10,8 +10,6 @@ References
 .. [1] M. A. Fischler, R. C. Bolles, "Random Sample Consensus", Communications of the ACM 24 (1981).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,12 +42,12 @@ _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 class Assembly(StrEnum):
     """How candidates are put together to faces."""
 
+    #: Not at all: each keypoint is detected by itself.
     NONE = "none"
-    """Not at all: each keypoint is detected by itself."""
+    #: By a Gaussian model of shapes in the image, with templates of turned faces.
     TWO = "2d"
-    """By a Gaussian model of shapes in the image, with templates of turned faces."""
+    #: By a rigid model in space and its pose.
     THREE = "3d"
-    """By a rigid model in space and its pose."""
 
 
 @dataclass(frozen=True)

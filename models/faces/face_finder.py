@@ -1,8 +1,6 @@
 """Finds whole faces: candidates are assembled, all points refined together, and both judged by
 probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -6,8 +6,6 @@ References
        Noisy Input in Interactive Systems", CHI (2012).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 # Hz, at rest; with the next, chosen on videos of training photographs (benchmarks/faces_persons.py)

@@ -1,8 +1,6 @@
 """Which faces of successive frames are one person: by place, size and looks, without knowing who it
 is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Probabilities: that a refined shape is a face, and that its points lie where they should."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

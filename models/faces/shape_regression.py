@@ -7,8 +7,6 @@ annealing selected how the whole shape has to move. The mirror image of a face t
 answers are averaged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

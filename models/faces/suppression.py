@@ -5,28 +5,26 @@ Faces are compared by the mean distance of their keypoints in units of the IED. 
 there are thousands, are compared before they are completed and refined, by numbers of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
+#: IED: faces whose keypoints lie this near to each other on average are the same. A choice.
 SAME_FACE = 0.4
-"""IED: faces whose keypoints lie this near to each other on average are the same. A choice."""
 
+#: IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
+#: reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of
+#: the improbable ones, on which evaluations count. A choice.
 SAME_HYPOTHESIS = 0.35
-"""IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
-reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of the
-improbable ones, on which evaluations count. A choice."""
 
+# IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this,
+# the best one is completed. A choice.
 _SAME_TRANSFORM = 0.25
-"""IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this,
-the best one is completed. A choice."""
 
+# IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed.
+# Stricter than ``SAME_FACE``, since completion may still move its keypoints; half the radius in
+# which candidates support a pair. Choices.
 _INSIDE, _ALIKE = 0.175, 1.25
-"""IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed.
-Stricter than ``SAME_FACE``, since completion may still move its keypoints; half the radius in which
-candidates support a pair. Choices."""
 
 
 def is_same_face(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_FACE) -> bool:

@@ -1,8 +1,6 @@
 """Follows faces from frame to frame of a video: the anchors of one frame are where the refinement
 of the next one starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Classes of photographs from few of many named columns, with an image of the evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

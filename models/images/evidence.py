@@ -1,7 +1,5 @@
 """Where in a photograph its words occur, and evidence per pixel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

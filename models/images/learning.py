@@ -1,8 +1,6 @@
 """How class scores are learnt from columns: FSA, sDist on the columns that it selects, and the
 temperature of the scores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which motion each pixel of a video shows, from labelled point tracks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import cv2

@@ -1,8 +1,6 @@
 """Headers of ranker files: families of candidates, features and settings, each checked where it is
 read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -26,6 +24,7 @@ _FAMILIES: dict[str, type[Family]] = {
     "merged": MergedFamily,
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
+_KIND_OF: dict[type, str] = {cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()}
 # Settings that older files do not hold.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
 
@@ -33,17 +32,10 @@ _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
 # sense.
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 100),
-    "lowest": (0.5, 20),
-    "highest": (0.5, 20),
-    "dimensions": (0.5, 20),
-    "neighbours": (1, 1000),
-    "powers": (1, 1000),
-    "extra": (1, 10),
-    "span": (1, 1000),
     "floor": (1e-6, 1000),
-    "n_thresholds": (1, 1000),
-    "n_smallest": (1, 1000),
-    "n_bins": (1, 1000),
+    **dict.fromkeys(("lowest", "highest", "dimensions"), (0.5, 20)),
+    **dict.fromkeys(("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)),
+    "extra": (1, 10),
 }
 
 
@@ -54,14 +46,9 @@ def check_version(header: Mapping[str, Any]) -> None:
         raise ValueError(f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again")
 
 
-def _records(parts: Sequence[Any], kinds: Mapping[str, type]) -> list[dict[str, Any]]:
-    kind_of = {cls: kind for kind, cls in kinds.items()}
-    return [{"kind": kind_of[type(part)], **asdict(part)} for part in parts]
-
-
-def family_records(families: Sequence[Family]) -> list[dict[str, Any]]:
-    """Families as the header holds them."""
-    return _records(families, _FAMILIES)
+def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Families or features as the header holds them."""
+    return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
 def read_families(records: Any) -> tuple[Family, ...]:
@@ -80,11 +67,6 @@ def _read_family(record: Any) -> Family:
     if settings.get("kernel", KERNELS[0]) not in KERNELS:
         raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
     return family(**settings)
-
-
-def feature_records(features: Features) -> list[dict[str, Any]]:
-    """Features as the header holds them."""
-    return _records(features.parts if isinstance(features, JoinedFeatures) else (features,), _FEATURES)
 
 
 def read_features(pool: Any) -> Features:

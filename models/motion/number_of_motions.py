@@ -1,8 +1,6 @@
 """The choice of the number of motions: the best candidates of all numbers are compared by a ranking
 of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self

@@ -1,8 +1,6 @@
 """Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and
 Algorithm 2)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,12 +12,12 @@ import numpy as np
 from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ...vision.tracks.pair_features import Features, PairFeatures
+from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.measures import own_residuals
-from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, observed
+from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, observed
 from ..files import check_settings, read_model, reading, write_model
 from .candidate_set import CandidateSet, candidate_set, joined
-from .header import FEATURE_SET, check_version, family_records, feature_records, read_families, read_features, read_settings
+from .header import FEATURE_SET, check_version, read_families, read_features, read_settings, records
 from .number_of_motions import MotionChooser
 from .ranking_function import RankerSettings, RankingFunction
 
@@ -170,7 +168,7 @@ class SegmentationRanker:
         tracks = as_tracks(tracks)
         numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
         if not numbers:
-            tracks.check_motions(MOTIONS[0])
+            check_motions(MOTIONS[0], tracks.n_points)
         return {k: self.candidate_set(tracks, k, sequence) for k in numbers}
 
     def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
@@ -270,9 +268,9 @@ class SegmentationRanker:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
         header = {
             "summary": "segments point tracks, or a video, into rigid motions",
-            "families": family_records(self.families),
+            "families": records(self.families),
             "feature_set": FEATURE_SET,
-            "pool": feature_records(self.features),
+            "pool": records(self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)),
             "settings": asdict(self.settings),
             "min_motion_size": self.min_motion_size,
             "chooser": None if self.chooser is None else self.chooser.record(),

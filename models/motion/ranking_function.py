@@ -1,7 +1,5 @@
 """The learnt ranking of candidate segmentations, eq. (18) of Barbu et al. (2014)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A trained model of activities: the sensors it reads, the features it makes of them, and a
 conditional random field."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self

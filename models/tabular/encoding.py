@@ -13,7 +13,15 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBER, DATE, CATEGORY = "number", "date", "category"
+NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
+LOGARITHM = "log"
+# parts of dates that are categories, and the days that must lie between dates for one to say more
+# than their order
+PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
+PART_NAMES = {
+    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+}
 # levels of values not seen in training, or too rarely, and of empty cells
 OTHER, MISSING = "(other)", "(missing)"
 # how cells of text were written in training
@@ -30,8 +38,9 @@ class ColumnEncoding:
     ----------
     name : str
         Name in the table.
-    kind : {"number", "date", "category"}
-        A number as it is; a date as days since 1970-01-01; one column of 0 / 1 for each level.
+    kind : {"number", "date", "category", "rank"}
+        A number as it is; a date as days since 1970-01-01; one column of 0 / 1 for each level; the
+        position of a level, from 0 on, among the ordered ``levels``.
     fill : float or None, default None
         What takes the place of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
@@ -46,6 +55,16 @@ class ColumnEncoding:
         level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
+    form : {"", "year", "month", "weekday", "hour", "log"}, default ""
+        What is taken of a date as a category, the name is then "COLUMN (month)"; or the natural
+        logarithm of a number above 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> size = ColumnEncoding("size", "rank", levels=("small", "medium", "large"))
+    >>> size.encode(pd.Series(["large", "small"])).ravel().tolist()
+    [2.0, 0.0]
     """
 
     name: str
@@ -55,6 +74,12 @@ class ColumnEncoding:
     reference: str = ""
     shares: tuple[float, ...] = ()
     style: str = ""
+    form: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the table that it is made of."""
+        return self.name.removesuffix(f" ({self.form})") if self.form in PARTS else self.name
 
     @property
     def width(self) -> int:
@@ -64,7 +89,9 @@ class ColumnEncoding:
     @property
     def labels(self) -> list[str]:
         """Their names."""
-        return [f"{self.name}={level}" for level in self.levels] if self.kind == CATEGORY else [self.name]
+        if self.kind == CATEGORY:
+            return [f"{self.name}={level}" for level in self.levels]
+        return [f"log({self.name})" if self.form == LOGARITHM else self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
         """Return the numbers (n_rows, width) of a column.
@@ -98,14 +125,16 @@ class ColumnEncoding:
         """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
         they count as; None without."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
-        words = as_words(doubtful)
+        words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
         if self.kind == CATEGORY:
             strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
             fills = [f"as the level {level}" if level in self.levels else "as the mean of the levels" for level in (OTHER, MISSING)]
         else:
-            strange, what = ~empty, f"without a {self.kind}"
-            fills = 2 * ["as missing" if self.fill is None else f"as the median of the training rows, {self.fill:g}"]
+            log = self.form == LOGARITHM
+            strange, what = ~empty, f"without a {self.kind}{' above 0' * log}"
+            fill = self.fill if self.fill is None or not log else np.exp(self.fill)
+            fills = 2 * ["as missing" if fill is None else f"as the median of the training rows, {fill:g}"]
         said = []
         if strange.any():
             said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
@@ -113,15 +142,22 @@ class ColumnEncoding:
             said.append(f"{empty.sum()} empty (taken {fills[1]})")
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(said)}" if said else None
 
+    def words(self, values: pd.Series) -> np.ndarray:
+        """Return the cells of a category as text, or the parts of its dates; None where empty."""
+        return part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
+
     def _numbers(self, values: pd.Series) -> np.ndarray:
-        return days(values, self.style) if self.kind == DATE else to_numbers(values)
+        if self.kind == RANK:
+            return ranks(as_words(values), self.levels)
+        numbers = days(values, self.style) if self.kind == DATE else to_numbers(values)
+        return logarithm(numbers) if self.form == LOGARITHM else numbers
 
     def _known(self, words: np.ndarray) -> np.ndarray:
         known = {*self.levels, self.reference} - {OTHER, MISSING}
         return np.array([word in known for word in words], bool)
 
     def _dummies(self, values: pd.Series) -> np.ndarray:
-        words = as_words(values)
+        words = self.words(values)
         empty = np.array([word is None for word in words], bool)
         found = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
         X = np.column_stack([found == level for level in self.levels]).astype(np.float64)
@@ -151,6 +187,15 @@ class TableEncoding:
         """For each column of the matrix the position of its column of the table."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 
+    @property
+    def sources(self) -> list[str]:
+        """Columns of the table that are read."""
+        return list(dict.fromkeys(column.source for column in self.columns))
+
+    def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the parts of its dates as columns of text."""
+        return frame.assign(**{c.name: c.words(frame[c.source]) for c in self.columns if c.form in PARTS and c.source in frame})
+
     def only(self, positions: Sequence[int]) -> Self:
         """Return the encoding of some of the columns."""
         return replace(self, columns=tuple(self.columns[i] for i in positions))
@@ -165,7 +210,7 @@ class TableEncoding:
         ValueError
             If a column is missing, or see :meth:`ColumnEncoding.encode`.
         """
-        gone = [column.name for column in self.columns if column.name not in frame.columns]
+        gone = [name for name in self.sources if name not in frame.columns]
         if gone:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
@@ -174,13 +219,13 @@ class TableEncoding:
         # each into its place: a second copy of a large table would not fit
         for column in self.columns:
             end += column.width
-            X[:, end - column.width : end] = column.encode(frame[column.name])
+            X[:, end - column.width : end] = column.encode(frame[column.source])
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
         """Return a line for each column of new rows with cells that are empty, unreadable or
         unknown."""
-        return [line for column in self.columns if (line := column.note(frame[column.name]))]
+        return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
         """Return what :meth:`from_header` reads, for JSON."""
@@ -198,11 +243,12 @@ class TableEncoding:
         columns = []
         for entry in record:
             column = ColumnEncoding(**entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")})
-            words = (column.name, column.kind, column.reference, column.style, *column.levels)
+            words = (column.name, column.kind, column.reference, column.style, column.form, *column.levels)
             number = column.fill is None or isinstance(column.fill, float | int)
             number &= all(isinstance(share, float | int) for share in column.shares)
             number &= len(column.shares) in (0, len(column.levels))
-            if not all(isinstance(word, str) for word in words) or not number or column.kind not in (NUMBER, DATE, CATEGORY):
+            kinds = (NUMBER, DATE, CATEGORY, RANK)
+            if not all(isinstance(word, str) for word in words) or not number or column.kind not in kinds:
                 raise ValueError(f"{entry}: expected the encoding of a column")
             columns.append(column)
         return cls(tuple(columns))
@@ -254,6 +300,38 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
+    """Return the positions of words among levels; NaN of others."""
+    order = {level: float(i) for i, level in enumerate(levels)}
+    return np.array([order.get(word, np.nan) for word in words], np.float64)
+
+
+def logarithm(numbers: np.ndarray) -> np.ndarray:
+    """Return natural logarithms; NaN of what is not above 0."""
+    return np.log(np.where(numbers > 0, numbers, np.nan))
+
+
+def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
+    """Return the year, month, weekday or hour of dates, given as days since 1970-01-01, as text;
+    None for NaN.
+
+    Examples
+    --------
+    >>> part_of(np.array([0.0, 31.5, np.nan]), "weekday").tolist()
+    ['Thursday', 'Sunday', None]
+    """
+    there = np.isfinite(numbers)
+    seconds = np.rint(numbers[there] * 86400).astype(np.int64)
+    months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    day = seconds // 86400
+    found = {"year": months // 12 + 1970, "month": months % 12, "weekday": (day + 3) % 7, "hour": seconds // 3600 % 24}[form]
+    values, codes = np.unique(found, return_inverse=True)
+    names = [PART_NAMES[form][i] if form in PART_NAMES else f"{i:02d}" for i in values]
+    words = np.full(len(numbers), None, object)
+    words[there] = np.array(names, object)[codes]
+    return words
 
 
 def _year(digits: str) -> str:

@@ -130,6 +130,9 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     (('x4', 'x9'), True)
     """
     formula = formula_of(model)
+    encoding = getattr(model, "encoding", None)
+    if encoding is not None:
+        X, background = (rows if rows is None else encoding.with_parts(_frame(rows, ())) for rows in (X, background))
     frame = _frame(X, formula.inputs)
     values, base = formula.contributions(frame), np.array(formula.intercept)
     if background is not None:

@@ -5,8 +5,6 @@ Only the module of the command that was asked for is imported; for anything else
 ``--help``, all.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

@@ -1,8 +1,6 @@
 """``annealed data``: public data as people download them, brought into the folders that the
 commands read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import console
-from ..console import AsJson, Model, Quiet, command_of, new_app
+from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 if TYPE_CHECKING:
     from ..faces.detect import FileDetections
@@ -40,6 +40,7 @@ def detect(
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     smooth: Annotated[str, typer.Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")] = "auto",
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0). `seconds` is longer with more.")] = 1,
+    dask: Dask = None,
     table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per face.")] = None,
     coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
     crops: Annotated[Path | None, typer.Option(help="Folder for crops of the faces, their eyes always in the same place.")] = None,
@@ -60,6 +61,7 @@ def detect(
 
     from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
+    from ..common.file_map import file_map_of
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
     from ..common.outputs import distinct_stems
@@ -75,6 +77,8 @@ def detect(
     if roll is None:
         # frames without a face are many: they are not searched thrice
         roll = DEFAULT_ROLL if source is None else 0.0
+    if source is not None and dask is not None:
+        raise ValueError(f"--dask {dask}: frames are searched one after the other; expected photographs")
     options = DetectionOptions(
         keypoint or None, threshold, min_size, max_size, mode=mode, assembly=assembly, min_probability=min_probability, roll=roll
     )
@@ -100,7 +104,8 @@ def detect(
             results = detect_video(detector, source, options, every, overlay, smooth)
         elif todo or not images:
             # the rest of an earlier run is handled as all are: the same numbers
-            results = detect_files(detector, todo, options, console.jobs_of(jobs, max(1, len(todo)), quiet), are_few(images))
+            file_map = file_map_of(jobs, dask, max(1, len(todo)), quiet)
+            results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops))
         output.write(detector, results, finished, source)
 
 
@@ -209,10 +214,8 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
         best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)}
         typer.echo(f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
         return
-    assert result.pixels is not None
     rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in result.detections]
-    height, width = result.pixels.shape[:2]
-    title = f"{result.image}  {width}x{height}  {result.seconds:.3f} s"
+    title = f"{result.image}  {'x'.join(map(str, result.size or ()))}  {result.seconds:.3f} s"
     columns = ["keypoint", "x", "y", "score", "size"]
     if assembled:
         title += f"  {len(result.faces)} {result.category or 'face'}" + "s" * (len(result.faces) != 1)

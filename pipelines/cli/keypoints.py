@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import console
-from ..console import AsJson, Quiet, command_of, new_app
+from ..console import AsJson, Dask, Quiet, command_of, new_app
 from .faces import detect as detect_faces
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def detect(
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
     every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    dask: Dask = None,
     table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per object.")] = None,
     coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a table or COCO file after an interruption.")] = False,
@@ -124,7 +125,7 @@ def detect(
     _detector(model, "detect")
     searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size, "every": every}
     files = {"table": table, "coco": coco, "resume": resume, "overlay": overlay}
-    detect_faces(images, model, **searched, **files, jobs=jobs, as_json=as_json, quiet=quiet)
+    detect_faces(images, model, **searched, **files, jobs=jobs, dask=dask, as_json=as_json, quiet=quiet)
 
 
 @command_of(app)

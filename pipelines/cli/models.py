@@ -1,7 +1,5 @@
 """``annealed models``: the models that ship with the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,15 +1,13 @@
 """``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
 ranking."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from .. import console
-from ..console import AsJson, Model, Quiet, command_of, new_app
+from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Rigid motions: which point tracks move together.")
 
@@ -25,6 +23,8 @@ def segment(
     tracks: Annotated[Path | None, typer.Option(help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only).")] = None,
     masks: Annotated[Path | None, typer.Option(help="Folder for masks of what moves in a video, named for COLMAP.")] = None,
     outliers: Annotated[bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")] = False,
+    jobs: Annotated[int, typer.Option(help="Files at a time, at most one per core (0).")] = 1,
+    dask: Dask = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -35,8 +35,10 @@ def segment(
       annealed motion segment tracks.npz --motions 3 --json
       annealed motion segment walk.mp4 --tracks tracks.csv --masks masks --overlay coloured.mp4
     """
-    from ...learners.compilation import plain_forms
+    from functools import partial
+
     from ...vision.tracks.io import check_tracks_name
+    from ..common.file_map import file_map_of, or_reason
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
@@ -47,6 +49,8 @@ def segment(
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
         if out is not None and len(files) > 1:
             raise ValueError(f"--{option} takes one FILE, not {len(files)}")
+        if out is not None and dask is not None:
+            raise ValueError(f"--{option} {out}: not written by the workers of a cluster; expected no --dask")
     if tracks is not None:
         check_tracks_name(tracks)
     if overlay is not None:
@@ -54,22 +58,18 @@ def segment(
     check_outputs([*files, model], [overlay, tracks])
     make_folder(masks)
     ranker = console.load_model_of("segmentation ranker", model)
+    file_map = file_map_of(jobs, dask, len(files), quiet)
+    options: dict[str, Any] = {"n_motions": number, "overlay": overlay, "outliers": outliers, "tracks_out": tracks, "masks": masks}
+    work = partial(or_reason, partial(segment_file, **options), plain=len(files) <= MAX_FEW)
     failed = 0
-    for path in console.progress(files, quiet, "files", len(files)):
-        try:
-            with plain_forms(len(files) <= MAX_FEW):
-                answer = segment_file(ranker, path, number, overlay, outliers=outliers, tracks_out=tracks, masks=masks)
-        except ValueError as error:
-            message = str(error) if str(path) in str(error) else f"{path}: {error}"
-            console.complain(message)
+    for path, (answer, error) in zip(files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))):
+        if error is not None:
+            console.complain(error)
             failed += 1
-            if as_json:
-                console.print_json({"sequence": path.stem, "error": message})
-            continue
         if as_json:
-            console.print_json(answer.record())
-        else:
-            rows = [(c.family, c.dimension, float(s)) for c, s in zip(answer.segmentation.candidates, answer.segmentation.scores)]
+            console.print_json({"sequence": path.stem, "error": error} if error is not None else answer.record())
+        elif error is None:
+            rows = [list(candidate.values()) for candidate in answer.record()["candidates"]]
             console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
     console.end(len(files), failed)
 
@@ -138,7 +138,7 @@ def evaluate(
     from ..motion.benchmark import POOLS, prepare
     from ..motion.cross_validation import folds
     from ..motion.evaluate import evaluate as run_protocol
-    from ..motion.evaluate import evaluate_auto, made_from, n_steps
+    from ..motion.evaluate import evaluate_auto, made_from
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_settings
@@ -162,9 +162,10 @@ def evaluate(
     steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
     console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    n = n_steps(benchmark, methods, partitions, choose=choose)
-    steps = iter(console.progress(range(n), quiet, "partitions", n))
-    results = run_protocol(benchmark, methods, partitions, choose=choose, on_step=lambda: next(steps, None), checkpoint=cells)
+    results = run_protocol(
+        benchmark, methods, partitions, choose=choose, checkpoint=cells,
+        progress=lambda it, n: console.progress(it, quiet, "partitions", n),
+    )  # fmt: skip
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)

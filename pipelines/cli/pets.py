@@ -1,15 +1,13 @@
 """``annealed pets``: tell classes of photographs apart by visual words, and show which words
 mattered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import console
-from ..console import AsJson, Model, Quiet, command_of, new_app
+from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
 
@@ -75,6 +73,8 @@ def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")],
     model: Model = "pets",
     overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write; a folder for several images.")] = None,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    dask: Dask = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -85,6 +85,9 @@ def classify(
       annealed pets classify a.jpg b.jpg --json
       annealed pets classify a.jpg --overlay evidence.png
     """
+    from functools import partial
+
+    from ..common.file_map import file_map_of, or_reason
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -93,24 +96,23 @@ def classify(
     if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
+    work = partial(or_reason, partial(classify_file, keep_photograph=bool(pictures)))
+    results = file_map_of(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
-    for i, path in enumerate(console.progress(images, quiet, "images", len(images))):
-        try:
-            found = classify_file(classifier, path)
-            if pictures:
-                from ..pets.report import draw_evidence
+    for i, (found, error) in enumerate(console.progress(results, quiet, "images", len(images))):
+        if error is None and pictures:
+            from ..pets.report import draw_evidence
 
-                draw_evidence(pictures[i], [(path.name, classifier.explain(found.photograph))])
-        except ValueError as error:
+            evidence = [(images[i].name, classifier.explain(found.photograph))]
+            error = or_reason(lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i])[1]
+        if error is not None:
             console.complain(error)
             failed += 1
-            if as_json:
-                console.print_json({"image": str(path), "error": str(error)})
-            continue
         if as_json:
-            console.print_json(found.record())
-        rows.append((found.image, found.label, found.probability))
+            console.print_json(found.record() if error is None else {"image": str(images[i]), "error": error})
+        if error is None:
+            rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
     console.end(len(images), failed)

@@ -1,7 +1,5 @@
 """``annealed reproduce``: the papers' tables, run again."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

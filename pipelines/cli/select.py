@@ -93,7 +93,8 @@ def select(
     ] = None,
     group: Annotated[list[str] | None, typer.Option(help="Beginning of names of columns that are selected together.")] = None,
     kinds: Annotated[
-        list[str] | None, typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category or date.")
+        list[str] | None,
+        typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category, date or low<medium<high."),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
     keep_rare: Annotated[bool, typer.Option("--keep-rare", help="Keep classes of one row; there are no scores then.")] = False,
@@ -108,6 +109,9 @@ def select(
     dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
     fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0,
     config: Annotated[
         Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
@@ -132,6 +136,8 @@ def select(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
     wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
     request = Request(**wanted, pvalues=report is not None)
+    if out and (memory_limit or table.is_dir()):
+        raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder
         from ..tabular.report import REPORT_FILES, write_report
@@ -143,13 +149,13 @@ def select(
         found = select_file(
             path,
             request,
-            progress=lambda iterable, what: progress(iterable, quiet, what),
+            progress=lambda iterable, what: progress(iterable, quiet, what, wait=10.0),
             note=lambda text: say(f"annealed: {text}", quiet),
         )
         if save is not None:
             found.to_model(target).save(save)
         if out is not None:
-            write_columns(path, out, [column["name"] for column in found.columns], target, sep, encoding)
+            write_columns(path, out, found.sources, target, sep, encoding)
     if report is not None:
         make_folder(report)
         write_report(report, found)
@@ -161,11 +167,14 @@ def select(
 
 def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
+    from ..tabular.selection import shown
+
     heads = {"name": "column", "coefficient": "coefficient", "effect": "effect", "stability": "stability"}
     if any(c.get("pvalue") is not None for c in found.columns):
         heads["pvalue"] = "p-value"
     cells = {"pvalue": lambda p: "–" if p is None else f"{p:.1g}"}
-    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(found.columns)]
+    named = [c | {"name": shown(c)} for c in found.columns]
+    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(named)]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
         print_table(title, ["", *heads.values()], rows)

@@ -1,7 +1,5 @@
 """``annealed sensors``: activities at home from binary sensors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,8 +1,6 @@
 """``annealed serve``: a local page to try everything on; ``annealed warmup``, for servers and
 images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

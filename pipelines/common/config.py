@@ -1,8 +1,6 @@
 """Settings of a program, dataclasses in dataclasses, read from a TOML or JSON file of nested
 tables."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """The folder of the public data: the one given, else that of the environment variable
 ``ANNEALED_DATA``."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

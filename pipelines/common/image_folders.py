@@ -1,7 +1,5 @@
 """Folders of images, and tables of annotations beside them."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a command with several inputs reads: files, folders, patterns, or a list on stdin."""
 
-from __future__ import annotations
-
 import glob
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Intervals that tables show beside their means."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _Z = 1.959963984540054  # of 95%

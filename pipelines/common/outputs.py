@@ -1,15 +1,14 @@
 """Where results go: found out before any work, so that no command replaces its input or a
 stranger's file."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ...models.files import check_writable, read_header
+from ...models.files import check_writable, read_header, replacing
 
 
 def check_outputs(
@@ -110,6 +109,19 @@ def make_folder(path: Path | None) -> None:
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the text files of a report, by their names."""
+    for name, text in texts.items():
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
+    """Write a figure of matplotlib as PNG."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=dpi)
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:

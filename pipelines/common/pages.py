@@ -11,6 +11,7 @@ table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
 svg,img{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}
 figure{margin:0}figcaption{color:#555;font-size:.9em}
+@media print{body{margin:0;max-width:none}svg,img,figure,tr,details{break-inside:avoid}h2{break-after:avoid}}
 @media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}td,th{padding:.25em .4em}}"""
 
 

@@ -1,7 +1,5 @@
 """Where results and models come from: the source, its dependencies, the computer, the date."""
 
-from __future__ import annotations
-
 import platform
 import re
 import subprocess

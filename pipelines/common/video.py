@@ -1,8 +1,6 @@
 """Writes videos so that nothing half-written stays behind, and nothing that cannot be read
 again."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

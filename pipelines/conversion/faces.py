@@ -6,8 +6,6 @@ Photographs stay where they are: ``keypoints.csv`` names them by paths relative 
 are published; which pixel they count from is not documented.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -58,7 +56,11 @@ class _Faces:
     """
 
     def __init__(self, folder: Path):
-        self.photographs = _Photographs(folder)
+        self.by_name: dict[str, list[Path]] = {}  # files of images: with and without their ending
+        for path in sorted(folder.rglob("*")):
+            if path.suffix.lower() in IMAGE_SUFFIXES:
+                for key in {path.name.lower(), path.stem.lower()}:
+                    self.by_name.setdefault(key, []).append(path)
         self.points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = {}
         self.ignore: dict[Path, list[tuple[float, ...]]] = {}
         self.missing = 0  # annotations whose photograph is not there
@@ -67,13 +69,15 @@ class _Faces:
         """Keep a face of a photograph by its name; without both eyes its box alone, if it
         has one.
         """
-        image = self.photographs.find(name)
-        if image is None:
+        parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
+        paths = self.by_name.get(parts[-1], []) if parts else []
+        close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]
+        if len(close or paths) != 1:  # not there, or two would do
             self.missing += 1
         elif np.isfinite(xy[_EYES]).all():
-            self.points.setdefault(image, []).append((xy, visible))
+            self.points.setdefault((close or paths)[0], []).append((xy, visible))
         elif box is not None:
-            self.ignore.setdefault(image, []).append(box)
+            self.ignore.setdefault((close or paths)[0], []).append(box)
 
 
 def aflw(source: Path, folder: Path, name: str) -> list[str]:
@@ -198,29 +202,6 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
         sign = np.sign(across[0] * down[1] - across[1] * down[0])
         votes += float(np.nan_to_num(sign))
     return votes < 0
-
-
-class _Photographs:
-    """Files of images below a folder, by name: with or without their ending, and by the end of
-    their path.
-    """
-
-    def __init__(self, folder: Path):
-        self.by_name: dict[str, list[Path]] = {}
-        for path in sorted(folder.rglob("*")):
-            if path.suffix.lower() in IMAGE_SUFFIXES:
-                for key in {path.name.lower(), path.stem.lower()}:
-                    self.by_name.setdefault(key, []).append(path)
-
-    def find(self, name: str) -> Path | None:
-        """The file whose path ends as ``name`` does; None where it is not there, or two
-        would do.
-        """
-        parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
-        paths = self.by_name.get(parts[-1], []) if parts else []
-        close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]
-        paths = close or paths
-        return paths[0] if len(paths) == 1 else None
 
 
 def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:

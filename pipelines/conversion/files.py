@@ -1,7 +1,5 @@
 """Files of a download, wherever its archive put them, and numbers in them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from collections.abc import Callable

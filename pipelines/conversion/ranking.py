@@ -1,7 +1,5 @@
 """Learning to rank: LETOR's MQ2008 and LightGBM's example, as compressed svmrank files."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tracks of Hopkins155, and the homes of Ordonez et al. (2013)."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Tables of two classes or more: NIPS 2003, UCI, the digits of ESL, LIBSVM, newsgroups."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -8,8 +8,6 @@ invisible, and on a point that a better detection has hit already, it counts nei
 inside an ignore box still count as points to be found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

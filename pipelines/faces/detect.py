@@ -1,33 +1,23 @@
-"""What ``annealed faces detect`` does to each photograph, several at a time in processes that each
-hold the detector.
-"""
+"""What ``annealed faces detect`` does to each photograph."""
 
-from __future__ import annotations
-
-import pickle
 import re
-import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import cv2
 import numpy as np
 
-from ...learners.compilation import all_threads, plain_forms, seconds_compiling
+from ...learners.compilation import plain_forms, seconds_compiling
 from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.images import read_image
+from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import are_few
 from ..common.video import VIDEO_SUFFIXES
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
@@ -42,7 +32,7 @@ class FileDetections:
     image : str
         As it was named.
     pixels : ndarray or None
-        RGB pixels.
+        RGB pixels, where they were kept.
     seconds : float
         The detection alone.
     detections : list of Detection
@@ -57,6 +47,8 @@ class FileDetections:
         Number of the frame in a video or of a camera, from 0; None for a photograph.
     time : float
         When the frame is shown, in seconds from the first one.
+    size : tuple of int or None
+        Width and height in pixels; those of ``pixels`` by default.
     """
 
     image: str
@@ -68,12 +60,17 @@ class FileDetections:
     error: str | None = None
     frame: int | None = None
     time: float = 0.0
+    size: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.pixels is not None:
+            object.__setattr__(self, "size", self.pixels.shape[1::-1])
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object of the command line, with all points of the faces if asked for."""
-        if self.error is not None or self.pixels is None:
+        if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
-        height, width = self.pixels.shape[:2]
+        width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
         facts = {"image": self.image} | of_frame | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
         return facts | records(self.detections, self.faces, landmarks, self.category)
@@ -92,17 +89,22 @@ def records(
 
 
 def detect_files(
-    detector: KeypointDetector, images: Sequence[str], options: DetectionOptions, n_jobs: int = 1, plain: bool | None = None
+    detector: KeypointDetector,
+    images: Sequence[str],
+    options: DetectionOptions,
+    file_map: FileMap | None = None,
+    plain: bool | None = None,
+    keep_pixels: bool = True,
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    So many as ``n_jobs`` at a time; the detections do not depend on it. ``plain``: nothing is
-    compiled, by default for few photographs; results differ in the last digits.
+    ``file_map`` says where they are searched; the detections do not depend on it. ``plain``:
+    nothing is compiled, by default for few photographs; results differ in the last digits.
+    ``keep_pixels=False``: results without the photographs, which would come from other processes.
     """
-    return map_images(
-        partial(detect_file, options, are_few(images) if plain is None else plain), detector, images or [None], n_jobs
-    )
+    plain = are_few(images) if plain is None else plain
+    return (file_map or by_processes())(partial(detect_file, options, plain, keep_pixels=keep_pixels), detector, images or [None])
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -119,7 +121,9 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
         _ready.add(mode)
 
 
-def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None) -> FileDetections:
+def detect_file(
+    options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None, keep_pixels: bool = True
+) -> FileDetections:
     """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
     loops."""
     if not plain:
@@ -129,7 +133,8 @@ def detect_file(options: DetectionOptions, plain: bool, detector: KeypointDetect
         pixels = sample_photograph() if name is None else read_image(name)
         with plain_forms(plain):
             result, seconds = timed(partial(detector.find, options=options), pixels)
-        return FileDetections(shown, pixels, seconds, *result, detector.category)
+        found = FileDetections(shown, pixels, seconds, *result, detector.category)
+        return found if keep_pixels else replace(found, pixels=None)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
@@ -179,65 +184,4 @@ def detect_many(
     Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
     errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
     """
-    return map_images(partial(_detect, options), detector, images, n_jobs)
-
-
-def map_images(
-    work: Callable[[KeypointDetector, Item], Result], detector: KeypointDetector, items: Iterable[Item], n_jobs: int = 1
-) -> Iterator[Result]:
-    """Yield ``work(detector, item)`` in the order of the items; ``work`` is a function of a module,
-    or a partial of one.
-
-    Processes work on several items at a time: threads would wait for one another, since a third of
-    a detection is spent in Python. Items are taken a few ahead of the results; an error is raised
-    when it is that item's turn.
-    """
-    if int(n_jobs) != n_jobs or n_jobs < 1:
-        raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
-    n_jobs = min(int(n_jobs), all_threads())
-    if n_jobs == 1:
-        yield from (work(detector, item) for item in items)
-        return
-    from joblib import Parallel, delayed
-
-    with tempfile.TemporaryDirectory() as folder:
-        pickled = Path(folder) / "detector"
-        pickled.write_bytes(pickle.dumps(detector))
-        processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
-        results = processes(delayed(_remote)(pickled, work, item) for item in items)
-        try:
-            for result, error, notes in results:
-                for note in notes:
-                    warnings.warn(note, stacklevel=2)
-                if error is not None:
-                    raise error
-                yield result
-        finally:
-            with warnings.catch_warnings():
-                # an early end gives up work on purpose
-                warnings.simplefilter("ignore", UserWarning)
-                results.close()
-
-
-def _detect(options: dict[str, Any], detector: KeypointDetector, image: np.ndarray) -> list[Detection]:
-    return detector.detect(image, **options)
-
-
-# in a worker process: its detector, and the file that it came from
-_loaded: dict[Path, KeypointDetector] = {}
-
-
-def _remote(pickled: Path, work: Callable, item) -> tuple[Any, Exception | None, list[str]]:
-    """Return the result of ``work``, or the exception, which has to wait for its turn, and what was
-    warned of.
-    """
-    if pickled not in _loaded:
-        cv2.setNumThreads(1)
-        _loaded.clear()
-        _loaded[pickled] = pickle.loads(pickled.read_bytes())
-    with warnings.catch_warnings(record=True) as noted:
-        try:
-            result, failure = work(_loaded[pickled], item), None
-        except Exception as error:
-            result, failure = None, error
-    return result, failure, [str(note.message) for note in noted if note.category is UserWarning]
+    return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

@@ -1,7 +1,5 @@
 """Draws detections into a photograph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32

@@ -1,19 +1,17 @@
 """The report of ``annealed faces evaluate``: tables, precision-recall curves and pictures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from ...models.files import replacing
 from ...vision.images import read_image
+from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT
 from .data import KEYPOINTS, FaceImage
-from .drawing import square_around
+from .drawing import square_around, write_image
 from .evaluate import TOLERANCES, Evaluation
 
 REPORT_FILES = ("report.json", "report.md", "curves_*.png", "pictures_*.png")
@@ -40,12 +38,10 @@ def write_report(folder: Path, record: dict, evaluation: Evaluation) -> None:
 
     The pictures show parts of the photographs: mind their terms of use before passing a report on.
     """
-    with replacing(folder / "report.json") as path:
-        path.write_text(json.dumps(plain(record), indent=1) + "\n", encoding="utf-8")
     table = markdown_table(COLUMNS.values(), ([row.get(column) for column in COLUMNS] for row in evaluation.rows))
     settings = ", ".join(f"{key}: {value}" for key, value in record["settings"].items())
-    with replacing(folder / "report.md") as path:
-        path.write_text(f"# Face keypoints\n\n{settings}\n\n{table}", encoding="utf-8")
+    text = f"# Face keypoints\n\n{settings}\n\n{table}"
+    write_texts(folder, {"report.json": json.dumps(plain(record), indent=1) + "\n", "report.md": text})
     for tolerance in TOLERANCES:
         _write_curves(folder / f"curves_{100 * tolerance:.0f}.png", evaluation, tolerance)
     for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
@@ -65,8 +61,7 @@ def _write_curves(path: Path, evaluation: Evaluation, tolerance: float) -> None:
     axes.set_title(f"within {100 * tolerance:.0f} % of the inter-eye distance (AP in the legend)")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left", fontsize=8)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120)
+    save_figure(path, figure, dpi=120)
 
 
 def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: int = 8) -> None:
@@ -86,8 +81,7 @@ def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: 
         for c, (image, xy, width) in enumerate(places[:columns]):
             part = _cut(read_image(image.path), xy, width, tile)
             sheet[top + gap : top + gap + tile, c * tile : (c + 1) * tile] = part
-    with replacing(path) as temporary:
-        temporary.write_bytes(cv2.imencode(".png", cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR))[1].tobytes())
+    write_image(path, sheet)
 
 
 def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:

@@ -1,7 +1,5 @@
 """``annealed faces detect`` on a video file or a camera: faces are followed from frame to frame."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path

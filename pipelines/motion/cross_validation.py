@@ -2,8 +2,6 @@
 section 3.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

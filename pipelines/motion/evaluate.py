@@ -2,9 +2,7 @@
 folds by video.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -55,7 +53,7 @@ def evaluate(
     n_partitions: int = 10,
     min_motion_sizes: Sequence[int] = MIN_MOTION_SIZES,
     choose: bool = False,
-    on_step: Callable[[], object] | None = None,
+    progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
     checkpoint: Checkpoint | None = None,
 ) -> list[Result]:
     """Run the protocol.
@@ -72,8 +70,8 @@ def evaluate(
     choose : bool, default False
         Also choose features, response and number of features of FSA inside the training folds: many
         times the work. Needs the family set "pairs".
-    on_step : function or None, default None
-        Called without arguments after each partition of each method: :func:`n_steps` times.
+    progress : function
+        Of the steps, one for each partition of each method, and their number; hands them on.
     checkpoint : Checkpoint or None, default None
         Keeps finished partitions, for the next call with the same sequences (:func:`made_from`).
 
@@ -89,37 +87,23 @@ def evaluate(
     check_methods(methods)
     cells = checkpoint or Checkpoint()
     partitions = [folds(benchmark.videos, p) for p in range(n_partitions)]
+    filtered = {size: benchmark.filtered(size) for size in min_motion_sizes}
+    lines = [(size, method) for size in min_motion_sizes for method in table_methods(benchmark, methods)]
+    nested = choose and "fsa" in methods and "pairs" in benchmark.sets
+    n_steps = n_partitions * (len(lines) + nested)
+    steps = iter(progress(range(n_steps), n_steps))
     results = []
-    for size in min_motion_sizes:
-        filtered = benchmark.filtered(size)
-        for method in table_methods(filtered, methods):
-            outcome = []
-            for p, fold in enumerate(partitions):
-                key = {"method": method.name, "min_motion_size": size, "partition": p}
-                outcome.append(cells(key, partial(cross_validate, filtered.sets[method.families], fold, method.fit)))
-                if on_step is not None:
-                    on_step()
-            errors = np.array(outcome)
-            results.append(Result(method.name, size, errors[:, 0], errors[:, 1]))
-    if _is_nested(benchmark, methods, choose):
-        results += _chosen_results(benchmark, partitions, on_step, cells)
+    for size, method in lines:
+        outcome = []
+        for p, fold in enumerate(partitions):
+            key = {"method": method.name, "min_motion_size": size, "partition": p}
+            outcome.append(cells(key, partial(cross_validate, filtered[size].sets[method.families], fold, method.fit)))
+            next(steps, None)
+        errors = np.array(outcome)
+        results.append(Result(method.name, size, errors[:, 0], errors[:, 1]))
+    if nested:
+        results += _chosen_results(benchmark, partitions, steps, cells)
     return results
-
-
-def n_steps(
-    benchmark: Benchmark,
-    methods: Sequence[str] = METHODS,
-    n_partitions: int = 10,
-    min_motion_sizes: Sequence[int] = MIN_MOTION_SIZES,
-    choose: bool = False,
-) -> int:
-    """Number of steps that :func:`evaluate` reports with the same parameters."""
-    nested = _is_nested(benchmark, methods, choose)
-    return n_partitions * (len(min_motion_sizes) * len(table_methods(benchmark, methods)) + nested)
-
-
-def _is_nested(benchmark: Benchmark, methods: Sequence[str], choose: bool) -> bool:
-    return choose and "fsa" in methods and "pairs" in benchmark.sets
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
@@ -135,7 +119,7 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     return {"work": "motion evaluate", **data, "families": families, "features": str(POOLS[pool][1])}
 
 
-def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint) -> list[Result]:
+def _chosen_results(benchmark: Benchmark, partitions, steps: Iterator, cells: Checkpoint) -> list[Result]:
     """The row in which features, response and number of features are chosen in the
     training folds.
     """
@@ -145,8 +129,7 @@ def _chosen_results(benchmark: Benchmark, partitions, on_step, cells: Checkpoint
         found = cells(key, partial(nested_errors, benchmark, fold))
         own, inner, outer = (np.array(found[name]) for name in ("fold", "inner", "outer"))
         rounds.append(choose_in_training_folds(own, inner, outer))
-        if on_step is not None:
-            on_step()
+        next(steps, None)
     test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
     return [Result(label, 0, np.array(test), np.array(train), [row for rows in chosen for row in rows])]

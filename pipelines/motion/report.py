@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ...models.files import replacing
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ..common.outputs import make_folder
+from ..common.outputs import make_folder, save_figure, write_texts
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark
 from .cross_validation import N_FOLDS
@@ -133,13 +132,10 @@ def write_report(
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
             text += "\nChosen, and in how many rounds:\n\n"
             text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
-    for name, content in (("table.md", text), ("results.json", json.dumps(record, indent=1))):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+    write_texts(folder, {"table.md": text, "results.json": json.dumps(record, indent=1)})
     # Rankings on part of the features are in the table; in the picture they would hide the others.
     drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
-    with replacing(folder / "cumulative.png") as temporary:
-        cumulative_figure(benchmark, drawn).savefig(temporary, format="png", dpi=120)
+    save_figure(folder / "cumulative.png", cumulative_figure(benchmark, drawn), dpi=120)
     fsa = [r for r in results if r.method.startswith("FSA")]
     shown = fsa[-1] if fsa else results[-1]
     for entry in worst(benchmark, shown, 6):
@@ -192,8 +188,7 @@ def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequ
         axes.scatter(*sequence.tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
         axes.set(title=title, aspect="equal", xticks=[], yticks=[])
         axes.invert_yaxis()
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    save_figure(path, figure)
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Segment files and train the ranking: what ``annealed motion segment`` and ``train`` do."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """What ``annealed pets classify`` does to each photograph."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +19,24 @@ class Classification:
         The file as it was named.
     label : str
     probability : float
-    photograph : Photograph
-        As it was read.
+    photograph : Photograph or None
+        As it was read, where it was kept.
     """
 
     image: str
     label: str
     probability: float
-    photograph: Photograph
+    photograph: Any
 
     def record(self) -> dict[str, Any]:
         """Return the JSON object of the command line."""
         return {"image": self.image, "label": self.label, "probability": self.probability}
 
 
-def classify_file(classifier: ImageClassifier, path: Path) -> Classification:
+def classify_file(classifier: ImageClassifier, path: Path, keep_photograph: bool = True) -> Classification:
     """Classify one image file; raises a ValueError that names the file if it cannot be read."""
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]
     best = int(probabilities.argmax())
-    return Classification(str(path), classifier.classes[best], float(probabilities[best]), photograph)
+    found = Classification(str(path), classifier.classes[best], float(probabilities[best]), photograph)
+    return found if keep_photograph else replace(found, photograph=None)

@@ -2,8 +2,6 @@
 4.2, 4.3 and 4.6).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...models.files import replacing
 from ...models.images.classifier import HEADS, ImageClassifier
 from ...models.images.evidence import Explanation
 from ...models.images.learning import metric_on
 from ...models.images.scorers import AdditiveScorer
+from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation, classified
@@ -84,11 +82,6 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
     axes.axis("off")
 
 
-def _save(figure: Figure, path: Path) -> None:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
-
-
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """The strongest words of a part, each with patches of training photographs and the class that
     it is evidence for.
@@ -105,7 +98,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
             row = np.flatnonzero(additive.selected == column)
             title += f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}" if len(row) else ""
         _show(axes, _strip(patches.of(column, N_PATCHES), N_PATCHES), title, loc="left", pad=2)
-    _save(figure, path)
+    save_figure(path, figure)
 
 
 def _n_words(model: ImageClassifier) -> int:
@@ -125,7 +118,7 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
     for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
         for axes, column in zip(row, pair):
             _show(axes, _strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2), str(names[column]), loc="left", pad=2)
-    _save(figure, path)
+    save_figure(path, figure)
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
@@ -143,7 +136,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
     axes.bar(edges[:-1], difference, np.diff(edges), align="edge", color=np.where(difference > 0, "tab:blue", "tab:orange"))
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}")
-    _save(figure, path)
+    save_figure(path, figure)
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
@@ -157,7 +150,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
         column[1].imshow(heat, cmap="seismic", vmin=-limit, vmax=limit, alpha=0.5)
         column[1].set_title(f"{e.label} {e.probability:.2f}", fontsize=8)
         column[1].axis("off")
-    _save(figure, path)
+    save_figure(path, figure)
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
@@ -176,10 +169,7 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
     if found.breeds:
         breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
         text += "\n## By breed\n\n" + markdown_table(["head boxes", "breed", "photographs", "errors"], breeds)
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    with replacing(folder / "results.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    write_texts(folder, {"table.md": text, "results.json": json.dumps(record, indent=1)})
     for part in found.probabilities:
         asked, shown = classified(part, found.train), classified(part, found.test)
         files = [f for f, a in zip(found.train, asked) if a]

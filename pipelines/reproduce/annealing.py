@@ -8,8 +8,6 @@ References
        39 (2017).
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from typing import Any

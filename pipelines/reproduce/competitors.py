@@ -6,8 +6,6 @@ Every function has the signature ``(X, y, k, task, random_state) -> columns``; f
 those names (``pip install '.[bench]'`` in the checkout).
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 ``ANNEALED_DATA`` names.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,8 +9,6 @@ References
        Systems 24 (2013).
 """
 
-from __future__ import annotations
-
 import functools
 import time
 import warnings

@@ -7,8 +7,6 @@ References
        (2017).
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from typing import Any
 

@@ -7,8 +7,6 @@ the same five folds of that part, and the test part is evaluated once for each s
 standard error.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 import warnings

@@ -1,7 +1,5 @@
 """The papers' tables and figures by name, for ``annealed reproduce``."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ...models.files import replacing
+from ..common.outputs import save_figure
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and
 # ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported when its table is
@@ -106,8 +104,7 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
             warnings.filterwarnings("ignore", message=r"\d+ features found")
             figure = make(data_dir=data_dir, **given)
         path = Path(folder) / f"{key}.png"
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=90, format="png")
+        save_figure(path, figure, dpi=90)
         written.append(path)
     return written
 

@@ -6,8 +6,6 @@ A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``.
 in the form that the view names.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -14,8 +14,6 @@ References
        Classification and Ranking", arXiv:1310.2880v2 (2014): Tables 1, 2 and 3.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 import warnings
@@ -28,21 +26,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from ...learners import (
-    ForwardBackwardClassifier,
-    ForwardBackwardRegressor,
-    FSAClassifier,
-    FSARegressor,
-    LogisticLoss,
-    LogitBoostClassifier,
-    MinimaxSparseClassifier,
-    Prior,
-    Refinement,
-    Schedule,
-    SquaredLoss,
-    TISPClassifier,
-    TISPRegressor,
-)
+from ... import learners
 from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
@@ -111,7 +95,8 @@ DESIGNS: dict[str, list[Design]] = {
 # logistic loss has two, either of which is better on one of them. "annealed" is FSA as this package
 # runs it by default, "annealing alone" its loop with that loss and rate.
 def _rates(loss: str, rate: float, mu: float) -> dict[str, Any]:
-    return {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu, n_steps=500), "prior": Prior(shrinkage=1e-3)}
+    schedule, prior = learners.Schedule(mu=mu, n_steps=500), learners.Prior(shrinkage=1e-3)
+    return {"loss": loss, "learning_rate": rate, "schedule": schedule, "prior": prior}
 
 
 FSA: dict[str, dict[str, Any]] = {
@@ -129,29 +114,31 @@ _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
     """Estimators of ours for a design, by the names that they have in the tables."""
-    k, steps, refit_alone = design.k, Schedule(n_steps=500), Refinement(exchange=False)
+    k, steps, refit_alone = design.k, learners.Schedule(n_steps=500), learners.Refinement(exchange=False)
     if design.task == "regression":
         return {
-            "annealed": FSARegressor(k),
-            "annealing alone": FSARegressor(k, schedule=steps, refinement=None),
-            "FSA": FSARegressor(k, schedule=steps, learning_rate=0.02, refinement=refit_alone, prior=Prior(shrinkage=1e-4)),
-            "QTP": TISPRegressor(k),
-            "QTP, printed order": TISPRegressor(k, interleave=False),
-            "FoBa-gdt": ForwardBackwardRegressor(k),
-            "FoBa-obj": ForwardBackwardRegressor(k, criterion="objective"),
+            "annealed": learners.FSARegressor(k),
+            "annealing alone": learners.FSARegressor(k, schedule=steps, refinement=None),
+            "FSA": learners.FSARegressor(
+                k, schedule=steps, learning_rate=0.02, refinement=refit_alone, prior=learners.Prior(shrinkage=1e-4)
+            ),
+            "QTP": learners.TISPRegressor(k),
+            "QTP, printed order": learners.TISPRegressor(k, interleave=False),
+            "FoBa-gdt": learners.ForwardBackwardRegressor(k),
+            "FoBa-obj": learners.ForwardBackwardRegressor(k, criterion="objective"),
         }
     return {
-        "annealed": FSAClassifier(k),
-        "annealing alone": FSAClassifier(k, schedule=steps, refinement=None),
-        **{name: FSAClassifier(k, refinement=refit_alone, **settings) for name, settings in FSA.items()},
-        "QTP": TISPClassifier(k, learning_rate=_QTP_RATE[design.label_noise > 0][k > 10]),
-        "QTP, printed order": TISPClassifier(k, interleave=False, learning_rate=1.0 if k > 10 else 2.0),
-        "LB": LogitBoostClassifier(k),
-        "LB, k rounds": LogitBoostClassifier(k, n_rounds=k),
-        "LB1": LogitBoostClassifier(k, subsample=0.1, random_state=seed),
-        "FoBa-gdt": ForwardBackwardClassifier(k),
-        "FoBa-obj": ForwardBackwardClassifier(k, criterion="objective"),
-        "MSLR": MinimaxSparseClassifier(max(1, k // 10), n_features_to_select=k),
+        "annealed": learners.FSAClassifier(k),
+        "annealing alone": learners.FSAClassifier(k, schedule=steps, refinement=None),
+        **{name: learners.FSAClassifier(k, refinement=refit_alone, **settings) for name, settings in FSA.items()},
+        "QTP": learners.TISPClassifier(k, learning_rate=_QTP_RATE[design.label_noise > 0][k > 10]),
+        "QTP, printed order": learners.TISPClassifier(k, interleave=False, learning_rate=1.0 if k > 10 else 2.0),
+        "LB": learners.LogitBoostClassifier(k),
+        "LB, k rounds": learners.LogitBoostClassifier(k, n_rounds=k),
+        "LB1": learners.LogitBoostClassifier(k, subsample=0.1, random_state=seed),
+        "FoBa-gdt": learners.ForwardBackwardClassifier(k),
+        "FoBa-obj": learners.ForwardBackwardClassifier(k, criterion="objective"),
+        "MSLR": learners.MinimaxSparseClassifier(max(1, k // 10), n_features_to_select=k),
     }
 
 
@@ -179,7 +166,7 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
     """
     mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
     target = y.astype(np.float64)[:, None]
-    loss = LogisticLoss() if task == "classification" else SquaredLoss()
+    loss = learners.LogisticLoss() if task == "classification" else learners.SquaredLoss()
     problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)))
     constant = loss.best_constant(target, problem.sample_weight)
     fit = refit(problem, (X[:, columns] - mean) / scale, np.zeros((len(columns), 1)), constant)

@@ -6,8 +6,6 @@ Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39; XO
 of Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -2,8 +2,6 @@
 bootstrap intervals over days.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -257,11 +255,6 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
         row |= bootstrap_interval(own, labels, days[seen])
         row["per_activity"] = {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)}
         if one.selected:
-            row["chosen"] = _counts(one.selected)
+            row["chosen"] = dict(Counter(sorted(name for fold in one.selected for name in fold)).most_common())
         rows.append(row)
     return rows
-
-
-def _counts(selected: list[list[str]]) -> dict[str, int]:
-    """In how many folds each sensor was selected, the most frequent first."""
-    return dict(Counter(sorted(name for fold in selected for name in fold)).most_common())

@@ -6,8 +6,6 @@ Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_a
 ``NAME-activity_names.txt``, as those of van Kasteren et al. (2008).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,16 +1,13 @@
 """Tables and pictures of activities at home."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...models.files import replacing
 from ...models.sensors.features import SensorMinutes
-from ..common.outputs import make_folder
+from ..common.outputs import make_folder, save_figure, write_texts
 from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
@@ -66,9 +63,7 @@ def write_report(
     """
     make_folder(folder)
     table = f"# {record['settings']['home']}\n\n" + markdown(record["rows"])
-    for name, content in (("results.json", json.dumps(record, indent=1)), ("table.md", table)):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+    write_texts(folder, {"results.json": json.dumps(record, indent=1), "table.md": table})
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
@@ -100,8 +95,7 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
             axes.axhline(100 * full[key], color="0.5", linewidth=0.8, label="all sensors")
         axes.set(xlabel="number of sensors", ylabel="error (%)", title=title, ylim=(0, None))
     figure.legend(*axes.get_legend_handles_labels(), fontsize=8, loc="outside right center")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    save_figure(path, figure)
 
 
 def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title: str) -> None:
@@ -124,5 +118,4 @@ def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title:
     axes.set(title=title, xlabel="hour", xlim=(hours[0], hours[-1] + 1 / 60), yticks=[-i for i in range(len(bands))])
     axes.set_yticklabels(list(bands))
     figure.legend(handles=[Patch(color=colours[name], label=name) for name in names], fontsize=8, loc="outside right center")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    save_figure(path, figure)

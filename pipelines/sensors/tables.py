@@ -2,8 +2,6 @@
 public homes.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A model of activities from a home, on all or on few of its sensors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -112,7 +112,7 @@ def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequ
             axes.add(f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" y2="{y + 11}" stroke="#e3e6ea"/>')
             axes.add(f'<circle cx="{dot:.1f}" cy="{y + 11}" r="5" fill="{ORANGE}"/>')
     base = axes.top + row * len(names) + 16
-    axes.add(_words(left, base, "effect: standard deviation of what the column adds", "start"))
+    axes.add(_words(left, base, "effect (standard deviation)", "start"))
     axes.add(_words(axes.right + 60, base, "0", "middle"))
     axes.add(_words(axes.right + 140, base, "1", "middle"))
     axes.add(_words(axes.right + 144, base + 16, "share of halves", "end", ORANGE))
@@ -147,8 +147,8 @@ def level_chart(levels: Sequence[str], steps: Sequence[float], name: str, y_rang
         a, b = (float(v) for v in axes.at(i, step))
         top, size = min(b, zero), max(abs(b - zero), 1.5)
         axes.add(f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{size:.1f}" fill="{BLUE}"/>')
-        if len(levels) <= 8:
-            axes.add(_words(a, axes.bottom + 16, short(level, 60 // len(levels) + 2), "middle"))
+        if i % -(-len(levels) // 8) == 0:  # further ones would overlap
+            axes.add(_words(a, axes.bottom + 16, short(level, max(60 // len(levels), 5) + 2), "middle"))
     return axes.svg(f"levels of {name}")
 
 

@@ -11,21 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import (
     CATEGORY,
     DATE,
     DAY_FIRST,
     DAY_OR_MONTH,
+    LOGARITHM,
     MISSING,
     MONTH_FIRST,
     NUMBER,
     OTHER,
+    PART_NAMES,
+    PARTS,
+    RANK,
     THOUSANDS,
     WITH_THOUSANDS,
     ColumnEncoding,
     TableEncoding,
     as_words,
     days,
+    logarithm,
+    part_of,
+    ranks,
     to_numbers,
 )
 
@@ -49,6 +57,34 @@ _ID = re.compile(
     r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
 )
 _DATES = "dates, as days since 1970-01-01"
+# skewness of positive numbers whose logarithm may say more, and share of it that logarithms keep
+# at most: a choice
+_SKEWED, _LESS = 2.0, 0.5
+_MIN_SKEWED = 50  # rows: of fewer one number decides
+_PARTS = "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone)"
+# answers in their order; words with "/" between them mean the same
+_SCALES = (
+    "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
+    "tiny/very small|small|medium/mid|large/big|very large/huge",
+    "xxs|xs|s|m|l|xl|xxl|xxxl",
+    "very short|short|medium|long|very long",
+    "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|always/almost always",
+    "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
+    "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
+    "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
+    "none|minor/mild/slight|moderate|major/severe|critical",
+    "first/1st|second/2nd|third/3rd|fourth/4th|fifth/5th",
+    "primary|secondary|tertiary",
+    "beginner|intermediate|advanced|expert",
+    "bronze|silver|gold|platinum",
+    "freshman|sophomore|junior|senior",
+)
+_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an order: two are no more than a 0 / 1
+# numbers with words as "1 - poor" and "2: fair", ranges as 18-25, <18 and 65+
+_NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
+_RANGE = re.compile(
+    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
+)
 _AS_CATEGORY = " (--as COLUMN=category otherwise)"
 _ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
 
@@ -59,7 +95,7 @@ class Table:
 
     Attributes
     ----------
-    X : ndarray or csr_matrix of shape (n_rows, n_numbers)
+    X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
         NaN is missing where it was asked to stay.
     y : ndarray of shape (n_rows,)
         The target; rows without one are left out.
@@ -79,6 +115,10 @@ class Table:
         What orders the rows.
     twins : ndarray of shape (n_rows,), int, or None
         The first row that is equal to each, where some are.
+    skewed : tuple of str
+        Columns whose logarithm may take their place.
+    max_rows : int
+        Of :meth:`drawn`.
     """
 
     X: Any
@@ -91,6 +131,8 @@ class Table:
     weight: np.ndarray | None = None
     times: np.ndarray | None = None
     twins: np.ndarray | None = None
+    skewed: tuple[str, ...] = ()
+    max_rows: int = MAX_ROWS
 
     @property
     def names(self) -> list[str]:
@@ -106,6 +148,38 @@ class Table:
         per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
         parts = {name: value[rows] for name in per_row if (value := getattr(self, name)) is not None and value.shape[0]}
         return replace(self, **parts, notes=list(self.notes))
+
+    def better_logarithms(self, task: str) -> list[str]:
+        """Return the skewed columns whose logarithm is correlated more with the target (the sum of
+        squared correlations with the classes, or that with numbers) than they are."""
+        T = (self.y[:, None] == np.unique(self.y)).astype(np.float64) if task == "classification" else self.y[:, None]
+        w = np.ones(len(T)) if self.weight is None else self.weight
+        T = T - np.average(T, axis=0, weights=w)
+
+        def shares(x: np.ndarray) -> float:
+            x = x - np.average(x, weights=w)
+            return float(((w * x @ T) ** 2 / np.maximum(w * x @ x * (w @ T**2), 1e-300)).sum())
+
+        columns = {name: self.X[:, self.columns_of([name])][:, 0].astype(np.float64) for name in self.skewed}
+        return [name for name, x in columns.items() if shares(np.log(x)) > shares(x)]
+
+    def with_logarithms(self, names: Collection[str]) -> Table:
+        """Return the table with the logarithms of some columns instead; the median instead of what
+        is not above 0."""
+        if not names:
+            return self
+        X, columns = self.X.copy(), list(self.encoding.columns)
+        for i in map(self.names.index, names):
+            fill = float(np.log(columns[i].fill or 1.0))
+            columns[i] = replace(columns[i], form=LOGARITHM, fill=fill)
+            place = self.columns_of([columns[i].name])
+            logs = logarithm(X[:, place])
+            X[:, place] = np.where(np.isnan(logs), fill, logs)
+        return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
+
+    def in_memory(self) -> Table:
+        """Return the table with its matrix in memory."""
+        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if isinstance(self.X, Source) else self
 
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
@@ -123,19 +197,20 @@ class Table:
         return left
 
     def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
-        """Return at most ``MAX_ROWS`` rows, drawn evenly along the ordered target, and which of
-        them are equal; the notes say so."""
+        """Return at most ``max_rows`` rows in memory, drawn evenly along the ordered target, and
+        which of them are equal; the notes say so."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
-        if n > MAX_ROWS:
+        if n > self.max_rows:
             rng = np.random.default_rng(seed)
-            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, MAX_ROWS + 1)
-            rows = order[(ends[:-1] + rng.random(MAX_ROWS) * np.diff(ends)).astype(int)]
+            order, ends = np.lexsort((rng.random(n), self.y)), np.linspace(0, n, self.max_rows + 1)
+            rows = order[(ends[:-1] + rng.random(self.max_rows) * np.diff(ends)).astype(int)]
             if task == "classification":
                 starts = np.unique(self.y[order], return_index=True)[1]
                 rare = [order[start:end][:_RARE] for start, end in zip(starts, [*starts[1:], n])]
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target")
+        small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
             small.twins = _first_equal(small.X, small.y)
             if small.twins is not None:
@@ -162,6 +237,7 @@ class _Decisions:
         self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
         self.precise = True  # whether single precision is enough
         self.columns: list[ColumnEncoding] = []
+        self.taken: Collection[str] = ()  # names of the file
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
         self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
@@ -171,10 +247,10 @@ class _Decisions:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, kind: str = NUMBER, style: str = "", read: str | None = None) -> None:
+    def number(self, name: str, numbers: np.ndarray, read: str = "", kind: str = NUMBER, style: str = "", levels: Any = ()) -> None:
         """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
         said."""
-        if read is not None:
+        if read:
             self.done[read].append(name)
         gone = np.isnan(numbers)
         share = gone.mean() if len(numbers) else 0.0
@@ -187,9 +263,22 @@ class _Decisions:
         self.precise &= is_precise(there)
         if share > 0:
             self.done[self.incomplete].append(name)
-        self.columns.append(ColumnEncoding(name, kind, fill, style=style))
+        self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
-    def category(self, name: str, words: np.ndarray) -> None:
+    def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
+        """Decide on dates: their days are the trend, and those parts are categories that come
+        again."""
+        self.number(name, numbers, read, DATE, style)
+        there = numbers[np.isfinite(numbers)]
+        for form, least in PARTS.items():
+            own = f"{name} ({form})"
+            if name in self.left_out or own in self.taken or np.ptp(there) < least:
+                continue
+            counts = np.unique(part_of(there, form).astype(str), return_counts=True)[1]
+            if (counts >= _MIN_ROWS).sum() > 1 and len(counts) <= MAX_LEVELS:
+                self.category(own, part_of(numbers, form), form, style)
+
+    def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
         """Decide on a column of text: one level is the reference, rare ones are put together."""
         there = np.array([word for word in words if word is not None], object)
         n_gone = len(words) - len(there)
@@ -207,15 +296,20 @@ class _Decisions:
         frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))][:MAX_LEVELS]
         if not frequent:
             return self.leave_out(name, "text, no value in two rows")
-        n_other = len(there) - sum(counts[i] for i in order[: len(frequent)])
+        chosen = list(order[: len(frequent)])
+        if form:  # in their own order
+            chosen.sort(key=lambda i: (PART_NAMES.get(form) or levels.tolist()).index(levels[i]))
+            frequent = [str(levels[i]) for i in chosen]
+        n_other = len(there) - sum(counts[chosen])
         if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
             return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
         extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
-        rows = [*counts[order[1 : len(frequent)]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
+        rows = [*counts[chosen[1:]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
         shares = tuple(float(n / len(words)) for n in rows)
-        self.columns.append(ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares))
-        self.done["text, one 0 / 1 for each level"].append(name)
-        if n_other:
+        found = ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares, style, form)
+        self.columns.append(found)
+        self.done[_PARTS if form else "text, one 0 / 1 for each level"].append(name)
+        if n_other and not form:
             self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
 
     def notes(self) -> list[str]:
@@ -231,6 +325,37 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     for name, why in left_out.items():
         reasons[why].append(name)
     return reasons
+
+
+def order_of(levels: Collection[str]) -> tuple[str, ...]:
+    """Return different words in their order, where they are answers on a known scale, numbers with
+    words, or ranges of numbers; else none.
+
+    Examples
+    --------
+    >>> order_of(["high", "low", "medium"]), order_of(["red", "green", "blue"])
+    (('low', 'medium', 'high'), ())
+    >>> order_of(["2 - fair", "1 - poor", "3 - good"]), order_of(["65+", "18-64", "<18"])
+    (('1 - poor', '2 - fair', '3 - good'), ('<18', '18-64', '65+'))
+    """
+    if not _MIN_RANKS <= len(levels) <= _MAX_RANKS:
+        return ()
+    plain = [re.sub(r"[\s_-]+", " ", level.casefold()) for level in levels]
+    for scale in _SCALES:
+        place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
+        if all(word in place for word in plain):
+            return _sorted(levels, [(place[word], 0) for word in plain])
+    numbered, ranges = [_NUMBERED.fullmatch(level) for level in levels], [_RANGE.fullmatch(level.casefold()) for level in levels]
+    if all(numbered):
+        return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
+    if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:
+        return _sorted(levels, [(float(m[2]), -1 if m[1] else 0) for m in ranges if m])
+    return ()
+
+
+def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
+    """Levels by their places; none where two have the same."""
+    return tuple(level for _, level in sorted(zip(places, levels))) if len(set(places)) == len(places) else ()
 
 
 def _some(names: list[str], most: int = 40) -> str:
@@ -260,9 +385,11 @@ def encode_frame(
     dates : {"dayfirst", "monthfirst"} or None, default None
         How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     kinds : mapping of str to str
-        What some columns hold, instead of what they look like: see ``KINDS``.
+        What some columns hold, instead of what they look like: see ``KINDS``; or levels in their
+        order, with "<" between them.
     """
     decisions = _Decisions(keep_missing, required, kinds)
+    decisions.taken = set(frame.columns)
     for name in frame.columns:
         if name in kinds:
             _decide_as(decisions, name, frame[name], kinds[name], dates or "")
@@ -273,6 +400,25 @@ def encode_frame(
     encoding = TableEncoding(tuple(decisions.columns))
     large = frame.size >= LARGE and decisions.precise
     return encoding.encode(frame, np.float32 if large else np.float64), decisions
+
+
+def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
+    """Return the columns of positive numbers that are skewed, and whose logarithms are much less;
+    by at most ``MAX_ROWS`` rows."""
+    found, some = [], slice(None, None, -(-len(X) // MAX_ROWS))
+    for column, j in zip(encoding.columns, np.unique(encoding.groups, return_index=True)[1]):
+        if column.kind != NUMBER or len(X) < _MIN_SKEWED or not X[:, j].min() > 0:
+            continue
+        x = X[some, j].astype(np.float64)
+        raw, log = _skewness(x), _skewness(np.log(x))
+        if raw > _SKEWED and abs(log) < _LESS * raw:
+            found.append(column.name)
+    return tuple(found)
+
+
+def _skewness(x: np.ndarray) -> float:
+    z = x - x.mean()
+    return float((z**3).mean() / max((z**2).mean() ** 1.5, 1e-300))
 
 
 def is_precise(numbers: np.ndarray) -> bool:
@@ -287,9 +433,12 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
     if kind == CATEGORY:
         decisions.done[read].append(name)
         decisions.category(name, as_words(values))
+    elif "<" in kind:
+        levels = tuple(level.strip() for level in kind.split("<"))
+        decisions.number(name, ranks(as_words(values), levels), f"of levels in the order {kind}", RANK, levels=levels)
     else:
         numbers = days(values, style) if kind == DATE else to_numbers(values)
-        decisions.number(name, numbers, kind, style if kind == DATE else "", read)
+        decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
         raise ValueError(f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})")
 
@@ -301,7 +450,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     if pd.api.types.is_complex_dtype(kind):
         return decisions.leave_out(name, "complex numbers")
     if pd.api.types.is_datetime64_any_dtype(kind):
-        return decisions.number(name, days(values), DATE, read=_DATES)
+        return decisions.dates(name, days(values), "", _DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
             decisions.done["with infinite values, which count as missing"].append(name)
@@ -321,7 +470,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
     if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
-        return decisions.number(name, days(values), DATE, read=_DATES)
+        return decisions.dates(name, days(values), "", _DATES)
     slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
     if len(slashed) >= _MOSTLY * len(there):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
@@ -330,7 +479,10 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if fitting:
             short = "" if slashed.str.contains(r"[/.-]\d{4}").all() else ", two digits of a year as 1969 to 2068"
             read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise){short}, as days since 1970-01-01"
-            return decisions.number(name, days(values, fitting[0]), DATE, fitting[0], read)
+            return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
+    if levels := order_of(there.unique()):
+        such = f"of levels in an order, such as {' < '.join(levels)}, as ranks (--as COLUMN=category otherwise)"
+        return decisions.number(name, ranks(words, levels), such, RANK, levels=levels)
     return decisions.category(name, words)
 
 

@@ -43,12 +43,12 @@ def predict_table(
 
     kept = load_tabular(model)
     thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
-    wanted = kept.columns if kept.encoding is None else [column.name for column in kept.encoding.columns]
+    wanted = kept.columns if kept.encoding is None else kept.encoding.sources
     X = read_rows(table, wanted, sep, encoding, decimal_comma=not thousands)[0]
     try:
         for column in kept.encoding.columns if kept.encoding is not None and not allow_empty else ():
-            if column.name in X:
-                column.check_not_empty(X[column.name])
+            if column.source in X:
+                column.check_not_empty(X[column.source])
         predicted = kept.predict(X)
     except ValueError as error:
         raise ValueError(f"{table}: {error}") from None

@@ -18,7 +18,7 @@ from ..common.pages import html_page, small, table
 from ..console import plain, text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
-from .selection import N_HALVES, Selection
+from .selection import N_HALVES, Selection, shown
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # whose score is explained: a choice
@@ -121,22 +121,13 @@ def _card(found: Selection) -> str:
 
 
 def _columns(found: Selection) -> str:
-    rows = [
-        (
-            c["name"],
-            _coefficient(c),
-            f"{c['effect']:.3g}",
-            "–" if c["stability"] is None else f"{c['stability']:.0%}",
-            _p(c),
-            _cost(c),
-        )
-        for c in found.columns
-    ]
-    shown = found.columns[:MAX_PICTURES]
-    notes = "".join(small(f"{escape(line)}.") for line in found.certainty.get("notes", ()))
-    if not shown:
+    cells = {"effect": ".3g", "stability": "0.0%", "pvalue": ".2g", "cost": ".3g"}
+    rows = [(shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items())) for c in found.columns]
+    pictured = found.columns[:MAX_PICTURES]
+    notes = "".join(small(f"{escape(line)}.") for line in [*found.certainty.get("notes", ()), *_interaction(found)])
+    if not pictured:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
-    chart = effect_chart([c["name"] for c in shown], [c["effect"] for c in shown], [c["stability"] for c in shown])
+    chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
     words = (
         "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
@@ -149,12 +140,16 @@ def _columns(found: Selection) -> str:
     return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
 
-def _p(column: dict[str, Any]) -> str:
-    return "–" if column.get("pvalue") is None else f"{column['pvalue']:.2g}"
+def _interaction(found: Selection) -> list[str]:
+    if found.interaction is None:
+        return []
+    (a, b), gain = found.interaction["columns"], found.interaction["gain"]
+    pair = f"Of all pairs of columns of numbers the product of {a} and {b} says most beside them"
+    return [f"{pair}: with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'no better, but worse'}"]
 
 
-def _cost(column: dict[str, Any]) -> str:
-    return "–" if column.get("cost") is None else f"{column['cost']:.3g}"
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def _coefficient(column: dict[str, Any]) -> str:
@@ -178,7 +173,9 @@ def _responses(found: Selection) -> str:
                 pictures.append(level_chart([entry["level"] for entry in column["levels"]], curves[0], column["name"], spread))
         else:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
-            pictures.append(curve_chart(x, curves, short(column["name"]) + unit, spread, column["distribution"]["rows"]))
+            if ranks := column.get("ranks"):
+                unit = f" (0 {short(ranks[0], 12)} to {len(ranks) - 1} {short(ranks[-1], 12)})"
+            pictures.append(curve_chart(x, curves, short(shown(column)) + unit, spread, column["distribution"]["rows"]))
     classes: list[Any] = list(getattr(found.model, "classes_", []))
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
@@ -188,8 +185,7 @@ def _responses(found: Selection) -> str:
     else:
         legend = " The score is the prediction."
     words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
-    words += " The bars below count rows."
-    words += escape(legend)
+    words += f" The bars below count rows.{escape(legend)}"
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
@@ -223,8 +219,8 @@ def _rows(found: Selection) -> str:
         strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
         answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
         head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
-        shown = [(name, f"{value:+.3g}") for name, value in strongest]
-        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], shown)}</details>"
+        adds = [(name, f"{value:+.3g}") for name, value in strongest]
+        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
     words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
     return f"<h2>Why these rows</h2>{body}{small(words)}"
 
@@ -254,6 +250,5 @@ def _left_out(found: Selection) -> str:
 
 
 def _how(found: Selection) -> str:
-    settings = {name: value for name, value in found.settings.items() if value is not None}
-    said = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    said = ", ".join(f"{name} = {value}" for name, value in found.settings.items() if value is not None)
     return f"<h2>How</h2>{small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"

@@ -13,14 +13,16 @@ from sklearn.base import clone
 
 from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import CATEGORY, DATE, ColumnEncoding
+from ...learners.sources.matrix import Source
+from ...models.tabular.encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
 from ..console import number_or_auto
 from .encoding import Table
 from .leaks import leaks
+from .out_of_core import read_out_of_core
 from .settings import Request, make_model, units_of
 from .tables import read_table, read_test
-from .validation import Progress, Validation, check_score, costs, fitted, folds, score_on, validate
+from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -54,6 +56,8 @@ class Selection:
         Whether cross-validation chose the size.
     certainty : dict
         How sure the selection is, see :mod:`.inference`.
+    interaction : dict or None
+        In a report, see :func:`.validation.interaction`.
     """
 
     task: str
@@ -65,6 +69,18 @@ class Selection:
     size_chosen: bool
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
+    interaction: dict[str, Any] | None = None
+
+    @property
+    def sources(self) -> list[str]:
+        """Columns of the file that the selected ones are made of, in their order."""
+        made_of = {column.name: column.source for column in self.table.encoding.columns}
+        return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
+
+    @property
+    def logarithms(self) -> list[str]:
+        """Columns of which the logarithm is taken."""
+        return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
@@ -85,7 +101,7 @@ class Selection:
         return {
             "class": model.classes_[1],
             "rules": [
-                {"rule": _rule(encoding.columns[encoding.groups[column]].kind, encoding.labels[column], cut), "points": int(points)}
+                {"rule": _rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut), "points": int(points)}
                 for column, cut, points in rules
             ],
             "risk": risk,
@@ -122,6 +138,7 @@ class Selection:
             "path": path,
             "errors": v.errors,
             "stability": self.kappa,
+            "interaction": self.interaction,
             "certainty": self.certainty,
             **({"card": self.card} if self.card else {}),
             "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
@@ -159,7 +176,7 @@ def select_file(
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
-    data = read_table(path, request)
+    data = (read_out_of_core if path.is_dir() or request.memory_limit is not None else read_table)(path, request)
     task = guess_task(data.y) if request.task == "auto" else request.task
     if request.task == "auto" and (line := note_of_guess(data.y, task)):
         data.notes.append(line)
@@ -187,12 +204,13 @@ def select_file(
     if not request.card and request.weight is None and (request.fdr is not None or request.intervals or request.pvalues):
         from .inference import add_certainty
 
-        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, drawn, found.model, request.intervals)]
+        rows = drawn.with_logarithms(found.logarithms)
+        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, rows, found.model, request.intervals)]
         found.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
     if test is not None and found.validation.scores:
-        found.validation.scores["test"] = score_on(found.model, task, test, request.score)
+        found.validation.scores["test"] = score_on(found.model, task, test.with_logarithms(found.logarithms), request.score)
     found.settings = {"table": str(path), **request.record()}
     return found
 
@@ -312,6 +330,8 @@ def select_columns(
         sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
         validation = validate(drawn, task, model, k, sizes, splits, progress, request.score, request.boosting)
+    logs = table.better_logarithms(task)
+    table, drawn = table.with_logarithms(logs), drawn.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
         sized = clone(model).set_params(n_features_to_select=validation.size)
@@ -320,11 +340,15 @@ def select_columns(
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fitted(model, validation.size, table)
-    columns = _describe(table, model, frequency, units)
+    # out of core: effects and distributions are those of the drawn rows
+    columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     if request.pvalues and splits and columns and not request.card:
         cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
         columns = [column | {"cost": cost.get(column["name"])} for column in columns]
-    return Selection(task, table, model, columns, validation, kappa, k is None)
+    found = Selection(task, table, model, columns, validation, kappa, k is None)
+    if request.pvalues and splits and columns and not request.card:
+        found.interaction = interaction(drawn, task, request, [column["name"] for column in columns], splits)
+    return found
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
@@ -365,13 +389,20 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
                 "coefficient": None,
                 "effect": effect,
                 "kind": encoding.kind,
+                **({"form": encoding.form} if encoding.form else {}),
                 "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
                 **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+                **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
                 **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
                 "alternatives": _alternatives(table, int(number), units, model),
             }
         )
     return sorted(columns, key=lambda column: -column["effect"])
+
+
+def shown(column: dict[str, Any]) -> str:
+    """The name of a selected column for people, with its form."""
+    return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
 def _distribution(table: Table, number: int) -> dict[str, Any]:
@@ -384,13 +415,14 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
     return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
 
 
-def _rule(kind: str, label: str, threshold: float) -> str:
+def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
     """A rule of a score card in words."""
     if np.isnan(threshold):
         return f"{label} is missing"
-    if kind == CATEGORY:
+    if column.kind == CATEGORY:
         return label
-    return f"{label} >= {np.datetime64(0, 'D') + int(threshold) if kind == DATE else format(threshold, '.10g')}"
+    words = {DATE: lambda: str(np.datetime64(0, "D") + int(threshold)), RANK: lambda: column.levels[int(np.ceil(threshold))]}
+    return f"{label} >= {words.get(column.kind, lambda: format(threshold, '.10g'))()}"
 
 
 def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:

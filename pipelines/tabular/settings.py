@@ -69,7 +69,8 @@ class Request:
     group : sequence of str
         Beginnings of the names of columns that are selected together, and count as one.
     kinds : sequence of str
-        "COLUMN=KIND", number, category or date: how a column is read instead of as it looks.
+        "COLUMN=KIND", number, category, date or low<medium<high: how a column is read instead of as
+        it looks.
     card : bool
         A score card of k rules instead of k columns: two classes.
     keep_rare : bool
@@ -89,6 +90,9 @@ class Request:
         Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
     seed : int
         Of folds, halves and drawn rows.
+    memory_limit : str or None
+        Bytes, such as "2GB", that a table in Parquet files may use; None: all in memory, but for
+        folders.
     sep, encoding, dates : str or None
         See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
     """
@@ -119,6 +123,7 @@ class Request:
     intervals: bool = False
     pvalues: bool = False
     seed: int = 0
+    memory_limit: str | None = None
     sep: str | None = None
     encoding: str | None = None
     dates: str | None = None
@@ -154,7 +159,8 @@ class Request:
 
     def record(self) -> dict[str, Any]:
         """The wishes for JSON; None where there is none."""
-        found = {name: value or None for name, value in asdict(self).items() if name != "pvalues"}
+        unsaid = {"pvalues"} if self.memory_limit else {"pvalues", "memory_limit"}
+        found = {name: value or None for name, value in asdict(self).items() if name not in unsaid}
         return {name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v) for name, v in found.items()}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
-from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target
+from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
 
 if TYPE_CHECKING:
@@ -81,10 +81,15 @@ def read_table(path: str | Path, request: Request) -> Table:
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        table = _from_frame(path, frame, request, keep_missing, notes)
+        table = from_frame(path, frame, request, keep_missing, notes)
         del frame
         if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
+    return usable(path, table)
+
+
+def usable(path: Path, table: Table) -> Table:
+    """Return a table that has columns; else a ValueError."""
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
     return table
@@ -100,8 +105,8 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
     found = {}
     for text in given:
         name, _, kind = text.rpartition("=")
-        if kind not in KINDS or not name:
-            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}")
+        if (kind not in KINDS and "<" not in kind) or not name:
+            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high")
         if name not in names:
             raise ValueError(f"{path}: no column {name!r} for --as; the columns are {_shown(names)}")
         found[name] = kind
@@ -122,7 +127,8 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+    """What is decided on a data frame, after some notes; see :func:`read_table`."""
     names, target, exclude = list(frame.columns), request.target, request.exclude
     y = _target(path, frame, target)
     for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):
@@ -146,9 +152,17 @@ def _from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing:
     X, decisions = encode_frame(used, keep_missing, request.include, ids, request.dates, kinds)
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns), y)
+    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns if not column.form), y)
     encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes(), *gaps], rows, groups, weight, times)
+    skewed: tuple[str, ...] = ()
+    if not keep_missing and request.fdr is None and not request.intervals:
+        as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
+        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
+    if skewed:
+        said = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
+        gaps.insert(0, f"{len(skewed)} column{'s' * (len(skewed) > 1)} {said} (--as COLUMN=number otherwise): {', '.join(skewed)}")
+    lines = [*notes, *decisions.notes(), *gaps]
+    return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
 
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
@@ -219,7 +233,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     ValueError
         If it cannot be read, or lacks a column.
     """
-    frame, y = read_rows(path, table.names, request.sep, request.encoding)
+    frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding)
     y = _target(path, frame, request.target) if y is None else y
     rows = _rows_with_target(path, y, [])
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import expit, softmax
 
 from ...learners import FSAPath, ScoreCardClassifier
 from ...learners.model_selection.size import choose_size
+from ...models.tabular.encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .encoding import Table
 from .settings import Request, make_model
 
@@ -21,6 +22,7 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
 # ridge of the model on all columns, by leave-one-out: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
 _MAX_COSTS = 20  # columns without which the others are refitted: a choice
+_MAX_PAIRED = 8  # columns whose products are looked at: a choice
 _MAX_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
@@ -269,6 +271,8 @@ def validate(
     held: dict[str, list[HeldOut]] = {"selected": [], "all columns": [], "baseline": []}
     for train, test in progress(splits, "sizes"):
         rows, new = table.take(train), table.take(test)
+        logs = rows.better_logarithms(task)
+        rows, new = rows.with_logarithms(logs), new.with_logarithms(logs)
         along.append([HeldOut.of(one, new) for one in _models(model, sizes, rows)])
         losses.append([_loss(task, one, score) for one in along[-1]])
         path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])
@@ -336,17 +340,57 @@ def costs(table: Table, task: str, request: Request, names: list[str], splits: l
     _, more, measure = SCORES[request.score or _SHOWN[task][0]]
 
     def score(without: str | None = None) -> float:
-        kept = [column.name for column in table.encoding.columns if column.name in names and column.name != without]
-        places = [table.names.index(name) for name in kept or names]
-        part = replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
-        limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
-        own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
-        model = make_model(own, part, task, len(places))
-        parts = [HeldOut.of(fitted(model, len(kept), part.take(train)), part.take(test)) for train, test in splits]
-        return more * measure(HeldOut.together(parts))
+        kept = [name for name in table.names if name in names and name != without]
+        return more * measure(_refitted(_part(table, kept or names), task, request, splits, bool(kept)))
 
     whole = score()
     return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
+
+
+def interaction(table: Table, task: str, request: Request, names: list[str], splits: list[Split]) -> dict[str, Any] | None:
+    """Return the pair of columns of numbers, of the first ``_MAX_PAIRED``, whose product agrees
+    best with what all leave over in held-out rows, and by how much the first measure of these rows
+    gets better with it; None without a pair.
+
+    It is the best of all pairs on the rows that score it: a hint, not a test.
+    """
+    whole, (_, more, measure) = _part(table, names), SCORES[request.score or _SHOWN[task][0]]
+    numbers = [name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY][:_MAX_PAIRED]
+    if len(numbers) < 2 or hasattr(table.X, "tocsr"):
+        return None
+    base, rows = _refitted(whole, task, request, splits), np.concatenate([test for _, test in splits])
+    if base.classes is not None and base.probabilities is None:
+        return None
+    rest = (base.y - base.predicted)[:, None] if base.classes is None else (base.y[:, None] == base.classes) - base.probabilities
+    X = np.column_stack([table.X[:, table.columns_of([name])] for name in numbers]).astype(np.float64)
+    X = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300))
+
+    def agreement(pair: tuple[int, int]) -> float:
+        a, b = X[rows][:, pair].T
+        alone, product = np.column_stack([np.ones(len(a)), a, b, a * a, b * b]), a * b
+        product = product - alone @ np.linalg.lstsq(alone, product, rcond=None)[0]
+        return float(np.abs(product @ rest).max() / max(np.linalg.norm(product), 1e-9))
+
+    i, j = max(combinations(range(len(numbers)), 2), key=agreement)
+    columns = (*whole.encoding.columns, ColumnEncoding(f"{numbers[i]} x {numbers[j]}", fill=0.0))
+    more_columns = replace(whole, X=np.column_stack([whole.X, X[:, i] * X[:, j]]), encoding=TableEncoding(columns))
+    gain = more * (measure(_refitted(more_columns, task, request, splits)) - measure(base))
+    return {"columns": [numbers[i], numbers[j]], "gain": gain}
+
+
+def _part(table: Table, names: list[str]) -> Table:
+    """The table of some columns."""
+    places = [i for i, name in enumerate(table.names) if name in names]
+    return replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
+
+
+def _refitted(part: Table, task: str, request: Request, splits: list[Split], columns: bool = True) -> HeldOut:
+    """Held-out rows as models of all columns of a table predict them; or constants."""
+    limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
+    own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
+    model = make_model(own, part, task, len(part.names))
+    size = len(part.names) if columns else 0
+    return HeldOut.together([HeldOut.of(fitted(model, size, part.take(train)), part.take(test)) for train, test in splits])
 
 
 def _variance(rows: np.ndarray, table: Table) -> float:

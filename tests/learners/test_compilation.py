@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import compilation
 from annealed.learners.designs import kernels
-from annealed.learners.designs import responses as knots
 from annealed.learners.metric_learning import directions, neighbours
 from annealed.learners.objective import margin_kernels
 from annealed.learners.selectors import logitboost, rankboost
@@ -225,8 +224,6 @@ def kernel_cases():
     f4 = [np.float32(v) for v in (low, scale)]
     yield kernels.encode_even, (X.astype("f"), *f4, np.float32(252), np.zeros((7, kernels.ROWS), np.uint8))
     yield kernels.table_histograms, (0, 2, codes, features, residual, np.empty((3, 256)))
-    for by_rows, A in ((True, X), (False, np.asfortranarray(X))):
-        yield knots.add_ranges, (A, weight, np.full(7, np.inf), np.full(7, -np.inf), by_rows)
     for flip in (0.0, 0.02):
         terms = np.empty(y.shape), np.empty(y.shape)
         yield margin_kernels.flipped_logistic_terms, (y, scores, weight, flip, *terms)

@@ -130,6 +130,6 @@ def value_of(e, row, known):
     a, *more = [value_of(x, row, known) for x in rest]
     if op == "+":
         return a + sum(more)
-    one = {"none": math.isnan, "exp": math.exp}
+    one = {"none": math.isnan, "exp": math.exp, "log": math.log}
     two = {"-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "<": lambda a, b: a < b, "max": max}
     return one[op](a) if op in one else two[op](a, *more)

@@ -5,8 +5,6 @@ The recipe is data: a :class:`SubspaceFamily` holds a representation of the trac
 the affinity and the range of dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,7 +15,7 @@ from .clustering import angular_affinity, embedded_clusters, leading_eigenvector
 from .labels import canonical_labels
 from .merging import merged
 from .pairs.frame_pairs import KERNELS
-from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, positions
+from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, positions
 
 
 @dataclass(frozen=True)
@@ -344,7 +342,7 @@ def candidates(
     True
     """
     tracks = as_tracks(tracks)
-    tracks.check_motions(n_motions)
+    check_motions(n_motions, tracks.n_points)
     if n_motions == 1:
         return [Candidate(np.zeros(tracks.n_points, np.int64), "one motion", 0)]
     back = np.argsort(tracks.canonical_order)

@@ -1,7 +1,5 @@
 """Spectral clustering: the angular affinity, eigenvectors of the normalised affinity, k-means."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 

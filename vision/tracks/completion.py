@@ -1,7 +1,5 @@
 """Tracks with gaps: low-rank completion, and leaving out points that are rarely seen."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _FARTHEST = 1e9  # pixels, a choice: no image is so large, and squares of squares of it stay finite

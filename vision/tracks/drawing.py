@@ -1,7 +1,5 @@
 """Frames with coloured tracks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import cv2

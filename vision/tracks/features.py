@@ -4,8 +4,6 @@ Every feature exists for every number of motions, points and frames, so that one
 serves all sequences. No feature depends on the order of the points or on the names of the labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Names of labels, and the error of a segmentation."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

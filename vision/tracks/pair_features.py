@@ -1,8 +1,6 @@
 """Features of a segmentation from models between two frames, and features of several kinds side by
 side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

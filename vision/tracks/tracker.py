@@ -1,7 +1,5 @@
 """Point tracks from a video: corners, pyramidal Lucas-Kanade, a forward-backward check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

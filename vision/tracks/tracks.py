@@ -175,22 +175,6 @@ class Tracks:
         not used."""
         return FramePairs(self.in_canonical_order, self.seen[:, self.canonical_order])
 
-    def check_motions(self, n_motions: int) -> None:
-        """Raise a ValueError if the points are too few for so many motions.
-
-        Parameters
-        ----------
-        n_motions : int
-            Number of motions K; each needs four points.
-
-        Raises
-        ------
-        ValueError
-            If ``n_motions`` is below 1 or above the number of points, or there are fewer than four
-            points per motion.
-        """
-        check_motions(n_motions, self.n_points)
-
 
 def check_motions(n_motions: int, n_points: int) -> None:
     """Raise a ValueError if the points are too few for so many motions."""

@@ -1,7 +1,5 @@
 """Videos: opening, reading frame by frame."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator

@@ -28,6 +28,8 @@ class Column(IntEnum):
     ORIENTATION = 7
 
 
+#: Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across
+#: or along, a centre against both sides, a checkerboard, and a centre against its surroundings.
 HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "2h": ((1, -1),),
     "2v": ((1,), (-1,)),
@@ -36,8 +38,6 @@ HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "4": ((1, -1), (-1, 1)),
     "centre": ((1, 1, 1), (1, -8, 1), (1, 1, 1)),
 }
-"""Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across
-or along, a centre against both sides, a checkerboard, and a centre against its surroundings."""
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from ...learners.compilation import jit
 
 __all__ = ["LANES", "MAGNITUDE_SCALE"]
 
+#: Windows per block.
 LANES = 64
-"""Windows per block."""
 
+#: Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in
+#: every order.
 MAGNITUDE_SCALE = 4.0
-"""Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in
-every order."""
 
 
 @jit(forceinline=True)

@@ -15,8 +15,8 @@ from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
 __all__ = ["Buffers", "Histograms", "LevelChannels", "LevelTables", "level_channels"]
 
+# Entries of a strip's histograms that take as long as the histograms of one window (measured).
 _WINDOW_COST = 60
-"""Entries of a strip's histograms that take as long as the histograms of one window (measured)."""
 
 
 class LevelTables(NamedTuple):

@@ -19,9 +19,9 @@ from .responses import CompiledModel, Responses
 
 __all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windows", "windows_around"]
 
+#: Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
+#: of other groups. A choice.
 MAX_SPARSE = 16
-"""Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
-of other groups. A choice."""
 
 _PLAIN_VALUES = 1 << 14  # values of features in windows that the plain form takes at a time. A choice
 

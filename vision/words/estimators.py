@@ -1,7 +1,5 @@
 """Transformers that learn visual words: a vocabulary of descriptors by two-level k-means."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterable, Sequence
 from typing import Self

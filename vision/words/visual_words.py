@@ -1,9 +1,8 @@
 """Visual words: descriptors become words of a vocabulary, images frequencies of words in spatial
 bins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any, Self
 
@@ -134,30 +133,20 @@ class ImageRows:
             raise NotFittedError(f"this {type(self).__name__} has no words yet: call fit")
 
 
+@dataclass(eq=False, repr=False)
 class WordCounts(ImageRows):
     """Frequencies of the words of a vocabulary in images; parameters and attributes are those of
     :class:`.estimators.VisualWords`, which learns the vocabulary."""
 
-    def __init__(
-        self,
-        n_words=5000,
-        *,
-        spatial=True,
-        mirror=True,
-        power=0.25,
-        n_probes=8,
-        descriptors_per_image=300,
-        lloyd_steps=1,
-        random_state=None,
-    ):
-        self.n_words = n_words
-        self.spatial = spatial
-        self.mirror = mirror
-        self.power = power
-        self.n_probes = n_probes
-        self.descriptors_per_image = descriptors_per_image
-        self.lloyd_steps = lloyd_steps
-        self.random_state = random_state
+    n_words: int = 5000
+    _: KW_ONLY
+    spatial: bool = True
+    mirror: bool = True
+    power: float = 0.25
+    n_probes: int = 8
+    descriptors_per_image: int = 300
+    lloyd_steps: int = 1
+    random_state: Any = None
 
     def adopt(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
         """Take over a vocabulary; what the search needs follows from the words.

@@ -61,6 +61,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
 _SYMBOLS = INFIX | {
     "max": "fmax({}, {})".format,
     "exp": "exp({})".format,
+    "log": "log({})".format,
     "if": "({} ? {}\n        : {})".format,
     "is": "{} == {}".format,
     "is text": "strcmp({}, {}) == 0".format,

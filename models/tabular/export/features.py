@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..encoding import CATEGORY, DATE, MISSING, NUMBER, OTHER, ColumnEncoding
+from ..encoding import CATEGORY, DATE, LOGARITHM, MISSING, NUMBER, OTHER, RANK, ColumnEncoding
 from .formula import TEXT, Expression
 
 NAN = float("nan")
@@ -87,11 +87,14 @@ def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
     """The numbers that a column of a table becomes."""
     import pandas as pd
 
-    if column.kind != CATEGORY:
+    if column.kind not in (CATEGORY, RANK):
         offset, missing = _DAY if column.kind == DATE else 0.0, NAN if column.fill is None else column.fill
-        return [Feature(column.name, column.kind, column.style, offset, missing=missing)]
-    words = [word for word in dict.fromkeys([column.reference, *column.levels]) if word not in (OTHER, MISSING)]
-    return _tables(column.name, words, column.encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
+        cell = ("cell", column.name, offset)
+        value = ("if", ("<", 0.0, cell), ("log", cell), missing) if column.form == LOGARITHM else cell
+        return [Feature(column.name, column.kind, column.style, offset, value, missing=missing)]
+    levels = column.levels if column.kind == RANK else [column.reference, *column.levels]
+    words = [word for word in dict.fromkeys(levels) if word not in (OTHER, MISSING)]
+    return _tables(column.name, words, replace(column, form="").encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..encoding import DATE, NUMBER, as_words, days, to_numbers
+from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 TEXT = "text"  # how a cell is read, besides as a number or a date (days since 1970-01-01)
 # An expression is a float, the name of an earlier one, or a tuple of an operation and what it acts
 # on:
-# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("<", e, e),
+# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e),
+# ("<", e, e),
 # ("if", condition, e, e),
 #   ("cell", column, number): the cell minus the number, ("is", column, level), ("empty", column),
 #   ("none", name): whether a score is missing, ("label", number of the class), -1 for none.
@@ -96,6 +97,7 @@ INFIX |= {"cell date": INFIX["cell"]} | {op: f"({{}} {op} {{}})".format for op i
 _NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
 _NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
 _NUMPY |= {
+    "log": logarithm,
     "+": lambda *parts: sum(parts),
     "empty date": np.isnan,
     "empty text": lambda cells: np.array([word is None for word in cells], bool),

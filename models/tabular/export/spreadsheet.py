@@ -94,6 +94,7 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
 _SYMBOLS = INFIX | {
     "max": "MAX({},{})".format,
     "exp": "EXP({})".format,
+    "log": "LN({})".format,
     "if": "IF({},{},{})".format,
     "cell date": f"({{}}-{_DAY_0}-{{}})".format,
     "is": "{}={}".format,

@@ -12,7 +12,7 @@ from .formula import DATE, INFIX, TEXT, Formula, Printer
 
 LARGEST = "1.7976931348623157e308"
 _RESULTS = ("score", "probability", "prediction")
-_NO_EXP = "the query calls EXP, which SQLite has from 3.35 on where it was built with its mathematical functions"
+_NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was built with its mathematical functions"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
     answer = [f"{k} AS {d.name(key)}" for key, k in kept.items()]
     answer += [f"{show(e)} AS {d.name(f'{what}_{of}' if of else what)}" for what, of, e in formula.results]
     query = f"WITH {', '.join(stages)}\n{_select(answer, source)};\n"
-    if dialect == "sqlite" and "EXP(" in query:
+    if dialect == "sqlite" and ("EXP(" in query or "LN(" in query):
         warnings.warn(_NO_EXP, stacklevel=3)
         query = f"-- {_NO_EXP}\n{query}"
     return f"-- Written by annealed {__version__} for {dialect}.\n{query}".encode()
@@ -129,6 +129,7 @@ def _symbols(d: Dialect, classes: Sequence[Any] | None) -> dict[str, Any]:
     return INFIX | {
         "max": f"{d.greatest}({{}}, {{}})".format,
         "exp": "EXP({})".format,
+        "log": "LN({})".format,
         "if": case,
         "is": "{} = {}".format,
         "is text": is_text,

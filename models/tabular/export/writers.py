@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...files import replacing
+from ..encoding import PARTS
 from .builder import formula_of
 from .c_source import write_c
 from .formula import Formula
@@ -83,6 +84,9 @@ def export(model: Any, path: str | Path, *, table: str | None = None, dialect: s
     if suffix == ".c":
         options["stem"] = Path(path).stem
     try:
+        encoding = getattr(model, "encoding", None)
+        if parts := [column for column in ([] if encoding is None else encoding.columns) if column.form in PARTS]:
+            raise ValueError(f"column {parts[0].name!r} cannot be exported; expected annealed select --as {parts[0].source}=date")
         formula = formula_of(model)
         _write_json(formula)  # fails where a name is no text: some writers would not
         content = WRITERS[suffix](formula, **options)

@@ -1,7 +1,5 @@
 """Cascades of a classifier's features: their order, and thresholds that reject windows early."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

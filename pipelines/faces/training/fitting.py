@@ -1,7 +1,5 @@
 """Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ each keypoint.
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

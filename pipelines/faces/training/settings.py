@@ -1,7 +1,5 @@
 """Settings of the training of one classifier."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 faces train``).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

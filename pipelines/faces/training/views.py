@@ -4,8 +4,6 @@ A *view* is a photograph or its mirror image: the model of the left eye also lea
 in mirrored photographs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections import deque

@@ -10,8 +10,6 @@ References
        39 (2017): Figure 7.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence

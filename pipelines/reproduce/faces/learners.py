@@ -5,8 +5,6 @@ Each returns a :class:`~annealed.models.keypoints.window_models.KeypointModel`: 
 responses with the same bins, so that all of them scan photographs by the same code.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -2,8 +2,6 @@
 face keypoints.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Figures of chapter 2 of Ma (thesis): the sparse metric sDist."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

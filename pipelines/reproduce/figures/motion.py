@@ -1,7 +1,5 @@
 """Figure of Barbu et al. (2014) on motion segmentation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from matplotlib.figure import Figure

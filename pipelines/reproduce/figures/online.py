@@ -1,7 +1,5 @@
 """Figures of chapter 3 of Ma (thesis): sparse online learners."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the figures share: panels in a row, and a curve for each label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal
 

@@ -2,8 +2,6 @@
 visual words.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure

@@ -6,8 +6,6 @@ Bernoulli with the logistic function of the discriminant, whose neighbours exclu
 training. A move costs O(N^2) time.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Simulated and real tables of sparse Fourier features."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -334,6 +334,7 @@ def test_bad_parameters_are_named(bad):
         SDist(**bad).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_madelon_one_split(data_dir):
     data = np.load(data_dir / "madelon" / "madelon.npz")

@@ -66,6 +66,7 @@ CITIES = ("Oslo", "Rome", "St. John's", 'the "big" one')
 DATE = ColumnEncoding("day", "date", fill=18700.0)
 KEPT = ColumnEncoding("day", "date")
 CITY = ColumnEncoding("city", "category", None, CITIES, "Łódź", (0.2, 0.3, 0.1, 0.2))
+LOGARITHM, RANK = ColumnEncoding("a", fill=0.3, form="log"), ColumnEncoding("city", "rank", 1.0, CITIES)
 OTHER = ColumnEncoding("city", "category", None, ("Rome", "(other)", "(missing)"), "Oslo")
 
 
@@ -135,6 +136,7 @@ MODELS = {
     "categories, three classes": lambda: encoded(FSAClassifier(6), "three", CITY),
     "categories, levels put together": lambda: encoded(FSARegressor(6), "number", OTHER),
     "categories and curves": lambda: encoded(FSAClassifier(8, response="piecewise"), "three", OTHER, KEPT, fill=None),
+    "logarithms and ranks": lambda: encoded(FSARegressor(8), "number", LOGARITHM, RANK),
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
     "pipeline, least to greatest": lambda: mixed(scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"),
@@ -205,8 +207,8 @@ def check_query(found, expected):
         close(found.filter(regex="^probability"), probabilities, 1e-12)
 
 
-def test_there_are_forty():
-    assert len(MODELS) == 40
+def test_there_are_forty_one():
+    assert len(MODELS) == 41
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -290,9 +292,9 @@ def test_keys_stand_before_the_scores(place, tmp_path):
 
 
 def test_sqlite_says_that_it_needs_exp(tmp_path):
-    with pytest.warns(UserWarning, match="the query calls EXP"):
+    with pytest.warns(UserWarning, match="the query calls EXP or LN"):
         export(model_of("linear, two classes"), tmp_path / "m.sql", dialect="sqlite")
-    assert "-- the query calls EXP" in (tmp_path / "m.sql").read_text()
+    assert "-- the query calls EXP or LN" in (tmp_path / "m.sql").read_text()
     export(model_of("linear, number"), tmp_path / "m.sql", dialect="sqlite")
     assert "EXP" not in (tmp_path / "m.sql").read_text()
 

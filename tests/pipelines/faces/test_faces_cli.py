@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from annealed import __version__
 from annealed.models.keypoints.detector import Detection
+from annealed.pipelines.common import file_map
 from annealed.pipelines.common.outputs import overlay_paths
 from annealed.pipelines.faces import detect as faces_detect
 from annealed.pipelines.faces.data import KEYPOINTS
@@ -426,7 +427,7 @@ def test_warmup(monkeypatch):
 def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, asked, n_images, expected):
     used = []
     monkeypatch.setattr("annealed.learners.compilation.all_threads", lambda: 2)
-    monkeypatch.setattr(faces_detect, "detect_files", lambda *arguments: used.append(arguments[3]) or iter(()))
+    monkeypatch.setattr(file_map, "by_processes", lambda n_jobs: used.append(n_jobs) or (lambda *_: iter(())))
     result = run("faces", "detect", *[good] * n_images, "--model", model, "--jobs", asked)
     assert result.exit_code == 0 and used == [expected]
     assert result.stderr == (

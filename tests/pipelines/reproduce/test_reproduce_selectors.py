@@ -229,6 +229,7 @@ def test_lines_of_the_challenge(data_dir):
     assert rows["gisette_valid", "FSA, 2 bins", 320]["paper_train"] == 1.13
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_texts_at_equal_numbers_of_columns(data_dir):
     rows = mslr_real(2, data_dir, sets=["farm_ads"])["rows"]

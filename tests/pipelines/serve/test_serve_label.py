@@ -215,6 +215,7 @@ def test_without_a_folder_there_is_no_tab():
         assert client.get("/api/label").status_code in (404, 405) and client.put("/api/label/0").status_code in (404, 405)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER")
 def test_in_a_browser(model, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api", reason="needs a browser: pip install playwright")

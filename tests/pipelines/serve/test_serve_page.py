@@ -54,12 +54,22 @@ def page(browser, url):
     made.on("request", lambda request: asked.append(request.url))
     made.on("pageerror", lambda error: complaints.append(str(error)))
     made.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    made.goto(url)
+    opened(made, url)
     yield made
     context.close()
     strangers = [one for one in asked if not one.startswith((url, "blob:", "data:"))]
     assert asked and not strangers
     assert not [text for text in complaints if "status of 4" not in text]
+
+
+def opened(page, url):
+    """Open the page. A browser that has just started may give up requests because "the network
+    changed" (seen in containers): the page is asked for until its scripts run."""
+    for milliseconds in (60_000, 60_000, SECONDS):
+        page.goto(url)
+        with contextlib.suppress(playwright.TimeoutError):
+            return page.locator(".version", has_text="annealed").wait_for(timeout=milliseconds)
+    raise AssertionError("the scripts of the page do not run")
 
 
 def panel(page, name):
@@ -158,6 +168,7 @@ def test_the_table_and_crops_are_saved(page, tmp_path):
     assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()
 
 
+@pytest.mark.slow
 def test_the_masks_are_saved(page):
     motion = panel(page, "motion")
     motion.get_by_role("button", name="Use a sample").click()
@@ -178,7 +189,7 @@ def camera_page(driver, url, *flags, permissions=("camera",)):
         """const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
         navigator.mediaDevices.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
     )
-    made.goto(url)
+    opened(made, url)
     panel(made, "camera").get_by_role("button", name="Start the camera").click()
     yield made, made.locator("#panel-camera")
     chromium.close()

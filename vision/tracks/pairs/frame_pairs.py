@@ -1,7 +1,5 @@
 """Pairs of frames, and the kernels of hypotheses that points share in them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

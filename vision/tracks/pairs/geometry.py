@@ -8,8 +8,6 @@ affine epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of least 
 of moments, so that many fits are one batch of small eigenproblems.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Measures of a segmentation by models between two frames, fitted to each motion in each pair of
 frames."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trains the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -2,8 +2,6 @@
 probabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -3,11 +3,9 @@ there should be."""
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
-from .pairs.measures import motion_costs
+from .pairs.measures import moment_sums, motion_costs
 from .tracks import Tracks
 
 
@@ -32,21 +30,27 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     .. [1] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
            Transactions of the Royal Society A 356 (1998).
     """
-    motions = [labels == label for label in np.unique(labels)]
-    while len(motions) > n_motions:
-        pairs = list(combinations(range(len(motions)), 2))
-        unions = [motions[i] | motions[j] for i, j in pairs]
-        alone = _costs(tracks, motions)
-        raised = _costs(tracks, unions) - [alone[i] + alone[j] for i, j in pairs]
-        best = int(np.argmin(raised))
-        motions = [one for k, one in enumerate(motions) if k not in pairs[best]] + [unions[best]]
-    return np.argmax(motions, axis=0)
+    members = np.unique(labels)[:, None] == labels
+    if len(members) <= n_motions:
+        return np.argmax(members, axis=0)
+    sums = moment_sums(tracks.pairs, members)
+    whole = {name: array.sum(axis=0, keepdims=True) for name, array in sums.items()}
+    while len(members) > n_motions:
+        i, j = np.triu_indices(len(members), 1)
+        alone = _costs(tracks, members, sums, whole)
+        unions, of_unions = members[i] | members[j], {name: array[i] + array[j] for name, array in sums.items()}
+        best = int(np.argmin(_costs(tracks, unions, of_unions, whole) - (alone[i] + alone[j])))
+        kept = np.delete(np.arange(len(members)), [i[best], j[best]])
+        members = np.concatenate([members[kept], unions[best : best + 1]])
+        sums = {name: np.concatenate([array[kept], of_unions[name][best : best + 1]]) for name, array in sums.items()}
+    return np.argmax(members, axis=0)
 
 
-def _costs(tracks: Tracks, motions: list[np.ndarray]) -> np.ndarray:
+def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray], whole: dict[str, np.ndarray]) -> np.ndarray:
     """Costs of motions; those that are not known yet are found together."""
-    keys = [np.packbits(one).tobytes() for one in motions]
-    new = {key: one for key, one in zip(keys, motions) if key not in tracks.motion_costs}
-    if new:
-        tracks.motion_costs.update(zip(new, motion_costs(tracks.pairs, np.array(list(new.values()))).tolist()))
+    keys = [one.tobytes() for one in np.packbits(members, axis=1)]
+    new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
+    if len(new):
+        found = motion_costs(tracks.pairs, members[new], {name: array[new] for name, array in sums.items()}, whole)
+        tracks.motion_costs.update(zip([keys[i] for i in new], found.tolist()))
     return np.array([tracks.motion_costs[key] for key in keys])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .frame_pairs import FramePairs
-from .geometry import GEOMETRIES, Geometry, distances, fit, moments
+from .geometry import GEOMETRIES, Geometry, distances, fit, own_distances
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
 RANGES = ("all gaps", "short gaps", "long gaps")
@@ -100,8 +100,9 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
     return measures, _gric(costs, rows, counts, ranges)
 
 
-def motion_costs(pairs: FramePairs, members: np.ndarray) -> np.ndarray:
-    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
+    """Sums of the moments of motions in each pair of frames; those of a union are the sum of its
+    parts'.
 
     Parameters
     ----------
@@ -110,13 +111,61 @@ def motion_costs(pairs: FramePairs, members: np.ndarray) -> np.ndarray:
 
     Returns
     -------
+    dict of str to ndarray of shape (n_motions, n_pairs, q, q)
+        By the name of the model.
+    """
+    weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
+    sums = {g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)] for g in GEOMETRIES[:3]}
+    found = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
+    return found | {"epipolar": found["affinity"]}
+
+
+def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], whole: dict[str, np.ndarray]) -> np.ndarray:
+    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+
+    A model whose parameters alone cost more than the best model so far is not fitted.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    members : ndarray of shape (n_motions, P), bool
+    sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
+        As by :func:`moment_sums`.
+    whole : dict of str to ndarray of shape (1, n_pairs, q, q)
+        Those of all points.
+
+    Returns
+    -------
     ndarray of shape (n_motions,)
     """
-    every = np.concatenate([np.ones((1, members.shape[1]), bool), members])
-    total = np.zeros(len(every))
-    for pair in pairs.pairs:
-        total += np.min([_motion_fits(geometry, pair, every[:, pair.points])[2] for geometry in GEOMETRIES], axis=0)
-    return total[1:]
+    motion, row = np.nonzero(members[:, pairs.point_of_row])
+    n_pairs = len(pairs.pairs)
+    which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
+    sizes = np.bincount(which, minlength=len(members) * n_pairs)
+    best = np.where(sizes > 0, np.inf, 0.0)
+    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]):  # affine models first: theirs are small eigenproblems
+        known = _parameters_cost(geometry, sizes)
+        fitted = np.flatnonzero(known < best)
+        own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
+        few = sizes[fitted] < geometry.n_minimal + 2
+        own[few] = whole[geometry.name][0, fitted[few] % n_pairs]
+        at = np.full(len(sizes), -1)
+        at[fitted] = np.arange(len(fitted))
+        inside = at[which] >= 0
+        model, place = at[which[inside]], row[inside]
+        apart = own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place]) * pairs.scale_of_row[place]
+        robust = np.bincount(model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted))
+        best[fitted] = np.minimum(best[fitted], robust + known[fitted])
+    return best.reshape(len(members), n_pairs).sum(axis=1)
+
+
+def _limit(geometry: Geometry) -> float:
+    return 2.0 * (4 - geometry.dimension)
+
+
+def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
+    """What GRIC asks for the points' and the model's parameters, whatever the residuals."""
+    return np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
 
 
 def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,7 +176,7 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     """
     weights = members.astype(float)
     sizes = weights.sum(axis=1)
-    one = moments(geometry.name, pair.rows)
+    one = pair.moments[geometry.name]
     width = one.shape[1]
     sums = (weights @ one.reshape(len(one), -1)).reshape(-1, width, width)
     few = sizes < geometry.n_minimal + 2
@@ -135,9 +184,8 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     apart = distances(geometry.name, fit(geometry.name, sums), pair.rows) * np.float32(pair.scale)
     equations = geometry.n_equations * np.where(few, len(one), sizes)
     correction = np.sqrt(equations / np.maximum(equations - geometry.n_parameters, 1e-9))
-    limit = 2.0 * (4 - geometry.dimension)
-    robust = (weights * np.minimum(np.square(apart / SIGMA), limit)).sum(axis=1)
-    cost = robust + np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
+    robust = (weights * np.minimum(np.square(apart / SIGMA), _limit(geometry))).sum(axis=1)
+    cost = robust + _parameters_cost(geometry, sizes)
     return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
 
 

@@ -1,7 +1,7 @@
 """Measures of a segmentation by models between two frames, fitted to each motion in each pair of
 frames."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     return np.array(members), rows
 
 
-def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
+def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
     """Residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
@@ -66,8 +66,9 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
 
     Returns
     -------
-    measures : dict of (model, range) to ndarray of shape (n_segmentations, 13)
-        ``RESIDUALS`` (averages as logarithms), then ``RIVALS``.
+    measures : callable
+        Of the names of a model and a range: ``RESIDUALS`` (averages as logarithms), then
+        ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
         For each range the mean per observation of each model's GRIC (Torr), and with the best model
         of each motion.
@@ -83,7 +84,7 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
     # Too few frames for a range: all pairs stand in
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
-    measures: dict[tuple[str, str], np.ndarray] = {}
+    distances_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
     for g, geometry in enumerate(GEOMETRIES):
         own, other = np.zeros((2, len(rows), len(observed)), np.float32)
@@ -94,9 +95,13 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
             apart *= correction[:, None]
             own[:, start:stop], other[:, start:stop] = _own_and_other(apart, table, positions[:, pair.points])
             start = stop
-        for name, chosen in zip(RANGES, ranges):
-            inside = np.repeat(chosen, counts)
-            measures[geometry.name, name] = _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+        distances_of[geometry.name] = own, other
+
+    def measures(model: str, name: str) -> np.ndarray:
+        inside = np.repeat(ranges[RANGES.index(name)], counts)
+        own, other = distances_of[model]
+        return _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+
     return measures, _gric(costs, rows, counts, ranges)
 
 

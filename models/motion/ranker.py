@@ -100,7 +100,12 @@ class SegmentationRanker:
     chooser: MotionChooser | None = None
     training: dict[str, Any] = field(default_factory=dict)
 
-    def fit(self, sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet] | None = None) -> Self:
+    def fit(
+        self,
+        sets: Sequence[CandidateSet],
+        mixed: Sequence[CandidateSet] | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Self:
         """Learn the ranking.
 
         Parameters
@@ -111,6 +116,8 @@ class SegmentationRanker:
         mixed : sequence of CandidateSet or None, default None
             The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for
             choosing that number.
+        columns : ndarray of int or None, default None
+            Features that may be selected; None means all.
 
         Returns
         -------
@@ -122,9 +129,10 @@ class SegmentationRanker:
         ValueError
             If no sequence has two candidates of different error.
         """
-        self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings)
+        self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings, columns)
         if mixed is not None:
-            self.chooser = MotionChooser.learn([s.without_small(self.min_motion_size) for s in mixed], self.function)
+            mixed = [s.without_small(self.min_motion_size) for s in mixed]
+            self.chooser = MotionChooser.learn(mixed, self.function, columns=columns)
         return self
 
     def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:

@@ -13,12 +13,13 @@ from ...models.files import replacing
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
-from ...vision.tracks.candidates import ALL_FAMILIES, MERGED_FAMILIES
+from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
-from ...vision.tracks.pair_features import JoinedFeatures
+from ...vision.tracks.pair_features import Features, JoinedFeatures
 from ...vision.tracks.tracker import Tracker
+from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 
@@ -190,7 +191,13 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
     from .methods import SHIPPED
 
-    return SegmentationRanker((*ALL_FAMILIES, *MERGED_FAMILIES), JoinedFeatures(), SHIPPED, min_motion_size)
+    return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
+
+
+def shipped_columns(features: Features) -> np.ndarray:
+    """Features that the shipped model may select: distances to subspaces of the full vectors are
+    slow where the frames are many, and rankings without them are as good."""
+    return np.flatnonzero([one.kind == "prior" or one.space not in REPRESENTATIONS for one in features.features()])
 
 
 def train_ranker(
@@ -244,7 +251,7 @@ def train_ranker(
             sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed)
+    ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed, shipped_columns(ranker.features))
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

@@ -115,6 +115,12 @@ class FramePairs:
         return inside
 
     @cached_property
+    def moments_of_all(self) -> dict[str, np.ndarray]:
+        """Sums (n_pairs, q, q) of the moments of all points of each pair, by the names of the
+        models."""
+        return {g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs]) for g in GEOMETRIES}
+
+    @cached_property
     def rows(self) -> np.ndarray:
         """Rows (n, 4) of all pairs, one pair after another."""
         return np.concatenate([pair.rows for pair in self.pairs])

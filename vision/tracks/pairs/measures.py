@@ -125,7 +125,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
     return found | {"epipolar": found["affinity"]}
 
 
-def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], whole: dict[str, np.ndarray]) -> np.ndarray:
+def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
     """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
@@ -136,8 +136,6 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
         As by :func:`moment_sums`.
-    whole : dict of str to ndarray of shape (1, n_pairs, q, q)
-        Those of all points.
 
     Returns
     -------
@@ -153,7 +151,7 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
         fitted = np.flatnonzero(known < best)
         own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
         few = sizes[fitted] < geometry.n_minimal + 2
-        own[few] = whole[geometry.name][0, fitted[few] % n_pairs]
+        own[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
         at = np.full(len(sizes), -1)
         at[fitted] = np.arange(len(fitted))
         inside = at[which] >= 0

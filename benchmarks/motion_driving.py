@@ -17,7 +17,7 @@ from annealed.models.motion.ranking_function import RankingFunction
 from annealed.pipelines.motion.benchmark import shuffled_tracks
 from annealed.pipelines.motion.cross_validation import folds, picked_errors
 from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
-from annealed.pipelines.motion.segment import shipped_settings
+from annealed.pipelines.motion.segment import OWN_WEIGHT, shipped_columns, shipped_settings
 from annealed.pipelines.motion.synthetic import TRAINING_SEEDS, perspective_sequence
 from annealed.vision.tracks.io import read_sequences
 from common import new_parser, print_head, print_line
@@ -46,7 +46,7 @@ def cross_validated(data, n_partitions):
         fold, errors = folds(videos, partition), np.zeros(len(sets))
         for held_out in np.unique(fold):
             train = [one for one, f in zip(sets, fold) if f != held_out]
-            function = RankingFunction.learn([*train, *extra], ranker.settings)
+            function = RankingFunction.learn(train * OWN_WEIGHT + extra, ranker.settings, shipped_columns(ranker.features))
             test = [one for one, f in zip(sets, fold) if f == held_out]
             errors[fold == held_out] = picked_errors(test, function.scores_of_sets(test))
         print(f"partition {partition}: {errors.mean():.3f} % wrong", flush=True)

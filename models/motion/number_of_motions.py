@@ -12,8 +12,8 @@ from .candidate_set import CandidateSet
 from .header import read_settings
 from .ranking_function import RankerSettings, RankingFunction
 
-# by ten folds of Hopkins155, one division: docs/experiments/motion.md
-SETTINGS = RankerSettings("piecewise", 60, n_steps=100)
+# by ten folds of Hopkins155, three divisions: docs/experiments/motion.md
+SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 
 

@@ -141,7 +141,7 @@ def evaluate(
     from ..motion.evaluate import evaluate_auto, made_from
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
-    from ..motion.segment import shipped_settings
+    from ..motion.segment import shipped_columns, shipped_settings
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
@@ -169,7 +169,8 @@ def evaluate(
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)
-        record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings(), partitions)
+        ranker = shipped_settings()
+        record["settings"]["auto"] = evaluate_auto(sequences, ranker, partitions, shipped_columns(ranker.features))
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:

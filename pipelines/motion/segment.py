@@ -195,9 +195,10 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 
 def shipped_columns(features: Features) -> np.ndarray:
-    """Features that the shipped model may select: distances to subspaces of the full vectors are
-    slow where the frames are many, and rankings without them are as good."""
-    return np.flatnonzero([one.kind == "prior" or one.space not in REPRESENTATIONS for one in features.features()])
+    """Features that the shipped model may select: all but distances to subspaces in spaces of more
+    than 2.5K dimensions, which are slow; rankings without them are as good."""
+    slow = [f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K")) for f in features.features()]
+    return np.flatnonzero(features.is_prior() | ~np.array(slow))
 
 
 def train_ranker(

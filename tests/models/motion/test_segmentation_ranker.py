@@ -143,7 +143,7 @@ def test_tracks_that_say_nothing_are_said():
         lambda h: h["families"][0].update(lowest=30),
         lambda h: h["families"][0].update(representation="x"),
         lambda h: h["families"].clear(),
-        lambda h: h["pool"][0].update(parts=["x"]),
+        lambda h: h["pool"][1].update(parts=["x"]),
         lambda h: h["pool"][0].update(kind="x"),
         lambda h: h["pool"].clear(),
         lambda h: h["settings"].update(response=3.7),

@@ -127,7 +127,7 @@ def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndar
 
 
 def _background(rng, n_points: int, kind: DrivingKind, camera, focal: float, size: np.ndarray) -> np.ndarray:
-    """Points (F, n, 3) that do not move: the ground, house fronts along the road, and what stands
+    """Points (F, n, 3) that do not move: the ground, facades along the road, and what stands
     about; each is in view in one frame at least."""
     n = 12 * n_points
     frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)

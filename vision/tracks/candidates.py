@@ -219,7 +219,7 @@ class PairFamily:
 
 
 @dataclass(frozen=True)
-class MergedFamily:
+class MergedFamily(PairFamily):
     """Recipe for scenes with a deep background: more clusters than motions, joined where one motion
     explains both (:func:`.merging.merged`).
 
@@ -236,7 +236,6 @@ class MergedFamily:
         So many more clusters than motions.
     """
 
-    kernel: str = "all"
     powers: tuple[int, ...] = (25,)
     extra: int = 4
 
@@ -244,22 +243,6 @@ class MergedFamily:
     def name(self) -> str:
         """Name in lists of candidates."""
         return f"merged, {self.kernel}"
-
-    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Powers of the kernel.
-
-        Parameters
-        ----------
-        tracks : Tracks
-            Of one sequence: without influence.
-        n_motions : int
-            Number of motions K: without influence.
-
-        Returns
-        -------
-        list of int
-        """
-        return list(self.powers)
 
 
 Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily

@@ -75,6 +75,7 @@ def candidate_sets(
     family_sets: Mapping[str, Sequence[Family]],
     features: Features,
     sequence: TrackSequence | None = None,
+    columns: np.ndarray | None = None,
 ) -> dict[str, CandidateSet]:
     """Candidates and features by several sets of families; what the sets share is computed once.
 
@@ -88,6 +89,8 @@ def candidate_sets(
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
         Gives the name and, where it has labels, the true motions of the points of ``tracks``.
+    columns : ndarray of int or None, default None
+        Features that are needed; others may be left zero. None means all.
 
     Returns
     -------
@@ -104,7 +107,7 @@ def candidate_sets(
     found = {family: candidates(tracks, n_motions, (family,)) for family in families}
     every = distinct(candidate for listed in found.values() for candidate in listed)
     labels = [candidate.labels for candidate in every.values()]
-    values = features.compute(tracks, labels)
+    values = features.compute(tracks, labels, columns)
     origin, truth = (("", ""), None) if sequence is None else ((sequence.name, sequence.video), sequence.labels)
     errors = None if truth is None else np.array([misclassification(truth, one) for one in labels])
     rows = {partition: row for row, partition in enumerate(every)}
@@ -122,6 +125,7 @@ def candidate_set(
     families: Sequence[Family] = ALL_FAMILIES,
     features: Features | None = None,
     sequence: TrackSequence | None = None,
+    columns: np.ndarray | None = None,
 ) -> CandidateSet:
     """Candidates and features of one sequence.
 
@@ -138,6 +142,8 @@ def candidate_set(
     sequence : TrackSequence or None, default None
         Gives the name and, where it has labels, the true motions of the points of ``tracks``: then
         the errors are known too.
+    columns : ndarray of int or None, default None
+        Features that are needed; others may be left zero. None means all.
 
     Returns
     -------
@@ -148,7 +154,7 @@ def candidate_set(
     ValueError
         For an array that is not complete tracks, or fewer than four points per motion.
     """
-    return candidate_sets(tracks, n_motions, {"": families}, features or PairFeatures(), sequence)[""]
+    return candidate_sets(tracks, n_motions, {"": families}, features or PairFeatures(), sequence, columns)[""]
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -161,23 +167,26 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
     )
 
 
-def relative(features: np.ndarray, response: str) -> np.ndarray:
+def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
     """Features relative to the other candidates of the same sequence: only these are compared.
 
     For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the
-    mean is subtracted.
+    mean is subtracted and, with ``standardize``, the standard deviation becomes 1.
     """
     if response == "linear":
-        return features - features.mean(axis=0)
+        spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
+        return (features - features.mean(axis=0)) / np.where(spread > 1e-9, spread, 1.0)
     low = features.min(axis=0)
     extent = features.max(axis=0) - low
     return (features - low) / np.where(extent > 1e-12, extent, 1.0)
 
 
-def relative_rows(sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None)) -> np.ndarray:
+def relative_rows(
+    sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None), standardize: bool = False
+) -> np.ndarray:
     """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
     after another."""
-    return np.concatenate([relative(one.features[:, columns], response) for one in sets])
+    return np.concatenate([relative(one.features[:, columns], response, standardize) for one in sets])
 
 
 def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ...vision.tracks.candidates import Family, NeighbourFamily, PairFamily, SubspaceFamily
+from ...vision.tracks.candidates import Family, MergedFamily, NeighbourFamily, PairFamily, SubspaceFamily
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
@@ -17,11 +17,16 @@ from .ranking_function import RankerSettings
 # changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
-_FAMILIES: dict[str, type[Family]] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily}
+_FAMILIES: dict[str, type[Family]] = {
+    "subspace": SubspaceFamily,
+    "neighbours": NeighbourFamily,
+    "pairs": PairFamily,
+    "merged": MergedFamily,
+}
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
 _KIND_OF: dict[type, str] = {cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()}
 # Settings that older files do not hold.
-_LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0}
+_LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
 
 # Least and greatest number of a setting in a model file: choices, wider than any setting that makes
 # sense.
@@ -30,6 +35,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "floor": (1e-6, 1000),
     **dict.fromkeys(("lowest", "highest", "dimensions"), (0.5, 20)),
     **dict.fromkeys(("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)),
+    "extra": (1, 10),
 }
 
 

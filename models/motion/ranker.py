@@ -100,7 +100,12 @@ class SegmentationRanker:
     chooser: MotionChooser | None = None
     training: dict[str, Any] = field(default_factory=dict)
 
-    def fit(self, sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet] | None = None) -> Self:
+    def fit(
+        self,
+        sets: Sequence[CandidateSet],
+        mixed: Sequence[CandidateSet] | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Self:
         """Learn the ranking.
 
         Parameters
@@ -111,6 +116,8 @@ class SegmentationRanker:
         mixed : sequence of CandidateSet or None, default None
             The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for
             choosing that number.
+        columns : ndarray of int or None, default None
+            Features that may be selected; None means all.
 
         Returns
         -------
@@ -122,9 +129,10 @@ class SegmentationRanker:
         ValueError
             If no sequence has two candidates of different error.
         """
-        self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings)
+        self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings, columns)
         if mixed is not None:
-            self.chooser = MotionChooser.learn([s.without_small(self.min_motion_size) for s in mixed], self.function)
+            mixed = [s.without_small(self.min_motion_size) for s in mixed]
+            self.chooser = MotionChooser.learn(mixed, self.function, columns=columns)
         return self
 
     def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
@@ -166,10 +174,7 @@ class SegmentationRanker:
             By the number of motions.
         """
         tracks = as_tracks(tracks)
-        numbers = [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
-        if not numbers:
-            check_motions(MOTIONS[0], tracks.n_points)
-        return {k: self.candidate_set(tracks, k, sequence) for k in numbers}
+        return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
 
     def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
         """Candidates of all these numbers as one set; parameters as of :meth:`candidate_set`.
@@ -216,7 +221,7 @@ class SegmentationRanker:
         if n_motions is None:
             n_motions, probability, found = self._choose(seen)
         else:
-            found, probability = self.candidate_set(seen, n_motions).without_small(self.min_motion_size), 1.0
+            found, probability = self._compared(seen, n_motions, self.function.selected).without_small(self.min_motion_size), 1.0
         _warn_of_nothing_to_see(seen.coordinates, n_motions)
         scores = self.function.scores(found.features)
         order = np.argsort(-scores, kind="stable")
@@ -226,11 +231,16 @@ class SegmentationRanker:
             labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
         return Segmentation(labels, n_motions, best, scores[order], probability, np.flatnonzero(~known))
 
+    def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
+        """Candidates with the features in ``columns`` alone."""
+        return candidate_set(tracks, n_motions, self.families, self.features, columns=columns)
+
     def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
         """Number of motions, its probability and the candidates with that number."""
         if self.function is None or self.chooser is None:
             raise ValueError("this model was not trained to choose the number of motions; give the number")
-        mixed = self.mixed_set(tracks).without_small(self.min_motion_size)
+        columns = np.union1d(self.function.selected, self.chooser.function.selected)
+        mixed = joined([self._compared(tracks, k, columns) for k in _numbers(tracks)]).without_small(self.min_motion_size)
         number, probability = self.chooser.choose(mixed, self.function)
         return number, probability, mixed.only(mixed.n_motions == number)
 
@@ -310,6 +320,12 @@ class SegmentationRanker:
             if "chooser.selected" in arrays:
                 ranker.chooser = MotionChooser.read(path, arrays, header.get("chooser"), settings, n_features)
         return ranker
+
+
+def _numbers(tracks: Tracks) -> list[int]:
+    """Those of ``MOTIONS`` that the points allow."""
+    check_motions(MOTIONS[0], tracks.n_points)
+    return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
 def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:

@@ -36,6 +36,9 @@ class RankerSettings:
     balance : float, default 0.0
         A sequence of n candidates has n (n - 1) / 2 pairs; each weighs n to the power of minus
         twice this. With 1 all sequences weigh about the same.
+    standardize : bool, default False
+        Whether linear responses see features with standard deviation 1 among the candidates of a
+        sequence: scenes of unlike noise and depth become alike.
 
     References
     ----------
@@ -52,6 +55,7 @@ class RankerSettings:
     mu: float = 1.0
     shrinkage: float = 0.01
     balance: float = 0.0
+    standardize: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,13 @@ class RankingFunction:
     response : {"piecewise", "linear"}
     model : AdditiveModel
         One response for each selected feature, the strongest first.
+    standardize : bool, default False
+        As in :class:`RankerSettings`.
     """
 
     response: str
     model: AdditiveModel
+    standardize: bool = False
 
     @property
     def selected(self) -> np.ndarray:
@@ -112,21 +119,23 @@ class RankingFunction:
         weights = None
         if settings.balance:
             weights = np.concatenate([np.full(len(one), float(len(one)) ** -settings.balance) for one in sets])
-        ranker.fit(relative_rows(sets, settings.response, columns), None, pairs=pairs, sample_weight=weights)
+        rows = relative_rows(sets, settings.response, columns, settings.standardize)
+        ranker.fit(rows, None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
         # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal
         # scores to the last digit.
         selected = columns[model.selected].astype(np.int64)
-        return cls(settings.response, replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0))
+        model = replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0)
+        return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Scores (n_candidates,) of all candidates of one sequence; the best has the greatest."""
-        return self.model.scores_of_selected(relative(features[:, self.selected], self.response))[:, 0]
+        return self.model.scores_of_selected(relative(features[:, self.selected], self.response, self.standardize))[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
         """Scores for each of several sequences: many at once take far less time than one by one."""
-        scores = self.model.scores_of_selected(relative_rows(sets, self.response, self.selected))[:, 0]
-        return split_by_sequence(scores, sets)
+        rows = relative_rows(sets, self.response, self.selected, self.standardize)
+        return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a model file holds: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots);
@@ -146,4 +155,5 @@ class RankingFunction:
         shape = (len(selected), 1 if linear else settings.n_bins + 1)
         responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
         knots = check_array(path, arrays, f"{name}.knots", np.float64, shape)
-        return cls(settings.response, AdditiveModel(selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1)))
+        model = AdditiveModel(selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1))
+        return cls(settings.response, model, settings.standardize)

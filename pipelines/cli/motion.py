@@ -80,6 +80,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     min_motion_size: Annotated[int, typer.Option(help="Never answer with a motion of fewer points.")] = 0,
     synthetic: Annotated[int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")] = 80,
+    driving: Annotated[int, typer.Option(help="Made driving scenes of each of three kinds to learn from besides.")] = 75,
     quiet: Quiet = False,
 ) -> None:
     """Learn the ranking from labelled sequences.
@@ -87,10 +88,11 @@ def train(
     \b
     Examples:
       annealed motion train --data sequences --out mine.safetensors
-      annealed motion train --data sequences --out mine.safetensors --synthetic 0
+      annealed motion train --data sequences --out mine.safetensors --synthetic 0 --driving 0
     """
     from ...vision.tracks.io import read_sequences
     from ..common.outputs import check_outputs
+    from ..motion.driving import TRAINING_KINDS
     from ..motion.segment import train_ranker
     from ..motion.synthetic import TRAINING_SEEDS
 
@@ -98,10 +100,12 @@ def train(
         raise ValueError(f"--min-motion-size {min_motion_size}: expected 0 or more")
     if not 0 <= synthetic <= len(TRAINING_SEEDS):
         raise ValueError(f"--synthetic {synthetic}: expected 0 to {len(TRAINING_SEEDS)}")
+    if driving < 0:
+        raise ValueError(f"--driving {driving}: expected 0 or more")
     check_outputs([data], model=out)
     sequences = read_sequences(data)
-    n = len(sequences) + synthetic
-    ranker = train_ranker(sequences, min_motion_size, synthetic, lambda it: console.progress(it, quiet, "sequences", n))
+    n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
+    ranker = train_ranker(sequences, min_motion_size, synthetic, driving, lambda it: console.progress(it, quiet, "sequences", n))
     ranker.save(out)
     console.say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
 
@@ -137,7 +141,7 @@ def evaluate(
     from ..motion.evaluate import evaluate_auto, made_from
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
-    from ..motion.segment import shipped_settings
+    from ..motion.segment import shipped_columns, shipped_settings
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions}: expected at least 1")
@@ -165,7 +169,8 @@ def evaluate(
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)
-        record["settings"]["auto"] = evaluate_auto(sequences, shipped_settings(), partitions)
+        ranker = shipped_settings()
+        record["settings"]["auto"] = evaluate_auto(sequences, ranker, partitions, shipped_columns(ranker.features))
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:

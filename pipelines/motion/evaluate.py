@@ -135,7 +135,9 @@ def _chosen_results(benchmark: Benchmark, partitions, steps: Iterator, cells: Ch
     return [Result(label, 0, np.array(test), np.array(train), [row for rows in chosen for row in rows])]
 
 
-def evaluate_auto(sequences: Sequence[TrackSequence], ranker: SegmentationRanker, n_partitions: int = 10) -> dict[str, float]:
+def evaluate_auto(
+    sequences: Sequence[TrackSequence], ranker: SegmentationRanker, n_partitions: int = 10, columns: np.ndarray | None = None
+) -> dict[str, float]:
     """Accuracy of the choice of the number of motions, ten folds by video.
 
     Parameters
@@ -146,6 +148,8 @@ def evaluate_auto(sequences: Sequence[TrackSequence], ranker: SegmentationRanker
         Gives families, features and settings; need not be trained.
     n_partitions : int, default 10
         Random divisions into folds.
+    columns : ndarray of int or None, default None
+        Features that may be selected; None means all.
 
     Returns
     -------
@@ -166,8 +170,8 @@ def evaluate_auto(sequences: Sequence[TrackSequence], ranker: SegmentationRanker
         fold = folds(videos, p)
         for round_fold in np.unique(fold):
             train = np.flatnonzero(fold != round_fold).tolist()
-            function = RankingFunction.learn([sets[i] for i in train], ranker.settings)
-            chooser = MotionChooser.learn([mixed[i] for i in train], function)
+            function = RankingFunction.learn([sets[i] for i in train], ranker.settings, columns)
+            chooser = MotionChooser.learn([mixed[i] for i in train], function, columns=columns)
             for i in np.flatnonzero(fold == round_fold).tolist():
                 number, chances[p, i] = chooser.choose(mixed[i], function)
                 right[p, i] = number == n_motions[i]

@@ -13,15 +13,19 @@ from ...models.files import replacing
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
+from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
+from ...vision.tracks.pair_features import Features, JoinedFeatures
 from ...vision.tracks.tracker import Tracker
+from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 
 TRACK_FILES = (".npz", ".csv", ".mat")
 MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
+OWN_WEIGHT = 3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
 MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
 
 
@@ -187,13 +191,21 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The ranker with the settings of the shipped model, not trained."""
     from .methods import SHIPPED
 
-    return SegmentationRanker(settings=SHIPPED, min_motion_size=min_motion_size)
+    return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
+
+
+def shipped_columns(features: Features) -> np.ndarray:
+    """Features that the shipped model may select: all but distances to subspaces in spaces of more
+    than 2.5K dimensions, which are slow; rankings without them are as good."""
+    slow = [f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K")) for f in features.features()]
+    return np.flatnonzero(features.is_prior() | ~np.array(slow))
 
 
 def train_ranker(
     sequences: Sequence[TrackSequence],
     min_motion_size: int = 0,
     synthetic: int = 0,
+    driving: int = 0,
     progress: Callable[[Iterable], Iterable] = lambda it: it,
 ) -> SegmentationRanker:
     """Train on labelled sequences.
@@ -206,6 +218,8 @@ def train_ranker(
     synthetic : int, default 0
         Synthetic perspective sequences, the first of the training seeds: the ranking learns from
         them too, the choice of the number of motions does not.
+    driving : int, default 0
+        The same for made driving scenes, so many of each kind to train on.
     progress : function
         Passes an iterable through and shows progress.
 
@@ -219,11 +233,13 @@ def train_ranker(
         If a sequence has no labels or cannot be segmented; names it.
     """
     from .benchmark import shuffled_tracks
+    from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence
 
     ranker = shipped_settings(min_motion_size)
     sets, mixed = [], []
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
+    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
     for number, sequence in enumerate(progress([*sequences, *made])):
         n_motions = sequence.n_motions
         try:
@@ -236,7 +252,7 @@ def train_ranker(
             sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    ranker.fit(sets, mixed)
+    ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed, shipped_columns(ranker.features))
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

@@ -1,7 +1,7 @@
 """Spectral clustering: the angular affinity, eigenvectors of the normalised affinity, k-means."""
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 
 from ...learners.compilation import jit
 
@@ -183,7 +183,10 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     root = 1.0 / np.sqrt(np.maximum(affinity.sum(axis=1), 1e-300))
     n = len(affinity)
     normalised = affinity * root[:, None] * root[None, :]
-    return eigh(normalised, subset_by_index=(n - n_vectors, n - 1), check_finite=False, overwrite_a=True)[1]
+    try:
+        return eigh(normalised, subset_by_index=(n - n_vectors, n - 1), check_finite=False)[1]
+    except LinAlgError:  # many equal eigenvalues, as where all tracks are the same
+        return eigh(normalised, driver="evd", check_finite=False)[1][:, n - n_vectors :]
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:

@@ -4,8 +4,9 @@ Every feature exists for every number of motions, points and frames, so that one
 serves all sequences. No feature depends on the order of the points or on the names of the labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -175,7 +176,9 @@ class SegmentationFeatures(FeatureSet):
                     found.append(Feature("likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"))
         return found
 
-    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+    def compute(
+        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+    ) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.
 
         Parameters
@@ -184,6 +187,8 @@ class SegmentationFeatures(FeatureSet):
             Complete tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
             Labels.
+        columns : ndarray of int or None, default None
+            Features that are needed; others may be left zero. None means all.
 
         Returns
         -------
@@ -202,34 +207,60 @@ class SegmentationFeatures(FeatureSet):
                 raise ValueError(f"a segmentation has {len(labels)} labels for {tracks.n_points} points")
         segmentations = [np.asarray(labels)[tracks.canonical_order] for labels in segmentations]
         n_motions = max(len(np.unique(labels)) for labels in segmentations)
-        columns: list[np.ndarray] = []
-        averages: dict[str, list[np.ndarray]] = {r: [] for r in self.representations}
-        for space in self.spaces():
-            points = _points(tracks, space, n_motions)
-            distances = np.array([subspace_distances(points, labels) for labels in segmentations])
-            average = np.array([np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)])
-            columns += list(average)
-            columns += [(distances >= t).mean(axis=1) for t in self.thresholds]
-            columns += self._cut_shares(points, segmentations)
-            if space.dimension is not None and space.scaled == self.scaled[0]:
-                averages[space.representation].append(average)
-        for representation in self.representations:
-            ordered = np.sort(np.array(averages[representation]), axis=0)[: self.n_smallest]
-            columns += [ordered[i, mean] for mean in (0, 1) for i in range(self.n_smallest)]
-        return np.column_stack(columns)
+        points = cache(partial(_points, tracks, n_motions=n_motions))
 
-    def _cut_shares(self, points: np.ndarray, segmentations: Sequence[np.ndarray]) -> list[np.ndarray]:
+        @cache
+        def likelihoods(space: Space) -> np.ndarray:
+            known: dict[bytes, np.ndarray] = {}
+            distances = np.array([subspace_distances(points(space), labels, known) for labels in segmentations])
+            average = [np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)]
+            return np.column_stack(average + [(distances >= t).mean(axis=1) for t in self.thresholds])
+
+        def smallest(representation: str) -> np.ndarray:
+            spaces = [s for s in self.spaces() if s.dimension is not None and s[::2] == (representation, self.scaled[0])]
+            return (
+                np.sort([likelihoods(space)[:, :2].T for space in spaces], axis=0)[: self.n_smallest]
+                .transpose(1, 0, 2)
+                .reshape(-1, len(segmentations))
+                .T
+            )
+
+        blocks: list[tuple[int, Callable[[], np.ndarray]]] = []
+        for space in self.spaces():
+            blocks.append((2 + self.n_thresholds, partial(likelihoods, space)))
+            blocks += [(len(self.neighbours), partial(self._cut_shares, points, space, m, segmentations)) for m in _MEASURES]
+        blocks += [(2 * self.n_smallest, partial(smallest, representation)) for representation in self.representations]
+        return evaluated(blocks, len(segmentations), columns)
+
+    def _cut_shares(self, points: Callable[[Space], np.ndarray], space: Space, measure: str, segmentations) -> np.ndarray:
         """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
-        n_neighbours = min(max(self.neighbours), len(points) - 1)
-        columns = []
-        for measure in _MEASURES:
-            near = nearest_neighbours(points, n_neighbours, measure)
-            cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-            # Edges of the k-graph are those of the first k columns: the mean over all points of the
-            # first k shares.
-            running = np.cumsum(cut, axis=1)
-            columns += [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
-        return columns
+        n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
+        near = nearest_neighbours(points(space), n_neighbours, measure)
+        cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
+        # Edges of the k-graph are those of the first k columns: the mean over all points of the
+        # first k shares.
+        running = np.cumsum(cut, axis=1)
+        return np.column_stack([running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours])
+
+
+def evaluated(blocks: Sequence[tuple[int, Callable[[], np.ndarray]]], n_rows: int, columns: np.ndarray | None = None) -> np.ndarray:
+    """Blocks of features side by side.
+
+    Parameters
+    ----------
+    blocks : sequence of (int, callable)
+        Number of features of each block, and what computes them, (n_rows, n_features).
+    n_rows : int
+    columns : ndarray of int or None, default None
+        Features that are needed: a block without any is left zero. None means all.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+    """
+    ends = np.cumsum([width for width, _ in blocks])
+    needed = set(range(len(blocks)) if columns is None else np.searchsorted(ends, columns, side="right").tolist())
+    return np.concatenate([compute() if i in needed else np.zeros((n_rows, n)) for i, (n, compute) in enumerate(blocks)], axis=1)
 
 
 PAPER_FEATURES = SegmentationFeatures(
@@ -252,7 +283,7 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
     return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
 
 
-def subspace_distances(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def subspace_distances(points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None) -> np.ndarray:
     """Distance of each point to the 3-D affine subspace fitted to the points of its label in the
     least squares sense.
 
@@ -260,30 +291,39 @@ def subspace_distances(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
     ----------
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
+    known : dict or None, default None
+        Distances within motions that were met before, by their members; more are added.
 
     Returns
     -------
     ndarray of shape (P,)
         In units of the points.
     """
-    distances = np.empty(len(points))
+    distances, known = np.empty(len(points)), {} if known is None else known
     for label in np.unique(labels):
         members = labels == label
-        centred = points[members] - points[members].mean(axis=0)
-        n, width = centred.shape
-        rank = min(3, n - 1, width)
-        if rank == 0:
-            distances[members] = 0.0
-            continue
-        # The smaller of the two Gram matrices gives the same subspace.
-        if width <= n:
-            axes = eigh(centred.T @ centred, subset_by_index=(width - rank, width - 1), check_finite=False)[1]
-        else:
-            axes = centred.T @ eigh(centred @ centred.T, subset_by_index=(n - rank, n - 1), check_finite=False)[1]
-            norms = np.linalg.norm(axes, axis=0)
-            axes = axes[:, norms > 1e-9 * norms[-1]] / norms[norms > 1e-9 * norms[-1]]
-        distances[members] = np.linalg.norm(centred - (centred @ axes) @ axes.T, axis=1)
+        key = members.tobytes()
+        if key not in known:
+            known[key] = _distances_within(points[members])
+        distances[members] = known[key]
     return distances
+
+
+def _distances_within(points: np.ndarray) -> np.ndarray:
+    """Distance of each point to the subspace of all."""
+    centred = points - points.mean(axis=0)
+    n, width = centred.shape
+    rank = min(3, n - 1, width)
+    if rank == 0:
+        return np.zeros(n)
+    # The smaller of the two Gram matrices gives the same subspace.
+    if width <= n:
+        axes = eigh(centred.T @ centred, subset_by_index=(width - rank, width - 1), check_finite=False)[1]
+    else:
+        axes = centred.T @ eigh(centred @ centred.T, subset_by_index=(n - rank, n - 1), check_finite=False)[1]
+        norms = np.linalg.norm(axes, axis=0)
+        axes = axes[:, norms > 1e-9 * norms[-1]] / norms[norms > 1e-9 * norms[-1]]
+    return np.linalg.norm(centred - (centred @ axes) @ axes.T, axis=1)
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:

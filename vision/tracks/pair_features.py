@@ -1,12 +1,13 @@
 """Features of a segmentation from models between two frames, and features of several kinds side by
 side."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
-from .features import Feature, FeatureSet, SegmentationFeatures
+from .features import Feature, FeatureSet, SegmentationFeatures, evaluated
 from .pairs.frame_pairs import KERNELS
 from .pairs.geometry import GEOMETRIES
 from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_measures
@@ -80,7 +81,9 @@ class PairFeatures(FeatureSet):
             found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
         return found
 
-    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+    def compute(
+        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+    ) -> np.ndarray:
         """Features of several segmentations of the same tracks.
 
         Parameters
@@ -89,6 +92,8 @@ class PairFeatures(FeatureSet):
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
             Labels.
+        columns : ndarray of int or None, default None
+            Features that are needed; others may be left zero. None means all.
 
         Returns
         -------
@@ -97,18 +102,21 @@ class PairFeatures(FeatureSet):
         """
         tracks = as_tracks(tracks)
         labels = [np.asarray(one)[tracks.canonical_order] for one in segmentations]
-        columns: list[np.ndarray] = []
-        if set(self.parts) & {"residuals", "rivals", "gric"}:
-            measures, gric = fit_measures(tracks.pairs, labels)
-            first = 0 if "residuals" in self.parts else len(RESIDUALS)
-            last = len(RESIDUALS) + len(RIVALS) if "rivals" in self.parts else len(RESIDUALS)
-            for geometry in GEOMETRIES:
-                columns += [measures[geometry.name, name][:, first:last] for name in RANGES]
-            if "gric" in self.parts:
-                columns.append(gric.reshape(len(labels), -1))
+        first = 0 if "residuals" in self.parts else len(RESIDUALS)
+        last = len(RESIDUALS) + (len(RIVALS) if "rivals" in self.parts else 0)
+        fits = cache(lambda: fit_measures(tracks.pairs, labels))
+        blocks: list[tuple[int, Callable[[], np.ndarray]]] = []
+        if first < last:
+            blocks += [
+                (last - first, partial(lambda *key: fits()[0](*key)[:, first:last], g.name, r)) for g in GEOMETRIES for r in RANGES
+            ]
+        if "gric" in self.parts:
+            blocks.append((len(RANGES) * (len(GEOMETRIES) + 1), lambda: fits()[1].reshape(len(labels), -1)))
         if "cuts" in self.parts:
-            columns += [cut_measures(tracks.pairs.kernels[kernel], labels) for kernel in KERNELS]
-        return np.concatenate(columns, axis=1)
+            blocks += [
+                (len(CUTS), partial(lambda name: cut_measures(tracks.pairs.kernels[name], labels), name)) for name in KERNELS
+            ]
+        return evaluated(blocks, len(labels), columns)
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,9 @@ class JoinedFeatures(FeatureSet):
         """
         return [feature for part in self.parts for feature in part.features()]
 
-    def compute(self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
+    def compute(
+        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+    ) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.
 
         Parameters
@@ -147,6 +157,8 @@ class JoinedFeatures(FeatureSet):
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
             Labels.
+        columns : ndarray of int or None, default None
+            Features that are needed; others may be left zero. None means all.
 
         Returns
         -------
@@ -154,7 +166,13 @@ class JoinedFeatures(FeatureSet):
             The columns of all parts.
         """
         tracks = as_tracks(tracks)
-        return np.concatenate([part.compute(tracks, segmentations) for part in self.parts], axis=1)
+        found, start = [], 0
+        for part in self.parts:
+            stop = start + len(part.features())
+            inside = None if columns is None else columns[(columns >= start) & (columns < stop)] - start
+            found.append(part.compute(tracks, segmentations, inside))
+            start = stop
+        return np.concatenate(found, axis=1)
 
 
 Features = SegmentationFeatures | PairFeatures | JoinedFeatures

@@ -81,6 +81,8 @@ class Tracks:
     eigenvectors : dict
         Leading eigenvectors of affinities by their recipe, kept by :func:`.candidates.candidates`:
         they serve every number of motions.
+    motion_costs : dict
+        Costs of motions by their points, kept by :func:`.merging.merged`.
 
     Raises
     ------
@@ -102,6 +104,7 @@ class Tracks:
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
         self.eigenvectors: dict[Hashable, np.ndarray] = {}
+        self.motion_costs: dict[bytes, float] = {}
         self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @classmethod

@@ -25,6 +25,17 @@ def test_ranking_learns_what_tells_the_error(response):
     assert np.mean(picked) < 0.02
 
 
+def test_standardized_features_know_no_unit():
+    features = np.random.default_rng(0).normal(size=(5, 3)) * [1.0, 7.0, 0.0]
+    again = relative(features * 4.0 + 1.0, "linear", standardize=True)
+    np.testing.assert_allclose(again, relative(features, "linear", standardize=True), atol=1e-12)
+    np.testing.assert_allclose(again.std(axis=0), [1.0, 1.0, 0.0])
+    settings = RankerSettings("linear", 2, n_steps=60, standardize=True)
+    function = RankingFunction.learn(invented_sets(), settings)
+    one = invented_sets(seed=1)[0]
+    np.testing.assert_allclose(function.scores(one.features), function.scores(one.features * 9.0))
+
+
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_scores_compare_candidates_of_one_sequence_alone(response):
     """A shift that all candidates of a sequence share says nothing."""
@@ -132,7 +143,7 @@ def test_tracks_that_say_nothing_are_said():
         lambda h: h["families"][0].update(lowest=30),
         lambda h: h["families"][0].update(representation="x"),
         lambda h: h["families"].clear(),
-        lambda h: h["pool"][0].update(parts=["x"]),
+        lambda h: h["pool"][1].update(parts=["x"]),
         lambda h: h["pool"][0].update(kind="x"),
         lambda h: h["pool"].clear(),
         lambda h: h["settings"].update(response=3.7),

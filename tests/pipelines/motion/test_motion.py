@@ -184,6 +184,7 @@ def test_other_bad_calls(data, tmp_path):
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
         (["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"], "t: has no labels"),
         (["train", "--data", data, "--out", tmp_path / "m.safetensors", "--min-motion-size", "-1"], "expected 0 or more"),
+        (["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"], "--driving -1: expected 0 or more"),
     ):
         result = run("motion", *arguments)
         assert result.exit_code == 2 and result.stdout == "", arguments
@@ -196,7 +197,12 @@ def test_train_then_segment(data, tmp_path):
     few.mkdir()
     for i in range(3):
         (few / f"scene{i}.npz").write_bytes((data / f"scene{i}.npz").read_bytes())
-    assert run("motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--synthetic", 1, "--quiet").exit_code == 0
+    assert (
+        run(
+            "motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--synthetic", 1, "--driving", 1, "--quiet"
+        ).exit_code
+        == 0
+    )
     result = run("motion", "segment", data / "scene0.npz", "--motions", "2", "--model", tmp_path / "mine.safetensors")
     assert result.exit_code == 0 and "scene0: 2 motions of " in result.stdout
     shown = run("models", "show", tmp_path / "mine.safetensors", "--json")

@@ -8,6 +8,7 @@ from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.pair_features import PARTS, JoinedFeatures, PairFeatures
 from annealed.vision.tracks.pairs.frame_pairs import KERNELS, FramePairs, frame_pairs
 from annealed.vision.tracks.pairs.geometry import GEOMETRIES, distances, fit, moments
+from annealed.vision.tracks.pairs.measures import SIGMA, moment_sums, motion_costs
 from annealed.vision.tracks.tracks import Tracks
 from helpers import rigid_motions
 from scipy.spatial.transform import Rotation
@@ -156,3 +157,41 @@ def test_few_points_and_frames_have_features_too(motions):
     alone[:, :4] = tracks[:, :4]
     alone[0, 4:] = tracks[0, 4:]
     assert np.isfinite(PairFeatures().compute(Tracks.completed(alone), [labels])).all()
+
+
+def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
+    """Models that cannot be the best are not fitted; too few points and none have a cost, too."""
+    tracks, truth = rigid_motions(2, 30, 20, noise=0.3)
+    tracks[12:, ::4] = np.nan
+    tracks = Tracks.completed(tracks)
+    rng = np.random.default_rng(0)
+    members = np.array([truth == 0, truth == 1, truth >= 0, rng.random(len(truth)) < 0.3, np.arange(len(truth)) < 4, truth < 0])
+    sums = moment_sums(tracks.pairs, members)
+    parts = {name: array[0] + array[1] for name, array in sums.items()}
+    for name, array in sums.items():
+        np.testing.assert_allclose(parts[name], array[2], rtol=1e-9, atol=1e-9)
+    direct = np.zeros(len(members))
+    for pair in tracks.pairs.pairs:
+        each = []
+        for geometry in GEOMETRIES:
+            one = members[:, pair.points].astype(float)
+            sizes = one.sum(axis=1)
+            own = np.tensordot(np.where(sizes[:, None] < geometry.n_minimal + 2, 1.0, one), moments(geometry.name, pair.rows), 1)
+            apart = distances(geometry.name, fit(geometry.name, own), pair.rows) * pair.scale / SIGMA
+            robust = (one * np.minimum(apart**2, 2.0 * (4 - geometry.dimension))).sum(axis=1)
+            parameters = np.log(4.0) * geometry.dimension * sizes + geometry.n_parameters * np.log(4.0 * np.maximum(sizes, 1))
+            each.append(np.where(sizes > 0, robust + parameters, 0.0))
+        direct += np.min(each, axis=0)
+    np.testing.assert_allclose(motion_costs(tracks.pairs, members, sums), direct, rtol=1e-5)
+
+
+def test_only_columns_that_are_asked_for_are_computed():
+    tracks, truth = rigid_motions(2, 15, 12, noise=0.3)
+    features = JoinedFeatures()
+    labels = [truth, 1 - truth, np.arange(len(truth)) % 2]
+    whole = features.compute(tracks, labels)
+    columns = np.array([3, 30, 255, 490, 496, 640, 660, 708])
+    some = features.compute(tracks, labels, columns)
+    np.testing.assert_array_equal(some[:, columns], whole[:, columns])
+    assert some.shape == whole.shape and (some == 0).all(axis=0).sum() > 200
+    assert not features.compute(tracks, labels, np.array([], int)).any()

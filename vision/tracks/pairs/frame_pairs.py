@@ -43,6 +43,12 @@ class FramePair:
     rows: np.ndarray
     scale: float
 
+    @cached_property
+    def moments(self) -> dict[str, np.ndarray]:
+        """Contributions (n, q, q) of each point to the fits of the models, by their names."""
+        found = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
+        return found | {"epipolar": found["affinity"]}  # the same products
+
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     """Pairs of frames with gaps from a sixteenth to half of the sequence, first frames spread
@@ -109,6 +115,32 @@ class FramePairs:
         return inside
 
     @cached_property
+    def moments_of_all(self) -> dict[str, np.ndarray]:
+        """Sums (n_pairs, q, q) of the moments of all points of each pair, by the names of the
+        models."""
+        return {g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs]) for g in GEOMETRIES}
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Rows (n, 4) of all pairs, one pair after another."""
+        return np.concatenate([pair.rows for pair in self.pairs])
+
+    @cached_property
+    def point_of_row(self) -> np.ndarray:
+        """Columns of the tracks of :attr:`rows`, (n,)."""
+        return np.concatenate([pair.points for pair in self.pairs])
+
+    @cached_property
+    def pair_of_row(self) -> np.ndarray:
+        """Numbers of the pairs of :attr:`rows`, (n,)."""
+        return np.repeat(np.arange(len(self.pairs)), [len(pair.points) for pair in self.pairs])
+
+    @cached_property
+    def scale_of_row(self) -> np.ndarray:
+        """Pixels per unit of :attr:`rows`, (n,)."""
+        return np.array([pair.scale for pair in self.pairs], np.float32)[self.pair_of_row]
+
+    @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
         """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have
         in common; zero diagonal.
@@ -151,7 +183,7 @@ def _best_hypotheses(geometry, pairs, subsets, n_points: int) -> np.ndarray:
     best = round(BEST_SHARE * N_HYPOTHESES)
     shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
     for column, (pair, subset) in enumerate(zip(pairs, subsets)):
-        sums = moments(geometry.name, pair.rows)[subset[:, : geometry.n_minimal]].sum(axis=1)
+        sums = pair.moments[geometry.name][subset[:, : geometry.n_minimal]].sum(axis=1)
         apart = distances(geometry.name, fit(geometry.name, sums), pair.rows).T
         order = np.argpartition(apart, best - 1, axis=1)[:, :best]
         shared[pair.points[:, None], column, order] = 1.0

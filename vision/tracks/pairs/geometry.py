@@ -115,11 +115,42 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.square(apart).reshape(m, r, len(rows)).sum(axis=1)).astype(np.float32)
 
 
+def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Distance of each point to a model of its own, as :func:`distances`.
+
+    Parameters
+    ----------
+    name : str
+        Of the models.
+    models : ndarray of shape (n, r, q)
+        As by :func:`fit`.
+    rows : ndarray of shape (n, 4)
+
+    Returns
+    -------
+    ndarray of shape (n,), float32
+        In units of the rows.
+    """
+    if name not in ("homography", "fundamental"):
+        apart = np.einsum("nrq,nq->nr", models[:, :, :4], rows) + models[:, :, 4]
+        return np.sqrt(np.square(apart).sum(axis=1)).astype(np.float32)
+    (x, y, x2, y2), h = np.ascontiguousarray(rows.T), np.ascontiguousarray(models[:, 0].T)
+    a, b, last = h[0] * x + h[1] * y + h[2], h[3] * x + h[4] * y + h[5], h[6] * x + h[7] * y + h[8]
+    if name == "homography":
+        return _first_order(h, x2, y2, last, x2 * last - a, y2 * last - b)
+    c, d = h[0] * x2 + h[3] * y2 + h[6], h[1] * x2 + h[4] * y2 + h[7]
+    return _sampson(x2 * a + y2 * b + last, a, b, c, d)
+
+
 def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     first = np.column_stack([rows[:, :2], np.ones(len(rows))]).T
-    x2, y2, h = rows[:, 2], rows[:, 3], models.T[:, :, None]
+    x2, y2 = rows[:, 2], rows[:, 3]
     w = models[:, 6:] @ first
-    e1, e2 = x2 * w - models[:, :3] @ first, y2 * w - models[:, 3:6] @ first
+    return _first_order(models.T[:, :, None], x2, y2, w, x2 * w - models[:, :3] @ first, y2 * w - models[:, 3:6] @ first)
+
+
+def _first_order(h, x2, y2, w, e1, e2) -> np.ndarray:
+    """First-order distances to homographies ``h`` by the algebraic errors ``e1`` and ``e2``."""
     a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
     square = w * w
     p, q, r = a * a + b * b + square, a * c + b * d, c * c + d * d + square
@@ -153,4 +184,9 @@ def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     a, b, last = models[:, :3] @ first, models[:, 3:6] @ first, models[:, 6:] @ first
     c, d = models[:, [0, 3, 6]] @ second, models[:, [1, 4, 7]] @ second
     e = rows[:, 2] * a + rows[:, 3] * b + last
+    return _sampson(e, a, b, c, d)
+
+
+def _sampson(e, a, b, c, d) -> np.ndarray:
+    """Sampson distance by the algebraic error ``e`` and its four derivatives."""
     return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

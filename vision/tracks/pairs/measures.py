@@ -1,12 +1,12 @@
 """Measures of a segmentation by models between two frames, fitted to each motion in each pair of
 frames."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .frame_pairs import FramePairs
-from .geometry import GEOMETRIES, Geometry, distances, fit, moments
+from .geometry import GEOMETRIES, Geometry, distances, fit, own_distances
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
 RANGES = ("all gaps", "short gaps", "long gaps")
@@ -56,7 +56,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     return np.array(members), rows
 
 
-def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
+def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
     """Residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
@@ -66,8 +66,9 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
 
     Returns
     -------
-    measures : dict of (model, range) to ndarray of shape (n_segmentations, 13)
-        ``RESIDUALS`` (averages as logarithms), then ``RIVALS``.
+    measures : callable
+        Of the names of a model and a range: ``RESIDUALS`` (averages as logarithms), then
+        ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
         For each range the mean per observation of each model's GRIC (Torr), and with the best model
         of each motion.
@@ -83,7 +84,7 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
     # Too few frames for a range: all pairs stand in
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
-    measures: dict[tuple[str, str], np.ndarray] = {}
+    distances_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
     for g, geometry in enumerate(GEOMETRIES):
         own, other = np.zeros((2, len(rows), len(observed)), np.float32)
@@ -94,10 +95,80 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
             apart *= correction[:, None]
             own[:, start:stop], other[:, start:stop] = _own_and_other(apart, table, positions[:, pair.points])
             start = stop
-        for name, chosen in zip(RANGES, ranges):
-            inside = np.repeat(chosen, counts)
-            measures[geometry.name, name] = _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+        distances_of[geometry.name] = own, other
+
+    def measures(model: str, name: str) -> np.ndarray:
+        inside = np.repeat(ranges[RANGES.index(name)], counts)
+        own, other = distances_of[model]
+        return _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+
     return measures, _gric(costs, rows, counts, ranges)
+
+
+def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
+    """Sums of the moments of motions in each pair of frames; those of a union are the sum of its
+    parts'.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    members : ndarray of shape (n_motions, P), bool
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_motions, n_pairs, q, q)
+        By the name of the model.
+    """
+    weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
+    sums = {g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)] for g in GEOMETRIES[:3]}
+    found = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
+    return found | {"epipolar": found["affinity"]}
+
+
+def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
+    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+
+    A model whose parameters alone cost more than the best model so far is not fitted.
+
+    Parameters
+    ----------
+    pairs : FramePairs
+    members : ndarray of shape (n_motions, P), bool
+    sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
+        As by :func:`moment_sums`.
+
+    Returns
+    -------
+    ndarray of shape (n_motions,)
+    """
+    motion, row = np.nonzero(members[:, pairs.point_of_row])
+    n_pairs = len(pairs.pairs)
+    which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
+    sizes = np.bincount(which, minlength=len(members) * n_pairs)
+    best = np.where(sizes > 0, np.inf, 0.0)
+    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]):  # affine models first: theirs are small eigenproblems
+        known = _parameters_cost(geometry, sizes)
+        fitted = np.flatnonzero(known < best)
+        own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
+        few = sizes[fitted] < geometry.n_minimal + 2
+        own[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
+        at = np.full(len(sizes), -1)
+        at[fitted] = np.arange(len(fitted))
+        inside = at[which] >= 0
+        model, place = at[which[inside]], row[inside]
+        apart = own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place]) * pairs.scale_of_row[place]
+        robust = np.bincount(model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted))
+        best[fitted] = np.minimum(best[fitted], robust + known[fitted])
+    return best.reshape(len(members), n_pairs).sum(axis=1)
+
+
+def _limit(geometry: Geometry) -> float:
+    return 2.0 * (4 - geometry.dimension)
+
+
+def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
+    """What GRIC asks for the points' and the model's parameters, whatever the residuals."""
+    return np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
 
 
 def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,7 +179,7 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     """
     weights = members.astype(float)
     sizes = weights.sum(axis=1)
-    one = moments(geometry.name, pair.rows)
+    one = pair.moments[geometry.name]
     width = one.shape[1]
     sums = (weights @ one.reshape(len(one), -1)).reshape(-1, width, width)
     few = sizes < geometry.n_minimal + 2
@@ -116,9 +187,8 @@ def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndar
     apart = distances(geometry.name, fit(geometry.name, sums), pair.rows) * np.float32(pair.scale)
     equations = geometry.n_equations * np.where(few, len(one), sizes)
     correction = np.sqrt(equations / np.maximum(equations - geometry.n_parameters, 1e-9))
-    limit = 2.0 * (4 - geometry.dimension)
-    robust = (weights * np.minimum(np.square(apart / SIGMA), limit)).sum(axis=1)
-    cost = robust + np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
+    robust = (weights * np.minimum(np.square(apart / SIGMA), _limit(geometry))).sum(axis=1)
+    cost = robust + _parameters_cost(geometry, sizes)
     return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
 
 

@@ -1,0 +1,214 @@
+"""Made driving scenes: a camera that moves forward through a deep scene, bodies that move by
+themselves, and tracks with the errors and gaps of real trackers.
+
+Kinds differ in lens, depth, size of the picture and errors; those of ``TEST_KINDS`` serve for
+measuring alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ...vision.tracks.io import TrackSequence
+
+WIDTH = 1000.0  # pixels
+_MIN_POINTS = 8  # of a motion
+_MIN_MOVED = 3.0  # pixels that a body's points move by themselves, for it to be a motion to be found
+
+
+@dataclass(frozen=True)
+class DrivingKind:
+    """How scenes of a kind look; all values are choices.
+
+    Parameters
+    ----------
+    lens : (float, float)
+        Focal length over the picture's width.
+    aspect : (float, float)
+        Width of the picture over its height.
+    depth : (float, float)
+        Of the background, in metres.
+    errors : {"normal", "heavy", "walk", "mixed"}
+        Of the positions: normal of one size; or of a size that differs from point to point and
+        grows with its speed: with heavy tails, also adding up from frame to frame, or with a tenth
+        of the points several pixels off.
+    frames : (int, int), default (5, 60)
+    bodies : (int, int), default (1, 5)
+        Least and greatest number of what moves by itself.
+    """
+
+    lens: tuple[float, float]
+    aspect: tuple[float, float]
+    depth: tuple[float, float]
+    errors: str
+    frames: tuple[int, int] = (5, 60)
+    bodies: tuple[int, int] = (1, 5)
+
+
+TRAINING_KINDS = {
+    "road": DrivingKind((0.6, 1.1), (1.4, 2.2), (4.0, 150.0), "heavy"),
+    "street": DrivingKind((0.5, 0.9), (1.6, 2.4), (3.0, 80.0), "walk"),
+    "plain": DrivingKind((0.5, 1.0), (1.33, 2.4), (5.0, 120.0), "normal"),
+}
+TEST_KINDS = {
+    "wide": DrivingKind((0.4, 0.5), (2.4, 3.0), (3.0, 60.0), "walk"),
+    "long": DrivingKind((1.0, 1.2), (1.33, 1.5), (8.0, 200.0), "mixed"),
+    "heavy": DrivingKind((0.7, 0.9), (1.6, 2.0), (3.0, 200.0), "heavy"),
+}
+KINDS = TRAINING_KINDS | TEST_KINDS
+
+
+def driving_sequence(kind: str, seed: int) -> TrackSequence:
+    """Make the tracks of a driving scene.
+
+    Parameters
+    ----------
+    kind : str
+        A name in ``KINDS``.
+    seed : int
+
+    Returns
+    -------
+    TrackSequence
+        NaN where a point is not seen; each is its own video, named ``driving_KIND_SEED``.
+    """
+    settings = KINDS[kind]
+    for attempt in range(100):
+        rng = np.random.default_rng([seed, attempt, *kind.encode()])
+        found = _scene(rng, settings)
+        if found is not None:
+            return TrackSequence(f"driving_{kind}_{seed}", *found)
+    raise AssertionError(f"no scene of kind {kind!r} in a hundred attempts")
+
+
+def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
+    """Tracks (F, P, 2) and motions (P,); None where too little moves in view."""
+    n_frames, focal = int(rng.integers(kind.frames[0], kind.frames[1] + 1)), rng.uniform(*kind.lens) * WIDTH
+    size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
+    camera, n_points = _drive(rng, n_frames), int(rng.integers(150, 400))
+    n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))
+    shares = np.exp(rng.uniform(np.log(0.01), np.log(0.5), n_bodies))
+    shares *= min(1.0, 0.7 / shares.sum())
+    incomplete = rng.choice([0.0, rng.uniform(0.0, 0.7)])
+    bodies = [_background(rng, n_points, kind, camera, focal, size)]
+    bodies += [_body(rng, n_frames, kind, camera) for _ in shares]
+    tracks, labels = [], []
+    for motion, (points, share) in enumerate(zip(bodies, [1.0 - shares.sum(), *shares])):
+        pixels = _project(points, camera, focal, size)
+        if (
+            motion
+            and _moved(pixels, _project(np.broadcast_to(points[n_frames // 2], points.shape), camera, focal, size)) < _MIN_MOVED
+        ):
+            continue
+        chosen = _chosen(rng, pixels, max(_MIN_POINTS, round(share * n_points)), incomplete)
+        if len(chosen) < _MIN_POINTS:
+            continue
+        tracks.append(pixels[:, chosen])
+        labels.append(np.full(len(chosen), motion))
+    if len(tracks) < 2 or labels[0][0] != 0:
+        return None
+    found = np.concatenate(tracks, axis=1)
+    return found + _errors(rng, found, kind.errors), np.unique(np.concatenate(labels), return_inverse=True)[1]
+
+
+def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations (F, 3, 3) from the world to the camera and its places (F, 3): forward, a slow turn,
+    and a little pitching. x points right, y down, z ahead."""
+    t = np.arange(n_frames)
+    yaw = t * rng.normal(0.0, 0.004)
+    pitch = np.cumsum(rng.normal(0.0, 0.001, n_frames))
+    speed = rng.uniform(0.15, 1.2)
+    steps = speed * np.column_stack([np.sin(yaw), np.zeros(n_frames), np.cos(yaw)])
+    places = np.cumsum(steps, axis=0) - steps[0]
+    return Rotation.from_euler("yx", np.column_stack([-yaw, pitch])).as_matrix(), places
+
+
+def _background(rng, n_points: int, kind: DrivingKind, camera, focal: float, size: np.ndarray) -> np.ndarray:
+    """Points (F, n, 3) that do not move: the ground, facades along the road, and what stands
+    about; each is in view in one frame at least."""
+    n = 12 * n_points
+    frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)
+    rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * size, np.full(n, focal)]) / focal
+    least, most = kind.depth
+    depth = np.exp(rng.uniform(np.log(least), np.log(most), n))
+    ground = height / np.maximum(rays[:, 1], 1e-3)
+    front = rng.uniform(5.0, 20.0) / np.maximum(np.abs(rays[:, 0]), 1e-3)
+    depth = np.where(rng.random(n) < 0.6, np.minimum(np.minimum(ground, front), depth.max()), depth)
+    depth = np.clip(np.minimum(depth, ground), least, most)
+    points = np.einsum("nji,nj->ni", camera[0][frame], rays * depth[:, None]) + camera[1][frame]
+    return np.broadcast_to(points, (len(camera[0]), n, 3))
+
+
+def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera) -> np.ndarray:
+    """Points (F, n, 3) on the sides of a box that drives along, against or across."""
+    sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
+    heading = rng.choice([0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]) + rng.normal(0.0, 0.1)
+    middle = n_frames // 2
+    ahead = np.exp(rng.uniform(np.log(max(5.0, kind.depth[0])), np.log(min(60.0, kind.depth[1]))))
+    place = camera[1][middle] + camera[0][middle].T @ np.array([rng.uniform(-0.35, 0.35) * ahead, 0.0, ahead])
+    t = np.arange(n_frames)[:, None] - middle
+    speed, turn = rng.uniform(0.1, 1.4), rng.normal(0.0, 0.004)
+    angles = heading + t[:, 0] * turn
+    centres = place + speed * t * np.array([np.sin(heading), 0.0, np.cos(heading)])
+    n = 600
+    points = rng.uniform(-0.5, 0.5, (n, 3))
+    face = rng.integers(3, size=n)
+    points[np.arange(n), face] = np.sign(rng.random(n) - 0.5) / 2
+    points *= sides
+    points[:, 1] += rng.uniform(0.0, 0.8)
+    rotations = Rotation.from_euler("y", angles[:, None]).as_matrix()
+    seen_from = camera[1][middle] - place
+    normals = np.zeros((n, 3))
+    normals[np.arange(n), face] = np.sign(points[np.arange(n), face])
+    facing = (normals @ rotations[middle].T) @ seen_from > 0
+    facing[face == 1] = False  # roofs and floors
+    return np.einsum("tij,pj->tpi", rotations, points[facing]) + centres[:, None]
+
+
+def _project(points: np.ndarray, camera, focal: float, size: np.ndarray) -> np.ndarray:
+    """Pixels (F, P, 2); NaN outside the picture and nearer than a metre."""
+    rotations, places = camera
+    seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
+    depth = np.where(seen[:, :, 2] > 1.0, seen[:, :, 2], np.nan)
+    pixels = focal * seen[:, :, :2] / depth[:, :, None] + size / 2
+    with np.errstate(invalid="ignore"):
+        pixels[((pixels < 0) | (pixels > size)).any(axis=2)] = np.nan
+    return pixels
+
+
+def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
+    """How far a body's points move by themselves: the median difference from what would stand
+    still, in pixels, where they are seen last."""
+    apart = np.linalg.norm(pixels - still, axis=2)
+    seen = np.isfinite(apart)
+    return float(np.median(np.nanmax(np.where(seen.any(axis=0), apart, 0.0), axis=0))) if seen.any() else 0.0
+
+
+def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
+    """Some of the points: those in view in all frames, and a share of others that are in view in at
+    least five frames and a third of all."""
+    count = np.isfinite(pixels).all(axis=2).sum(axis=0)
+    whole = rng.permutation(np.flatnonzero(count == len(pixels)))
+    part = rng.permutation(np.flatnonzero((count < len(pixels)) & (count >= max(5, len(pixels) / 3))))
+    some = part[: round(incomplete * n)]
+    return np.concatenate([whole[: n - len(some)], some])
+
+
+def _errors(rng: np.random.Generator, tracks: np.ndarray, errors: str) -> np.ndarray:
+    """Errors (F, P, 2) of the positions in pixels."""
+    n_points = tracks.shape[1]
+    if errors == "normal":
+        return rng.uniform(0.1, 0.5) * rng.standard_normal(tracks.shape)
+    step = np.linalg.norm(np.diff(tracks, axis=0), axis=2)
+    speed = np.array([np.nanmedian(s) if np.isfinite(s).any() else 0.0 for s in step.T])
+    scale = 0.06 * np.exp(rng.normal(0.0, 0.7, n_points)) * (1.0 + speed / 8.0)
+    if errors == "mixed":
+        scale[rng.random(n_points) < 0.1] *= 20.0
+        return scale[:, None] * rng.standard_normal(tracks.shape)
+    tails = rng.standard_t(2.5, tracks.shape) * scale[:, None]
+    if errors == "walk":
+        tails += 0.3 * np.cumsum(rng.standard_normal(tracks.shape), axis=0) * scale[:, None]
+    return np.clip(tails, -15.0, 15.0)

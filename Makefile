@@ -9,8 +9,9 @@ demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
 
+# BLAS has one thread in each process: threads of several processes on the same cores wait for each other.
 test: .venv/installed-test
-	$(BIN)/python -m pytest $(IN_PARALLEL) --durations=20
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(IN_PARALLEL) --durations=20
 
 # The tests of learners, vision and models under other processors, simulated; with one thread and two. About an hour on two cores.
 test-processors: .venv/installed-test

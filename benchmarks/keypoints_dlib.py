@@ -1,14 +1,19 @@
-"""Detectors of rendered objects, ours and dlib's (HOG detector and shape predictor), trained on the
-same pictures: PCK at 0.1 of the box's size, false objects, seconds of one core.
+"""Detectors of rendered objects and of heads of pets, ours and dlib's (HOG detector and shape
+predictor), trained on the same pictures: PCK at 0.1 of the box's size, false objects, seconds of
+one core.
 
     pip install dlib-bin
-    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw dial]
-        [--train 120] [--test 60] [--test-seed 0]
+    OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw gear dial heads]
+        [--train 120] [--test 60] [--test-seed 0] [--data DATA]
 
 Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
-depth and regularisation are chosen on a fifth of the training pictures.
+depth and regularisation are chosen on a fifth of the training pictures. Where objects have mirror
+pairs both detectors learn from mirrored copies, too. Heads need DATA, with pets/images and
+faces/background; `data/pet_heads.json` says which pictures.
 """
 
+import json
+import shutil
 import subprocess
 import sys
 import time
@@ -25,8 +30,23 @@ from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
 
 RENDER = Path(__file__).resolve().parents[1] / "examples" / "rendered_objects.py"
+HEADS = Path(__file__).resolve().parent / "data" / "pet_heads.json"
 #: nu, tree depth and oversampling of dlib's shape predictor that are tried.
 DLIB_SETTINGS = ((0.1, 4, 50), (0.05, 2, 300), (0.1, 3, 100))
+
+
+def copy_heads(data, folder, part):
+    """Make a folder of one part of the annotated heads, as those of rendered objects are."""
+    coco = json.loads(HEADS.read_text(encoding="utf-8"))
+    (folder / "background").mkdir(parents=True)
+    images = [image for image in coco["images"] if image["split"] == part]
+    for image in images:
+        shutil.copy(data / "pets" / "images" / image["file_name"], folder)
+    for name in coco["info"]["background"][part]:
+        shutil.copy(data / "faces" / "background" / name, folder / "background")
+    ids = {image["id"] for image in images}
+    annotations = [entry for entry in coco["annotations"] if entry["image_id"] in ids]
+    (folder / "annotations.json").write_text(json.dumps({**coco, "images": images, "annotations": annotations}), encoding="utf-8")
 
 
 def dlib_parts(image, dlib):
@@ -41,7 +61,14 @@ def dlib_parts(image, dlib):
 def train_dlib(images, dlib):
     """dlib's detector and shape predictor, and a function that gives the points of the objects in a
     picture."""
-    pixels, parts = [read_image(image.path) for image in images], [dlib_parts(image, dlib) for image in images]
+    pixels, parts = [], []
+    for image in images:
+        picture = read_image(image.path)
+        pixels.append(picture)
+        parts.append(dlib_parts(image, dlib))
+        if image.schema.mirrored:
+            pixels.append(np.ascontiguousarray(picture[:, ::-1]))
+            parts.append(dlib_parts(image.mirrored(picture.shape[1]), dlib))
     options = dlib.simple_object_detector_training_options()
     options.C, options.num_threads, options.add_left_right_image_flips, options.be_verbose = 5, 1, False, False
     detector = dlib.train_simple_object_detector(pixels, [[part.rect for part in some] for some in parts], options)
@@ -52,13 +79,14 @@ def train_dlib(images, dlib):
         shape.num_threads, shape.be_verbose = 1, False
         return dlib.train_shape_predictor([pixels[i] for i in chosen], [parts[i] for i in chosen], shape)
 
-    last = [i for i in range(len(images)) if i % 5 == 0]
-    first = [i for i in range(len(images)) if i % 5]
+    copies = len(pixels) // len(images)
+    last = [i for i in range(len(pixels)) if i // copies % 5 == 0]
+    first = [i for i in range(len(pixels)) if i // copies % 5]
     errors = [
         dlib.test_shape_predictor([pixels[i] for i in last], [parts[i] for i in last], predictor(first, *settings))
         for settings in DLIB_SETTINGS
     ]
-    best = predictor(range(len(images)), *DLIB_SETTINGS[int(np.argmin(errors))])
+    best = predictor(range(len(pixels)), *DLIB_SETTINGS[int(np.argmin(errors))])
 
     def find(picture):
         shapes = [best(picture, box) for box in detector(picture, 1)]
@@ -81,11 +109,14 @@ def main(argv=None):
     """Render, train, and print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kinds", nargs="+", default=["mug", "screw", "dial"])
+    parser.add_argument("--kinds", nargs="+", default=["mug", "screw", "gear", "dial"])
     parser.add_argument("--train", type=int, default=120)
     parser.add_argument("--test", type=int, default=60)
     parser.add_argument("--test-seed", default="0")
+    parser.add_argument("--data", type=Path, help="folder with pets and faces, for the kind heads")
     args = parser.parse_args(argv)
+    if "heads" in args.kinds and args.data is None:
+        parser.error("--kinds heads: expected --data")
     import dlib
 
     cv2.setNumThreads(1)
@@ -94,7 +125,9 @@ def main(argv=None):
         parts = {}
         for part, number, more in (("train", args.train, []), ("test", args.test, ["--test", "--seed", args.test_seed])):
             folder = args.folder / kind / part
-            if not folder.exists():
+            if kind == "heads" and not folder.exists():
+                copy_heads(args.data, folder, part)
+            elif not folder.exists():
                 subprocess.run([sys.executable, str(RENDER), kind, str(folder), str(number), *more], check=True)
             parts[part] = read_objects(folder, schema_of(folder)), list_images(folder / "background")
         for name, train in (

@@ -1,13 +1,14 @@
-"""Render pictures of mugs, screws or dials whose points are known, as a COCO keypoint file.
+"""Render pictures of mugs, screws, gears or dials whose points are known, as a COCO keypoint file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 
-A mug is a mesh of a cylinder and a bent tube, a screw one of a head, a threaded shank and a tip,
-seen from varying directions in varying light; a dial is a disc with marks and a needle. Three kinds
-of background serve training, three others the test.
+A mug is a mesh of a cylinder and a bent tube, a screw one of a head, a threaded shank and a tip, a
+gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
+light. A dial is a disc with marks and a needle. Three kinds of background serve training, three
+others the test.
 OUT/background has a third as many pictures without an object.
 """
 
@@ -22,11 +23,13 @@ SIZE = (240, 180)
 POINTS = {
     "mug": ["rim_handle", "rim_far", "base_far", "base_handle", "handle_middle"],
     "screw": ["head_left", "head_right", "head_top", "neck", "shank_end", "tip"],
+    "gear": ["centre", "keyway", "rim_up", "rim_left", "rim_down", "rim_right"],
     "dial": ["pivot", "tip", "first_mark", "last_mark"],
 }
 SKELETONS = {
     "mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]],
     "screw": [[1, 3], [3, 2], [1, 2], [3, 4], [4, 5], [5, 6]],
+    "gear": [[1, 2], [3, 4], [4, 5], [5, 6], [6, 3]],
     "dial": [[1, 2], [1, 3], [1, 4]],
 }
 
@@ -146,6 +149,31 @@ def draw_screw(picture, rng, centre, size):
     return np.array([middle + across, middle - across, *axis])
 
 
+def draw_gear(picture, rng, centre, size):
+    """Draw a gear into a picture; its points (6, 2)."""
+    n_teeth, depth, hole, thick = rng.integers(9, 17), rng.uniform(0.12, 0.2), rng.uniform(0.22, 0.34), rng.uniform(0.15, 0.35)
+
+    def around(u, radius, z):
+        return radius * np.cos(2 * np.pi * u), radius * np.sin(2 * np.pi * u), z + 0 * u
+
+    def outer(u):
+        return 1 - depth * (np.sin(2 * np.pi * n_teeth * u) > 0)
+
+    n = 8 * n_teeth + 1
+    face = sheet(lambda u, v: around(u, hole + v * (outer(u) - hole), -thick), n, 4)
+    rim = sheet(lambda u, v: around(u, outer(u), thick * (2 * v - 1)), n, 3)
+    bore = sheet(lambda u, v: around(u, hole + 0 * v, thick * (2 * v - 1)), 40, 3)
+    back = sheet(lambda u, v: around(u, hole * v, thick), 40, 2)
+    key = np.array(
+        [[-0.1, -hole - 0.16, -thick], [0.1, -hole - 0.16, -thick], [0.1, 0.05 - hole, -thick], [-0.1, 0.05 - hole, -thick]]
+    )
+    turn, scale = turning(rng.uniform(-0.6, 0.6), rng.uniform(-0.5, 0.5), rng.normal(0, 0.1)), size / 2.2
+    draw_mesh(picture, rng, np.concatenate([face, rim, bore, back]) @ turn.T, centre, scale)
+    draw_mesh(picture, rng, key[None] @ turn.T, centre, scale)
+    points = [[0, 0, -thick], [0, -hole - 0.16, -thick], [0, -1, -thick], [-1, 0, -thick], [0, 1, -thick], [1, 0, -thick]]
+    return centre + scale * (np.array(points) @ turn.T)[:, :2]
+
+
 def turning(yaw, pitch, roll):
     """Rotation matrix (3, 3) of a view."""
     (sy, sp, sr), (cy, cp, cr) = np.sin([yaw, pitch, roll]), np.cos([yaw, pitch, roll])
@@ -196,7 +224,9 @@ def render(kind, rng, test):
         centre = np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5]) * SIZE
         centre = (centre + rng.uniform(-20, 20, 2)).clip(size / 2 + 8, np.array(SIZE) - size / 2 - 8)
         if not found or np.hypot(*(found[0].mean(axis=0) - centre)) > 115:
-            found.append({"mug": draw_mug, "screw": draw_screw, "dial": draw_dial}[kind](picture, rng, centre, size))
+            found.append(
+                {"mug": draw_mug, "screw": draw_screw, "gear": draw_gear, "dial": draw_dial}[kind](picture, rng, centre, size)
+            )
     return finish(picture, rng), np.array(found)
 
 

@@ -91,6 +91,25 @@ def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
     assert n_switches == 0 and n_found > 0.8 * n_shown
 
 
+@pytest.mark.data
+def test_annotated_heads_of_pets(data_dir, tmp_path):
+    made = load("keypoints_dlib")
+    names = {}
+    for part, n_pictures in (("train", 110), ("test", 40)):
+        made.copy_heads(data_dir, tmp_path / part, part)
+        schema = made.schema_of(tmp_path / part)
+        assert schema.mirrored and schema.opposite["left_ear_tip"] == "right_ear_tip" and schema.opposite["nose"] == "nose"
+        images = made.read_objects(tmp_path / part, schema)
+        names[part] = {image.name for image in images} | {path.name for path in made.list_images(tmp_path / part / "background")}
+        assert len(images) == n_pictures and len(names[part]) == n_pictures + 60
+        for image in images:
+            x, y = image.faces[image.visible].T
+            x0, y0, x1, y1 = image.boxes[0]
+            assert image.visible.sum() >= 3 and x0 <= x.min() <= x.max() <= x1 and y0 <= y.min() <= y.max() <= y1
+            assert x1 - x0 == pytest.approx(y1 - y0, abs=0.2)
+    assert not names["train"] & names["test"]
+
+
 # What metric-learn has: fit stops at once, or works until it is stopped.
 METRIC_LEARN = """
 import numpy as np
@@ -133,3 +152,19 @@ def test_a_python_without_metric_learn_says_so(monkeypatch):
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(ValueError, match="LMNN failed"):
         load("sdist_speed").LMNN(sys.executable).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("kind", ["indoors", "driving"])
+def test_rendered_videos_and_the_truth_of_their_tracks(kind):
+    made = load("motion_videos")
+    frames, labels = made.render(kind, seed=1, n_frames=5)
+    assert frames.shape == (5, 360, 640, 3) and frames.dtype == np.uint8 and labels.shape == (5, 360, 640)
+    n_bodies = {"indoors": 2, "driving": 3}[kind]
+    shares = np.bincount(labels[0].ravel(), minlength=n_bodies + 1) / labels[0].size
+    assert shares[0] > 0.7 and (shares[1:] > 0.001).all() and labels.max() == n_bodies
+    again = made.render(kind, seed=1, n_frames=5)
+    assert (again[0] == frames).all() and (again[1] == labels).all()
+    y, x = (np.median(np.nonzero(labels[2] == n_bodies), axis=1)).round().astype(int)
+    tracks = np.full((5, 2, 2), np.nan)
+    tracks[2:4, 0], tracks[:, 1] = (x, y), (0, 0)
+    assert made.truth_of(tracks, labels).tolist() == [n_bodies, 0]

@@ -1,6 +1,7 @@
 """The pages: their code runs, their commands parse, their links lead somewhere."""
 
 import doctest
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -93,10 +94,15 @@ def commands(page):
             yield line, match[1] is not None
 
 
+@functools.cache
+def commands_of_annealed():
+    return typer.main.get_command(app)
+
+
 def parse(line, whole=True):
     """Parse a command as the shell would hand it over; of one that is only mentioned, look up its
     options."""
-    command, words, path = typer.main.get_command(app), shlex.split(line)[1:], ["annealed"]
+    command, words, path = commands_of_annealed(), shlex.split(line)[1:], ["annealed"]
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"{line}: no command {words[0]!r}"
         path.append(words[0])

@@ -134,7 +134,8 @@ def decide(
     trained = list(dict.fromkeys(map(schema.trained_as, schema.keypoints)))
     reached: dict[float, dict[str, float]] = {}
     if not anchors or side is None:
-        some = images[:: max(1, len(images) // _TRIAL_PICTURES)][:_TRIAL_PICTURES]
+        n_some = min(len(images), _TRIAL_PICTURES)
+        some = [images[i * len(images) // n_some] for i in range(n_some)]  # evenly: names may be sorted by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
             training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)

@@ -88,9 +88,7 @@ def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window:
         return Near(patches[0], offsets[0])
     low, high = s.ied_low / view.ied[seen].max(), s.ied_high / view.ied[seen].min()
     for level in gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)):
-        height, width = level.image.shape[:2]
         xy = positive_windows(level, view, (s.ied_low, s.ied_high), s.near)
-        xy = xy[(xy >= 0).all(axis=1) & (xy < [width, height]).all(axis=1)]
         xy = xy[rng.permutation(len(xy))[: s.per_level]]
         points = level.from_image(view.points[seen])
         nearest = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)).argmin(axis=1)

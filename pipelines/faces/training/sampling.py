@@ -36,8 +36,8 @@ def keys_of_view(view: int) -> tuple[int, int]:
 
 
 def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
-    """Pixels (n, 2) of the level within ``radius`` of a visible keypoint of a face whose IED there
-    is in the range.
+    """Pixels (n, 2) of the level, inside its frame, within ``radius`` of a visible keypoint of a
+    face whose IED there is in the range.
     """
     low, high = ied_range
     ied = view.ied * level.scale
@@ -48,7 +48,9 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
     for point in level.from_image(view.points[chosen]):
         near = np.floor(point).astype(np.int64) + step
         found.append(near[np.hypot(*(near - point).T) <= radius])
-    return np.unique(np.concatenate(found), axis=0)
+    pixels = np.unique(np.concatenate(found), axis=0)
+    height, width = level.image.shape[:2]
+    return pixels[((pixels >= 0) & (pixels < [width, height])).all(axis=1)]  # no key holds a negative number
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ def test_every_kind_of_target(method, estimator, y):
     assert not hasattr(estimator, "support_")
 
 
-@pytest.mark.parametrize("kind", ["autoregressive", pytest.param("factor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["autoregressive", "factor"])
 @pytest.mark.parametrize("method", METHODS)
 def test_the_mean_share_of_false_columns_is_bounded(kind, method):
     shares, found = [], []

@@ -39,7 +39,7 @@ def fish(x=60.0, y=50.0, **more):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     place = tmp_path_factory.mktemp("fish")
-    data = folder_of(place / "train", 30)
+    data = folder_of(place / "train", 14)
     train_keypoints(read_objects(data, schema_of(data)), [], place / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
     return place / "fish.safetensors"
 

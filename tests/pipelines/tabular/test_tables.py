@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models import load_model
+from annealed.pipelines.tabular import tables
 from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
@@ -227,3 +228,32 @@ def test_matrix_model_predicts_npz_and_csv(tmp_path):
     ]
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)
     assert answers[0] == answers[2] and np.corrcoef(answers[0], y)[0, 1] > 0.95
+
+
+def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
+    """Broken numbers in single precision where that is enough; all else as of a small file."""
+    pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "broken": rng.standard_normal(50),
+            "gaps": np.where(np.arange(50) % 7, rng.random(50), np.nan),
+            "offset": 1e9 + rng.random(50),
+            "whole": np.arange(50),
+            "word": rng.choice(["a", "b"], 50),
+            "day": pd.date_range("2020-01-01", periods=50),
+            "kind": pd.Categorical(rng.choice(["x", "y"], 50)),
+        },
+        index=pd.Index(np.arange(50) + 3, name="row"),
+    )
+    frame.to_parquet(tmp_path / "table.parquet", row_group_size=20)
+    small = tables.read_frame(tmp_path / "table.parquet")
+    monkeypatch.setattr(tables, "_SMALL", 0)
+    large = tables.read_frame(tmp_path / "table.parquet")
+    assert list(large.columns) == list(small.columns) and len(large) == 50
+    for name in frame.columns:
+        narrow = name in ("broken", "gaps")
+        assert large[name].dtype == (np.float32 if narrow else small[name].dtype)
+        np.testing.assert_array_equal(
+            large[name].to_numpy(), small[name].astype(np.float32 if narrow else small[name].dtype).to_numpy()
+        )

@@ -13,8 +13,8 @@ from annealed.pipelines.faces.training.guided_search import GUIDED, GuideSetting
 from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view, unpack_keys
 from annealed.pipelines.faces.training.settings import TrainingSettings
 from annealed.pipelines.faces.training.stages import FaceSettings, train_detector
-from annealed.pipelines.faces.training.views import each, held_out, open_view, without_faces
-from annealed.vision.pyramid import gaussian_pyramid
+from annealed.pipelines.faces.training.views import View, each, held_out, open_view, without_faces
+from annealed.vision.pyramid import Level, gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
@@ -84,6 +84,14 @@ def test_positive_windows(photographs):
         every = [(i, j) for j in range(-2, 100) for i in range(-2, 120) if np.hypot(i - point[0], j - point[1]) <= 1.0]
         if len(xy):
             assert set(map(tuple, xy.tolist())) == set(every)
+
+
+def test_positive_windows_of_a_point_at_the_frame_lie_inside():
+    level, none = Level(np.zeros((40, 60, 3), np.uint8), 1.0), np.zeros((0, 4))
+    points = np.array([[0.0, 0.0], [59.0, 39.0]])
+    view = View(level.image, points, np.ones(2, bool), np.array([24.0, 24.0]), points, none)
+    found = positive_windows(level, view, (20.0, 40.0), 1.0)
+    assert found.tolist() == [[0, 0], [0, 1], [1, 0], [58, 39], [59, 38], [59, 39]]
 
 
 def test_sampled_windows(photographs):

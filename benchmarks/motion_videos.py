@@ -1,0 +1,68 @@
+"""Motion segmentation of rendered videos whose truth is known: a hand-held camera indoors, and a
+camera that drives along a street (examples/rendered_videos.py), tracked by our tracker.
+
+    OMP_NUM_THREADS=1 python benchmarks/motion_videos.py [--seeds 5] [--model FILE]
+        [--overlays FOLDER]
+
+A track is of the body that most of its frames show. Printed: wrong tracks in percent, with the
+number of motions given and chosen, and the share of the tracks that lie on moving bodies.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from annealed.models import load_model
+from annealed.pipelines.common.video import write_video
+from annealed.pipelines.motion.segment import segment_file
+from annealed.vision import misclassification
+from common import new_parser, print_head, print_line
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+from rendered_videos import SCENES, SIZE, render
+
+
+def truth_of(tracks, labels):
+    """The body (P,) that most frames of each track show."""
+    n_bodies, votes = labels.max() + 1, []
+    for path in tracks.transpose(1, 0, 2):
+        frames = np.flatnonzero(np.isfinite(path[:, 0]))
+        x, y = np.round(path[frames]).astype(int).T
+        votes.append(np.bincount(labels[frames, y.clip(0, SIZE[1] - 1), x.clip(0, SIZE[0] - 1)], minlength=n_bodies))
+    return np.argmax(votes, axis=1)
+
+
+def main(argv=None):
+    """Print a line for each video, and the means."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--model", default="motion")
+    parser.add_argument("--overlays", type=Path)
+    args = parser.parse_args(argv)
+    ranker, rows = load_model(args.model), []
+    print_head("video", "tracks", "on bodies, %", "motions", "wrong, %", "motions chosen", "wrong then, %")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in SCENES:
+            for seed in range(args.seeds):
+                frames, labels = render(kind, seed)
+                video = Path(folder) / f"{kind}{seed}.avi"
+                write_video(video, frames, 25.0)
+                overlay = None if args.overlays is None else args.overlays / f"{kind}{seed}.avi"
+                given = segment_file(ranker, video, None)
+                truth = truth_of(given.tracks, labels)
+                kept = given.labels >= 0
+                present = np.unique(truth[kept], return_inverse=True)[1]
+                known = segment_file(ranker, video, int(present.max()) + 1, overlay=overlay)
+                wrong = [100 * misclassification(present, found.labels[kept]) for found in (known, given)]
+                rows.append((kind, *wrong))
+                chosen = len(np.unique(given.labels[kept]))
+                shares = kept.sum(), f"{100 * (present > 0).mean():.0f}", present.max() + 1
+                print_line(f"{kind} {seed}", *shares, f"{wrong[0]:.1f}", chosen, f"{wrong[1]:.1f}")
+    for kind in SCENES:
+        means = np.mean([row[1:] for row in rows if row[0] == kind], axis=0)
+        print_line(f"{kind}, mean", "", "", "", f"{means[0]:.1f}", "", f"{means[1]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

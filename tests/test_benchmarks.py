@@ -14,7 +14,7 @@ from helpers import rigid_motions
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
 # What the projects that they compare with bring; the scripts that need it say so on their pages.
-OPTIONAL = {"scale_dask": "distributed"}
+OPTIONAL = {"scale_dask": "distributed", "dask_boosting": "distributed"}
 NOT_OF_READERS = {"faces_others"}  # started by faces_comparison
 
 

@@ -103,7 +103,7 @@ class Pool:
 
     @classmethod
     def read(cls, design: Design, units: Units, numbers: np.ndarray) -> Pool:
-        """Read the columns of the units ``numbers``."""
+        """Read the columns of the units ``numbers``, which ascend."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
@@ -348,8 +348,8 @@ def proposed(
     fit = refit(part, some.matrix_of(support), *start)
     some, found, fit = swap_until_stable(part, replace(candidates, rows=rows), some, support, fit, rounds)
     near = ascending(exchange_changes(part, some, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
-    numbers = np.union1d(found, near)
-    return candidates.read(some.units[numbers]), np.searchsorted(numbers, found), (fit.theta, fit.intercept)
+    units = np.sort(some.units[np.union1d(found, near)])  # columns are read in their order; a pool that grew has another
+    return candidates.read(units), np.searchsorted(units, some.units[found]), (fit.theta, fit.intercept)
 
 
 def exchange(

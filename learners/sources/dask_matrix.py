@@ -1,8 +1,9 @@
-"""Matrices on Dask: arrays and data frames, chunked in any way. Dask itself is not imported
-here."""
+"""Matrices on Dask: arrays and data frames, chunked in any way, and files that the workers read.
+Dask itself is imported for files alone."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from ..types import Matrix
-from .matrix import OutOfCoreMatrix, float_dtype
+from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
+from .sparse_files import SparseSource
+
+BLOCK_BYTES = 64 << 20  # of a file that a task reads: a worker holds some at a time. A choice
 
 
 class DaskMatrix(OutOfCoreMatrix):
-    """A Dask array, or a data frame of numbers, as an estimator sees it.
+    """A Dask array, a data frame of numbers or a file, as an estimator sees it.
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
+    X : dask.array.Array, dask.dataframe.DataFrame or Source
         Numbers (n_samples, n_features).
     memory_limit : int, str or None, default None
         See :func:`on_dask`.
@@ -34,6 +38,8 @@ class DaskMatrix(OutOfCoreMatrix):
 
     def __init__(self, X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> None:
         self.set_limits(memory_limit, subsample)
+        if isinstance(X, Source):
+            self.names, X = X.names, _array_of(X)
         if hasattr(X, "to_dask_array"):
             self.names = [str(name) for name in X.columns]
             for name, dtype in X.dtypes.items():
@@ -76,8 +82,9 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
-        Numbers (n_samples, n_features), chunked in any way.
+    X : dask.array.Array, dask.dataframe.DataFrame or Source
+        Numbers (n_samples, n_features), chunked in any way. A file of :func:`on_disk` is read by
+        the workers, which have to see it under the same name; its limits hold where none is given.
     memory_limit : int, str or None, default None
         Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB
         where None. The remaining columns come to the client once they fit into half of it. The
@@ -95,7 +102,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Raises
     ------
     TypeError
-        For anything but a Dask collection.
+        For anything else, and for sparse files.
     ValueError
         For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
         arrays that are not 2-D.
@@ -110,9 +117,40 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     >>> FSAClassifier(2).fit(D, X[:, 3] > X[:, 7]).get_support(indices=True)  # doctest: +SKIP
     array([3, 7])
     """
+    if isinstance(X, Source) and not isinstance(X, SparseSource):
+        return DaskMatrix(X, memory_limit or X.memory_limit, subsample if subsample != 1.0 else X.subsample)
     if not is_dask(X):
         raise TypeError(f"{type(X).__name__} is not on Dask; expected a Dask array or data frame")
     return DaskMatrix(X, memory_limit, subsample)
+
+
+def _array_of(source: Source) -> Any:
+    """The Dask array of a file, in rectangles along it."""
+    import dask.array as da
+    from dask.delayed import delayed
+
+    if isinstance(source, RowSubset):
+        return _array_of(source.source)[source.index]
+    m, size = source.shape[1], source.dtype.itemsize
+    rows = source.cuts(max(1, BLOCK_BYTES // (size * (m if source.order == "C" else min(m, 64)))))
+    width = max(1, BLOCK_BYTES // (size * max(r.stop - r.start for r in rows)))
+    width = min(m, -(-width // source.column_step) * source.column_step)
+    # bytes: the scheduler, which reads the graph, opens no file
+    held = delayed(pickle.loads, pure=False)(pickle.dumps(source))
+    block = delayed(_block, pure=False)
+    columns = [slice(first, min(m, first + width)) for first in range(0, m, width)]
+    return da.block(
+        [
+            [da.from_delayed(block(held, r, c), (r.stop - r.start, c.stop - c.start), dtype=source.dtype) for c in columns]
+            for r in rows
+        ]
+    )
+
+
+def _block(source: Source, rows: slice, columns: slice) -> np.ndarray:
+    out = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype, order=source.order)  # type: ignore[call-overload]
+    source.read(rows, np.arange(columns.start, columns.stop), out)
+    return out
 
 
 def is_dask(X: Matrix) -> bool:

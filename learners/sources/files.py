@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .batches import BatchSource
 from .matrix import PIECE_BYTES, Source, float_dtype
 from .sparse_files import SparseSource
 
@@ -198,26 +199,39 @@ class ParquetSource(Source):
         Of numbers, in the columns that are read; several, by their names, are one table.
     columns : list of str or None, default None
         Names of columns; all by default.
+    target, weight : str or None, default None
+        Columns that are read into memory, as the attributes of these names, and not among those.
     """
 
     order = "F"
     name: str  # of the file, for errors
     names: list[str]
 
-    def __init__(self, files: Any, columns: Any = None) -> None:
+    def __init__(self, files: Any, columns: Any = None, target: str | None = None, weight: str | None = None) -> None:
         tables = files if isinstance(files, dict) else {"": files}
         every = next(iter(tables.values())).schema_arrow.names
-        self.names = list(every if columns is None else columns)
+        own = [name for name in (target, weight) if name is not None]
+        self.names = [name for name in every if name not in own] if columns is None else list(columns)
+        if both := set(own) & set(self.names):
+            raise ValueError(f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight")
         if not self.names:
             raise ValueError(f"columns={columns!r} of a table of {len(every)}; expected one at least")
-        kinds = [kind for label, file in tables.items() for kind in self._kinds(f"{label}: " if label else "", file.schema_arrow)]
         self.name = "the Parquet table"
-        self.dtype = self.stored = np.result_type(*kinds)
         self._groups = [(file, g) for file in tables.values() for g in range(file.metadata.num_row_groups)]
+        self.target, self.weight = (None if name is None else self._whole(name, every) for name in (target, weight))
+        kinds = [kind for label, file in tables.items() for kind in self._kinds(f"{label}: " if label else "", file.schema_arrow)]
+        self.dtype = self.stored = np.result_type(*kinds)
         rows = [file.metadata.row_group(g).num_rows for file, g in self._groups]
         self._edges = np.concatenate([[0], np.cumsum(rows)]).astype(int)
         self.shape = int(self._edges[-1]), len(self.names)
         self.row_step = max(rows, default=1)
+
+    def _whole(self, name: str, every: list[str]) -> np.ndarray:
+        """A column of any kind."""
+        if name not in every:
+            raise ValueError(f"the table has no column {name!r}; it has {', '.join(every[:20])}")
+        with damage_named(self.name):
+            return np.concatenate([file.read_row_group(g, columns=[name]).column(0).to_pandas() for file, g in self._groups])
 
     def _kinds(self, label: str, schema: Any) -> Iterator[np.dtype]:
         """What the numbers of each column are read as."""
@@ -263,10 +277,13 @@ class ParquetSource(Source):
 
 
 def on_disk(
-    data: Any,
+    data: Any = None,
     *,
+    batches: Callable[[], Iterable[Any]] | None = None,
     name: str | None = None,
     columns: list[str] | None = None,
+    target: str | None = None,
+    weight: str | None = None,
     memory_limit: int | str | None = None,
     subsample: float = 1.0,
 ) -> Source:
@@ -278,10 +295,16 @@ def on_disk(
         Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``, or are folders of
         ``.parquet`` files, also nested: one table, in the order of the names; or a folder that
         :func:`write_csr` wrote.
+    batches : function or None, default None
+        Instead of ``data``: returns an iterable of (X, y) or (X, y, weight), arrays or data frames
+        of some rows; called for each pass over the data, and always of the same batches.
     name : str or None, default None
         The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
     columns : list of str or None, default None
-        Columns of a Parquet table; all by default.
+        Columns of a Parquet table; all by default, but for the next two.
+    target, weight : str or None, default None
+        Columns of a Parquet table that become the attributes ``target`` and ``weight``, in memory:
+        ``fit(source, source.target, sample_weight=source.weight)``. Batches have them anyway.
     memory_limit : int, str or None, default None
         Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The
         remaining columns stay in memory once they fit into half of it. The result does not depend
@@ -316,43 +339,55 @@ def on_disk(
     >>> model = FSAClassifier(2).fit(on_disk(path, memory_limit="64KB"), X[:, 3] > X[:, 7])
     >>> model.get_support(indices=True)
     array([3, 7])
+    >>> def batches():
+    ...     for start in range(0, 1000, 300):
+    ...         rows = X[start : start + 300]
+    ...         yield rows, rows[:, 5] > rows[:, 9]
+    >>> source = on_disk(batches=batches, memory_limit="64KB")
+    >>> FSAClassifier(2).fit(source, source.target).get_support(indices=True)
+    array([5, 9])
     """
+    if batches is not None:
+        if data is not None or name or columns is not None or target or weight:
+            raise ValueError("batches stand for themselves; expected no data, name, columns, target and weight with them")
+        return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
         if memory_limit is None and subsample == 1.0:
             return data
         source = copy(data)
     elif isinstance(data, (str, os.PathLike)):
-        source = _of_path(Path(data), name, columns)
+        source = _of_path(Path(data), name, columns, target, weight)
     else:
-        source = _of_array(data, columns)
+        source = _of_array(data, columns, target, weight)
     return source.set_limits(memory_limit, subsample)
 
 
-def _of_path(path: Path, name: str | None, columns: list[str] | None) -> Source:
+def _of_path(path: Path, name: str | None, *columns: Any) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     try:
-        source = _of_array(_open(path, name), columns)
+        source = _of_array(_open(path, name), *columns)
     except ModuleNotFoundError:
         raise
     except Exception as error:  # each library has its own exceptions for damaged files
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
     if isinstance(source, ChunkedSource | ParquetSource):
         source.name = str(path)
-    source._reopen = partial(_of_path, path.absolute(), name, columns)
+    source._reopen = partial(_of_path, path.absolute(), name, *columns)
     return source
 
 
-def _of_array(data: Any, columns: list[str] | None) -> Source:
+def _of_array(data: Any, columns: list[str] | None, target: str | None, weight: str | None) -> Source:
     """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow" or isinstance(data, dict):
-        return ParquetSource(data, columns)
+        return ParquetSource(data, columns, target, weight)
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
-    if columns is not None:
-        raise ValueError(f"columns={columns!r} of an array; expected a Parquet table, whose columns have names")
+    for option, given in (("columns", columns), ("target", target), ("weight", weight)):
+        if given is not None:
+            raise ValueError(f"{option}={given!r} of an array; expected a Parquet table, whose columns have names")
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
     if isinstance(data, SparseSource):

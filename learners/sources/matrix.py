@@ -156,6 +156,8 @@ class Source(OutOfCoreMatrix):
         How rectangles are laid out when they are read: along the file.
     row_step, column_step : int
         Sides of the rectangle that is read where one value is asked for.
+    target, weight : ndarray of shape (n_samples,) or None
+        What the file holds of them, in memory: for ``fit(source, source.target)``.
     """
 
     stored: np.dtype
@@ -163,6 +165,8 @@ class Source(OutOfCoreMatrix):
     row_step: int = 1
     column_step: int = 1
     ndim = 2
+    target: np.ndarray | None = None
+    weight: np.ndarray | None = None
     _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -241,6 +245,7 @@ class RowSubset(Source):
         self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
         self.order, self.column_step, self.names = source.order, source.column_step, source.names
         self.memory_limit, self.subsample = source.memory_limit, source.subsample
+        self.target, self.weight = (None if v is None else v[self.index] for v in (source.target, source.weight))
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         wanted = self.index[rows]

@@ -34,7 +34,7 @@ class SparseSource(Source):
     nnz : int
         Values that are stored.
     target : ndarray of shape (n_samples,) or None
-        Labels of a LIBSVM file.
+        Labels of a LIBSVM file, in memory.
     """
 
     def __init__(self, folder: str | PathLike[str], index: np.ndarray | None = None) -> None:

@@ -112,6 +112,9 @@ def select(
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default.")
     ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, whose workers fit .parquet: tcp://host:8786.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0,
     config: Annotated[
         Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")

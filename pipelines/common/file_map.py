@@ -1,8 +1,9 @@
 """A function of a model over many files: one after the other, in several processes, or on the
-workers of a Dask cluster."""
+workers of a Dask cluster; and other work there."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import operator
 import os
@@ -19,8 +20,6 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-
-import cv2
 
 from ...learners.compilation import all_threads, plain_forms
 from ..console import jobs_of
@@ -174,6 +173,8 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
     """The result of ``work``, or the exception, which has to wait for its turn, and what was warned
     of; names of files are those in a folder."""
+    import cv2
+
     cv2.setNumThreads(1)
     there = chdir(folder) if os.path.isdir(folder) else nullcontext()
     with _one_at_a_time, there, warnings.catch_warnings(record=True) as noted:
@@ -217,15 +218,13 @@ class _Carried:
 
 def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) -> Iterator[Any]:
     todo, futures = iter(items), deque[Any]()
-    with _quiet_client(address) as client:
+    with _quiet_client(address, set_as_default=False) as client:
         with _one_line(address):
             # A task and no scattered data: when the workers that hold the model die, others make it
             # again. Messages name functions of Python alone: a worker without the package can read
             # them, and answer with an error.
             carried = _Carried(pickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
-            if not client.nthreads():
-                warnings.warn(f"--dask {address}: no worker yet, waiting for one", stacklevel=2)
         while True:
             with _one_line(address):
                 ahead = 2 * max(1, len(client.nthreads()))  # workers come and go
@@ -237,25 +236,78 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
             yield _in_turn(answer)
 
 
+def check_scheduler(address: str) -> None:
+    """Complain where no scheduler answers; it has ten seconds.
+
+    Raises
+    ------
+    ValueError
+        For that, also where something else listens.
+    ModuleNotFoundError
+        Without ``annealed[dask]``.
+
+    Examples
+    --------
+    >>> check_scheduler("nowhere")  # doctest: +SKIP
+    Traceback (most recent call last):
+    ValueError: --dask nowhere: no scheduler answers (...); expected one such as tcp://host:8786
+    """
+    from distributed import Security, rpc
+    from distributed.comm import get_address_host_port
+
+    async def kind() -> str:
+        options = Security().get_connection_args("client")
+        async with rpc(address, timeout=TIMEOUT, connection_args=options) as there:
+            return (await there.identity())["type"]
+
+    try:
+        # the first says at once that nobody listens; the second waits for words, as Client does
+        # without an end
+        socket.create_connection(get_address_host_port(address), TIMEOUT).close()
+        if (found := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
+            raise ValueError(f"it is a {found}")
+    except Exception as error:  # by address: OSError, ValueError, ImportError, ...
+        why = " ".join(str(error).split())[:200] or f"silent for {TIMEOUT:g} seconds"
+        raise ValueError(f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786") from None
+
+
 @contextmanager
-def _quiet_client(address: str) -> Iterator[Client]:
+def running_on(address: str | None) -> Iterator[None]:
+    """What Dask computes inside runs on the cluster with that address; here, for None.
+
+    Raises
+    ------
+    ValueError
+        Where no scheduler answers or it goes away, and where workers lack the package.
+
+    Examples
+    --------
+    >>> with running_on(None):
+    ...     pass
+    """
+    if address is None:
+        yield
+        return
+    with _quiet_client(address, set_as_default=True), _one_line(address):
+        yield
+
+
+@contextmanager
+def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
     """A client whose troubles are said in one line alone."""
     from distributed import Client
-    from distributed.comm import get_address_host_port
 
     loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
     with ExitStack() as stack:
         for logger in loggers:
             stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
+        check_scheduler(address)
+        with _one_line(address):
+            client = Client(address, timeout=TIMEOUT, set_as_default=set_as_default)
         try:
-            # a client that finds nobody waits, and speaks when it is deleted
-            socket.create_connection(get_address_host_port(address), TIMEOUT).close()
-            client = Client(address, timeout=TIMEOUT, set_as_default=False)
-        except Exception as error:  # by address: OSError, ValueError, ImportError, ...
-            why = " ".join(str(error).split())[:200]
-            raise ValueError(f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786") from None
-        try:
+            if not client.nthreads():
+                warnings.warn(f"--dask {address}: no worker yet, waiting for one", stacklevel=2)
             yield client
         finally:
             with suppress(Exception):  # its scheduler may be gone
@@ -267,6 +319,8 @@ def _one_line(address: str) -> Iterator[None]:
     """What goes wrong in the cluster, and not in the work, as a ValueError."""
     try:
         yield
+    except ValueError:  # of the work
+        raise
     except (CancelledError, OSError):
         raise ValueError(f"--dask {address}: the scheduler has gone, and what was not finished with it") from None
     except Exception as error:  # a worker without the package, or one picture after which worker after worker died

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ...learners import Constraints, ScoreCardClassifier, selection_stability
+from ...learners import Constraints, ScoreCardClassifier, on_dask, selection_stability
 from ...learners.common.additive import AdditiveModel
 from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
+from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .encoding import Table
 from .leaks import leaks
@@ -176,7 +177,12 @@ def select_file(
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
-    data = (read_out_of_core if path.is_dir() or request.memory_limit is not None else read_table)(path, request)
+    large = path.is_dir() or request.memory_limit is not None
+    if request.dask is not None and not large:
+        raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
+    if request.dask is not None:
+        check_scheduler(request.dask)
+    data = (read_out_of_core if large else read_table)(path, request)
     task = guess_task(data.y) if request.task == "auto" else request.task
     if request.task == "auto" and (line := note_of_guess(data.y, task)):
         data.notes.append(line)
@@ -339,7 +345,8 @@ def select_columns(
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
-    model = fitted(model, validation.size, table)
+    with running_on(request.dask):
+        model = fitted(model, validation.size, table if request.dask is None else replace(table, X=on_dask(table.X)))
     # out of core: effects and distributions are those of the drawn rows
     columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     if request.pvalues and splits and columns and not request.card:

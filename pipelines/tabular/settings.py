@@ -93,6 +93,8 @@ class Request:
     memory_limit : str or None
         Bytes, such as "2GB", that a table in Parquet files may use; None: all in memory, but for
         folders.
+    dask : str or None
+        Address of a Dask scheduler, on whose workers a table in Parquet files is fitted.
     sep, encoding, dates : str or None
         See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
     """
@@ -124,6 +126,7 @@ class Request:
     pvalues: bool = False
     seed: int = 0
     memory_limit: str | None = None
+    dask: str | None = None
     sep: str | None = None
     encoding: str | None = None
     dates: str | None = None
@@ -159,7 +162,7 @@ class Request:
 
     def record(self) -> dict[str, Any]:
         """The wishes for JSON; None where there is none."""
-        unsaid = {"pvalues"} if self.memory_limit else {"pvalues", "memory_limit"}
+        unsaid = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
         found = {name: value or None for name, value in asdict(self).items() if name not in unsaid}
         return {name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v) for name, v in found.items()}
 

@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from annealed.learners import FSAClassifier, FSAClassifierCV, FSARegressor, FSARegressorCV, PiecewiseLinear, Schedule, on_dask
+from annealed.learners import (
+    FSAClassifier,
+    FSAClassifierCV,
+    FSARegressor,
+    FSARegressorCV,
+    PiecewiseLinear,
+    Schedule,
+    on_dask,
+    on_disk,
+)
 from annealed.learners.fsa.fit import solve
 from annealed.learners.fsa.problem import fitted_attributes
 from annealed.learners.objective.losses import LogisticLoss
@@ -104,6 +113,22 @@ def test_data_frames():
     here = FSAClassifier(3).fit(table, y)
     assert_same_fit(there, here)
     assert there.get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
+
+
+@needs_dask
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_that_workers_read(tmp_path, monkeypatch, order):
+    monkeypatch.setattr("annealed.learners.sources.dask_matrix.BLOCK_BYTES", 9000)
+    X, y = _data()
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    source, rows = on_disk(tmp_path / "X.npy", memory_limit="30KB"), np.arange(N) % 5 > 0
+    whole, some = on_dask(source), on_dask(source[rows])
+    assert max(whole.array.chunks[0]) * max(whole.array.chunks[1]) * 4 <= 9000 and whole.memory_limit == 30_000
+    assert on_dask(source, memory_limit="1MB").memory_limit == 1_000_000
+    with dask.config.set(scheduler="synchronous"):
+        np.testing.assert_array_equal(some[:, [3, 11]], X[rows][:, [3, 11]])
+        assert_same_fit(FSAClassifier(3).fit(whole, y), FSAClassifier(3).fit(X, y))
+        assert_same_fit(FSAClassifier(3).fit(some, y[rows]), FSAClassifier(3).fit(X[rows], y[rows]))
 
 
 @needs_dask

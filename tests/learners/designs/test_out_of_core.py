@@ -9,7 +9,17 @@ import annealed.learners
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import Constraints, FSAClassifier, FSAClassifierCV, FSAPath, PiecewiseLinear, Refinement, Schedule, on_disk
+from annealed.learners import (
+    Constraints,
+    FSAClassifier,
+    FSAClassifierCV,
+    FSAPath,
+    FSARegressor,
+    PiecewiseLinear,
+    Refinement,
+    Schedule,
+    on_disk,
+)
 from annealed.learners.common.additive import AdditiveModel
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
@@ -391,3 +401,15 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"expected \.npy, .* or a folder of \.parquet files"):
         on_disk(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("limit", ["60KB", "300KB"])
+def test_exchanges_that_are_proposed_on_a_part_of_the_rows(tmp_path, monkeypatch, limit):
+    """Where noise is selected, too, exchanges there bring columns in any order."""
+    monkeypatch.setattr("annealed.learners.solvers.exchanges._ROWS", 150)
+    monkeypatch.setattr("annealed.learners.solvers.exchanges._ROWS_PER_COLUMN", 1)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 400)).astype(np.float32)
+    y = X[:, 0] - X[:, 1] + rng.standard_normal(len(X))
+    np.save(tmp_path / "X.npy", X)
+    assert_same_fit(FSARegressor(10).fit(on_disk(tmp_path / "X.npy", memory_limit=limit), y), FSARegressor(10).fit(X, y))

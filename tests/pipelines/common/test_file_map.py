@@ -4,6 +4,7 @@ happens to the workers."""
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -130,6 +131,18 @@ def test_a_wrong_address_is_one_line(folder, address, monkeypatch):
     result = detect("--dask", address)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert f"--dask {address}: no scheduler answers" in result.stderr and "tcp://host:8786" in result.stderr
+
+
+def test_what_listens_and_is_no_scheduler_is_one_line(cluster, folder, monkeypatch):
+    """Something that says nothing, and a worker: an error within seconds."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("annealed.pipelines.common.file_map.TIMEOUT", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        worker = next(iter(cluster.workers.values())).worker_address
+        for address, why in ((f"tcp://127.0.0.1:{silent.getsockname()[1]}", "silent for 1 seconds"), (worker, "it is a Worker")):
+            result = detect("--dask", address)
+            assert result.exit_code == 2 and result.stderr.count("\n") == 1
+            assert f"--dask {address}: no scheduler answers ({why})" in result.stderr
 
 
 def test_options_that_do_not_go_together(folder, monkeypatch):

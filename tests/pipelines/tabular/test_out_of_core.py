@@ -1,6 +1,11 @@
 """`annealed select` on tables in Parquet files that are not read whole."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -57,6 +62,93 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
         assert {**there, "settings": None, "selected": None} == {**here, "settings": None, "selected": None}
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
+    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB") as found:
+        yield found
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """Tasks on a few hundred rows, and columns that stay on the workers for some steps."""
+    monkeypatch.setattr("annealed.learners.sources.dask_matrix.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("annealed.learners.designs.dask_design.EASY_BYTES", 0)
+
+
+@pytest.mark.parametrize(
+    "options", [("-k", 3, "--weight", "w"), ("-k", "auto", "--response", "piecewise"), ("-k", 2, "--include", "a")]
+)
+def test_a_fit_on_workers_equals_the_one_here(frame, folder, cluster, blocks, options):
+    some = frame.assign(y=frame["y"].where(np.arange(N) % 50 > 0))  # rows without a target are left out
+    some[:2000].to_parquet(folder / "1.parquet", row_group_size=700)
+    options = (folder, *options, "--memory-limit", "200KB")
+    here, there = (json.loads(select(*options, *more).stdout) for more in ((), ("--dask", cluster.scheduler_address)))
+    one, two = ({c["name"]: c["effect"] for c in found["selected"]} for found in (here, there))
+    assert there["n_rows"] < N and one.keys() == two.keys() and len(one) > 1
+    np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
+    assert there["scores"] == here["scores"] and there["settings"]["dask"] == cluster.scheduler_address
+
+
+def killing(monkeypatch, kill):
+    """Calls a function after the second step of a fit on a cluster."""
+    from annealed.learners.designs.dask_design import DaskDesign
+
+    steps, gradient = [], DaskDesign.scores_and_gradient
+
+    def counted(self, *arguments):
+        steps.append(0)
+        if len(steps) == 2:
+            kill()
+        return gradient(self, *arguments)
+
+    monkeypatch.setattr(DaskDesign, "scores_and_gradient", counted)
+    return steps
+
+
+def test_a_killed_worker_changes_nothing(folder, cluster, blocks, monkeypatch):
+    from distributed import Client
+
+    options = (folder, "-k", 3, "--memory-limit", "100KB", "--dask", cluster.scheduler_address)
+    whole = json.loads(select(*options).stdout)
+    with Client(cluster, set_as_default=False) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+    steps = killing(monkeypatch, lambda: os.kill(victim, signal.SIGKILL))
+    assert json.loads(select(*options).stdout) == whole and len(steps) >= 2
+
+
+def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp_path):
+    pytest.importorskip("distributed", reason="needs annealed[dask]")
+    where, quiet = ["--scheduler-file", tmp_path / "s.json"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    processes = [subprocess.Popen([*words, *where], **quiet) for words in (start, work)]
+    try:
+        while not (tmp_path / "s.json").exists():
+            time.sleep(0.1)
+        address = json.loads((tmp_path / "s.json").read_text())["address"]
+        steps = killing(monkeypatch, processes[0].kill)
+        result = select(folder, "-k", 3, "--memory-limit", "100KB", "--dask", address)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert len(steps) >= 2 and result.exit_code == 2
+    assert f"annealed: --dask {address}: the scheduler has gone" in result.stderr.splitlines()[-1]
+
+
+def test_a_file_that_workers_do_not_see_is_named(folder, cluster, monkeypatch):
+    from annealed.learners import on_dask, on_disk
+    from annealed.pipelines.common.file_map import running_on
+
+    source = on_disk(folder, columns=["b", "c"])
+    X = on_dask(source)
+    for path in folder.rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(ValueError, match="big"), running_on(cluster.scheduler_address):
+        X[:10, [0]]
+
+
 def test_a_model_and_a_report(frame, folder, tmp_path):
     frame.iloc[:100].to_parquet(tmp_path / "new.parquet")
     model, report = tmp_path / "m.safetensors", tmp_path / "report"
@@ -101,6 +193,11 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ((folder, "-k", 2, "--card"), "--card: needs the table in memory"),
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
         ((folder, "-k", 2, "--out", tmp_path / "o.csv"), "o.csv: not of a table that is out of core"),
+        (
+            (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),
+            "t.csv is read into memory; expected a folder of .parquet",
+        ),
+        ((folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"), "--dask tcp://127.0.0.1:9: no scheduler answers"),
         ((folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"), "no column 'v'"),
     ):
         result = select(*arguments)

@@ -1,0 +1,117 @@
+"""Sparse rows on disk: annealing out of core beside Vowpal Wabbit with an L1 penalty.
+
+    python benchmarks/sparse_stream.py --rows 100000 --columns 100000
+
+A hundred ones a row. Twenty true columns stand in a quarter of the rows each, the others anywhere.
+Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit makes three
+passes, with the penalty of five that is best on a tenth of the rows; its seconds are those of one
+run, and of all. Prints seconds of the clock, columns that are not zero, how many of the true ones
+are among them, and the error on 20,000 other rows. Needs vowpalwabbit.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from annealed.learners import FSAClassifier, on_disk, write_csr
+from common import new_parser, print_head, print_line
+
+N_TEST, K, NON_ZERO = 20_000, 20, 100
+PENALTIES = (0, 1e-7, 1e-6, 1e-5, 1e-4)
+
+
+def made(n: int, m: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+    """Ones, labels and the true columns."""
+    rng = np.random.default_rng(0)
+    true = np.sort(rng.choice(m, K, replace=False))
+    there = rng.random((n, K)) < 0.25
+    others = rng.integers(0, m, (n, NON_ZERO - K // 4))
+    others = np.where(np.isin(others, true), (others + 1) % m, others)
+    rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(there)[0]])
+    X = sp.coo_matrix(
+        (np.ones(len(rows), np.float32), (rows, np.concatenate([others.ravel(), true[np.nonzero(there)[1]]]))), (n, m)
+    ).tocsr()
+    X.data[:] = 1
+    score = there @ np.where(np.arange(K) % 2, -1.0, 1.0)
+    return X, np.where(score + 0.5 * rng.standard_normal(n) > 0, 1, -1), true
+
+
+def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
+    names = np.char.mod("%d", X.indices)
+    with path.open("w") as file:
+        for i, label in enumerate(y):
+            file.write(f"{label} | {' '.join(names[X.indptr[i] : X.indptr[i + 1]])}\n")
+
+
+def vowpal_wabbit(*options: object) -> float:
+    """Seconds of a run in a process of its own."""
+    code = "import sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish()"
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True)
+    return time.perf_counter() - start
+
+
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=100_000)
+    parser.add_argument("--memory-limit", default="50MB", help="of annealing")
+    a = parser.parse_args(argv)
+    print_head("method", "seconds", "columns", f"true ones of {K}", "test error")
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        X, y, true = made(a.rows + N_TEST, a.columns)
+        test, test_y = X[a.rows :], y[a.rows :]
+        sp.save_npz(here / "X.npz", X[: a.rows], compressed=False)
+        write_csr(here / "X.npz", here / "X.csr")
+        small, ten = slice(0, a.rows - a.rows // 10), slice(a.rows - a.rows // 10, a.rows)
+        for name, rows in (("all", slice(0, a.rows)), ("fit", small), ("choose", ten), ("test", slice(a.rows, None))):
+            write_text(here / name, X[rows], y[rows])
+        FSAClassifier(2).fit(X[:1000, :50], y[:1000])  # compiles
+
+        start = time.perf_counter()
+        model = FSAClassifier(K).fit(on_disk(here / "X.csr", memory_limit=a.memory_limit), y[: a.rows])
+        seconds = time.perf_counter() - start
+        error = float((model.predict(test) != test_y).mean())
+        print_line("annealing", f"{seconds:.1f}", int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}")
+
+        def fit(rows, penalty):
+            options = (
+                "--loss_function",
+                "logistic",
+                "-b",
+                22,
+                "--l1",
+                penalty,
+                "--passes",
+                3,
+                "--cache_file",
+                here / "cache",
+                "-k",
+            )
+            return vowpal_wabbit("-d", here / rows, *options, "-f", here / "model")
+
+        def error_on(rows, labels):
+            vowpal_wabbit("-t", "-d", here / rows, "-i", here / "model", "-p", here / "found")
+            return float((np.where(np.loadtxt(here / "found") > 0, 1, -1) != labels).mean())
+
+        found, total = [], 0.0
+        for penalty in PENALTIES:
+            total += fit("fit", penalty)
+            found.append(error_on("choose", y[ten]))
+        best = PENALTIES[int(np.argmin(found))]
+        seconds = fit("all", best)
+        vowpal_wabbit("-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights")
+        lines = re.findall(r"^(\d+):\d+:([-+.e\d]+)$", (here / "weights").read_text(), re.MULTILINE)
+        weights = {int(name) for name, value in lines if float(value) != 0}
+        cells = f"{seconds:.1f} ({total + seconds:.1f})", len(weights), len(weights & set(true.tolist()))
+        print_line(f"Vowpal Wabbit, --l1 {best:g}", *cells, f"{error_on('test', test_y):.4f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,7 @@ POOL = 15
 REGROWTH = 0.01
 # Units of the steepest gradient that join the pool in each round, in units of k
 N_GRADIENT_CANDIDATES = 5
+_MAX_VALUES = 1 << 25  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3
@@ -102,15 +103,15 @@ class Pool:
     fixed: np.ndarray | None = None
 
     @classmethod
-    def read(cls, design: Design, units: Units, numbers: np.ndarray) -> Pool:
-        """Read the columns of the units ``numbers``, which ascend."""
+    def read(cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None) -> Pool:
+        """Read the columns of the units ``numbers``, which ascend; of all rows or some."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
-            Z = design.keep(features).matrix()
+            Z = _columns(design, features, rows)
             return cls(numbers, Z, np.arange(0, Z.shape[1] + 1, design.width), fixed)
         order = np.argsort(features)
-        Z = design.keep(features[order]).matrix()
+        Z = _columns(design, features[order], rows)
         columns = (np.argsort(order)[:, None] * design.width + np.arange(design.width)).ravel()
         sizes = [len(units.members[u]) for u in numbers]
         return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
@@ -121,9 +122,14 @@ class Pool:
         fast."""
         return np.ascontiguousarray(self.Z.T)
 
+    def square_sums(self, weights: np.ndarray) -> np.ndarray:
+        """Weighted sums of the squares of each column, (n_columns,)."""
+        if self.Z.size <= _MAX_VALUES:
+            return weights @ self._squares
+        return np.concatenate([weights @ (some * some) for some in np.array_split(self.Z, -(-self.Z.size // _MAX_VALUES), axis=1)])
+
     @cached_property
-    def squares(self) -> np.ndarray:
-        """Squares of ``Z``."""
+    def _squares(self) -> np.ndarray:
         return self.Z * self.Z
 
     @property
@@ -156,7 +162,9 @@ class Pool:
         """The pool with the units of another one behind its own."""
         fixed = None if self.fixed is None or other.fixed is None else np.concatenate([self.fixed, other.fixed])
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
-        return Pool(np.concatenate([self.units, other.units]), np.hstack([self.Z, other.Z]), offsets, fixed)
+        Z = _empty(len(self.Z), self.Z.shape[1] + other.Z.shape[1], self.Z.dtype)
+        np.concatenate([self.Z, other.Z], axis=1, out=Z)
+        return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """Coefficients for a new support: those of the units that stay, zero for the others."""
@@ -265,6 +273,31 @@ def regrown(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) 
     return (found, found_fit, True) if improved else (support, fit, False)
 
 
+def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    """Standardised columns, of many values a few at a time; of all rows or some."""
+    pieces = _pieces(design, features)
+    first = design.keep(pieces[0]).matrix()
+    if len(pieces) == 1:
+        return first if rows is None else first[rows]
+    Z, start = _empty(len(first) if rows is None else len(rows), len(features) * design.width, first.dtype), 0
+    for some in pieces:
+        block = first if start == 0 else design.keep(some).matrix()
+        Z[:, start : start + block.shape[1]] = block if rows is None else block[rows]
+        start += block.shape[1]
+    return Z
+
+
+def _empty(n: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    """An array; of many values column after column, so that :attr:`Pool.columns` is no copy."""
+    return np.empty((n, n_columns), dtype, order="F" if n * n_columns > _MAX_VALUES else "C")
+
+
+def _pieces(design: Design, numbers: np.ndarray) -> list[np.ndarray]:
+    """Features, or units of them, in parts whose columns are held in memory at a time."""
+    n_parts = -(-design.n_samples * design.width * len(numbers) // _MAX_VALUES)
+    return np.array_split(numbers, max(1, n_parts))
+
+
 @dataclass(frozen=True)
 class Candidates:
     """All units, on all rows or on some.
@@ -282,8 +315,7 @@ class Candidates:
 
     def read(self, numbers: np.ndarray) -> Pool:
         """The pool of the units ``numbers``."""
-        pool = Pool.read(self.design, self.units, numbers)
-        return pool if self.rows is None else replace(pool, Z=pool.Z[self.rows])
+        return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
         """Units outside the pool that have the largest gradient, from one pass over all columns."""
@@ -335,21 +367,25 @@ def swap_until_stable(
 def proposed(
     problem: SupportProblem, candidates: Candidates, pool: Pool, support: np.ndarray, start: Coefficients, rounds: int
 ) -> tuple[Pool, np.ndarray, Coefficients]:
-    """The same on a part of the rows, where rows are many: the pool for all rows, which decide
-    afterwards, is the support found and the units that come nearest to one of its."""
+    """The same on the candidates' part of the rows: the pool for all rows, which decide afterwards,
+    is the support found and the units that come nearest to one of its."""
+    weight = problem.sample_weight[candidates.rows]
+    part = replace(problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum())
+    fit = refit(part, pool.matrix_of(support), *start)
+    pool, found, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
+    near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
+    units = np.sort(pool.units[np.union1d(found, near)])  # columns are read in their order; a pool that grew has another
+    decided = replace(candidates, rows=None).read(units)
+    return decided, np.searchsorted(units, pool.units[found]), (fit.theta, fit.intercept)
+
+
+def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
+    """Rows by which exchanges are proposed, where there are many more; else None."""
     rows = np.flatnonzero(problem.sample_weight)
-    n = max(_ROWS, _ROWS_PER_COLUMN * len(start[0]))
+    n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
-        return pool, support, start
-    rows = np.sort(np.random.default_rng(0).choice(rows, n, replace=False))
-    weight = problem.sample_weight[rows]
-    part = replace(problem, y=problem.y[rows], sample_weight=weight / weight.sum())
-    some = replace(pool, Z=pool.Z[rows])
-    fit = refit(part, some.matrix_of(support), *start)
-    some, found, fit = swap_until_stable(part, replace(candidates, rows=rows), some, support, fit, rounds)
-    near = ascending(exchange_changes(part, some, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
-    units = np.sort(some.units[np.union1d(found, near)])  # columns are read in their order; a pool that grew has another
-    return candidates.read(units), np.searchsorted(units, some.units[found]), (fit.theta, fit.intercept)
+        return None
+    return np.sort(np.random.default_rng(0).choice(rows, n, replace=False))
 
 
 def exchange(
@@ -387,9 +423,13 @@ def exchange(
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
-    pool, support, theta = _around(design, units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
-    candidates, start = Candidates(design, units), (theta, np.asarray(state.intercept, dtype=float))
-    pool, support, start = proposed(problem, candidates, pool, support, start, rounds)
+    numbers, theta = _around(units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
+    start, rows = (theta, np.asarray(state.intercept, dtype=float)), _some_rows(problem, len(theta))
+    candidates = Candidates(design, units, rows)
+    pool, support = candidates.read(numbers), np.searchsorted(numbers, chosen)
+    if rows is not None:
+        pool, support, start = proposed(problem, candidates, pool, support, start, rounds)
+        candidates = replace(candidates, rows=None)
     fit = refit(problem, pool.matrix_of(support), *start)
     pool, support, fit = swap_until_stable(problem, candidates, pool, support, fit, rounds)
     fit = refit(problem, pool.matrix_of(support), fit.theta, fit.intercept, tol=1e-9)
@@ -398,14 +438,12 @@ def exchange(
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _around(design: Design, units: Units, state: Annealed, chosen: np.ndarray, size: int) -> tuple[Pool, np.ndarray, np.ndarray]:
-    """The pool of the units that were dropped last and the chosen ones; where these are in it, and
-    their coefficients."""
+def _around(units: Units, state: Annealed, chosen: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The units that were dropped last and the chosen ones, ascending, and these' coefficients."""
     dropped_at = np.zeros(len(units), int)
     dropped_at[units.of_feature] = state.dropped_at
-    pool = Pool.read(design, units, np.union1d(np.argsort(-dropped_at, kind="stable")[:size], chosen))
     theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
-    return pool, np.searchsorted(pool.units, chosen), theta
+    return np.union1d(np.argsort(-dropped_at, kind="stable")[:size], chosen), theta
 
 
 def alternatives(
@@ -424,14 +462,20 @@ def alternatives(
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
-    pool, support, theta = _around(design, units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
-    fit = fit_at(problem, pool.matrix_of(support), theta, state.intercept)
-    cost = exchange_changes(problem, pool, support, fit) / max(abs(fit.value), 1e-300)
+    numbers, theta = _around(units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
+    others, costs = np.setdiff1d(numbers, chosen), []
+    for some in _pieces(design, others):
+        pool = Pool.read(design, units, np.union1d(some, chosen))
+        support = np.searchsorted(pool.units, chosen)
+        fit = fit_at(problem, pool.matrix_of(support), theta, state.intercept)
+        change = exchange_changes(problem, pool, support, fit) / max(abs(fit.value), 1e-300)
+        costs.append(change[:, np.isin(pool.units, some)])
+    cost = np.hstack(costs)
     first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
     found = {}
     for i, row in zip(chosen, cost, strict=True):
         order = np.argsort(row, kind="stable")[:_MAX_NAMED]
-        found[int(first[i])] = [(int(first[pool.units[j]]), float(row[j])) for j in order if row[j] < _MAX_COST]
+        found[int(first[i])] = [(int(first[others[j]]), float(row[j])) for j in order if row[j] < _MAX_COST]
     return found
 
 
@@ -491,7 +535,7 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
     """
     Z, offsets = pool.Z, pool.offsets
     if pool.single and isinstance(hessian_product, DiagonalProduct):
-        return (hessian_product.weights.astype(Z.dtype) @ pool.squares).astype(np.float64)[:, None]
+        return pool.square_sums(hessian_product.weights.astype(Z.dtype)).astype(np.float64)[:, None]
     if pool.single:
         return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(np.float64)[:, None]
     own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))

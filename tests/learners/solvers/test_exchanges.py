@@ -282,3 +282,22 @@ def test_many_rows_are_proposed_by_a_part_and_decided_by_all(monkeypatch):
         wanted = np.union1d(true, true + 1) if "groups" in str(options) else true
         assert np.isin(found, wanted).sum() >= len(wanted) - 1
     assert {1000, 3000} <= set(parts)
+
+
+@pytest.mark.parametrize("n_rows", [20_000, 60])
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 2])
+def test_many_values_are_held_a_few_columns_at_a_time(monkeypatch, n_rows, groups):
+    """The same answers, also where exchanges are proposed on some of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 40)) + rng.standard_normal((400, 1))
+    y = X[:, ::8].sum(axis=1) + rng.standard_normal(400) > 0
+    monkeypatch.setattr(exchanges, "_ROWS", n_rows)
+    monkeypatch.setattr(exchanges, "_ROWS_PER_COLUMN", 1)
+    whole, apart = (FSAClassifier(5, constraints=Constraints(groups)) for _ in range(2))
+    whole.fit(X, y)
+    monkeypatch.setattr(exchanges, "_MAX_VALUES", 3000)
+    apart.fit(X, y)
+    np.testing.assert_array_equal(apart.get_support(), whole.get_support())
+    np.testing.assert_allclose(apart.coef_, whole.coef_, rtol=1e-9)
+    for unit, others in whole.alternatives_.items():
+        assert [j for j, _ in apart.alternatives_[unit]] == [j for j, _ in others]

@@ -6,12 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
 LOGARITHM = "log"
@@ -257,8 +255,6 @@ class TableEncoding:
 def to_numbers(values: pd.Series) -> np.ndarray:
     """Return a column as floats, text with thousands separators (1,234) too; what is no number, and
     infinity, is NaN."""
-    import pandas as pd
-
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
         return _by_value(values, _numbers_of)
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -267,16 +263,12 @@ def to_numbers(values: pd.Series) -> np.ndarray:
 
 
 def _numbers_of(cells: np.ndarray) -> np.ndarray:
-    import pandas as pd
-
     plain = [cell.replace(",", "") if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip()) else cell for cell in cells]
     return to_numbers(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").astype(np.float64))
 
 
 def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """A function of cells, called once for different text, and the missing."""
-    import pandas as pd
-
     if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal, but not the same text
         return function(values.astype(object).to_numpy())
     codes, different = pd.factorize(values.astype(object))
@@ -289,8 +281,6 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
     Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019
     ("monthfirst").
     """
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(values.dtype):
         return np.full(len(values), np.nan)
     if style and not _is_date(values):
@@ -340,8 +330,6 @@ def _year(digits: str) -> str:
 
 
 def _is_date(values: pd.Series) -> bool:
-    import pandas as pd
-
     return bool(pd.api.types.is_datetime64_any_dtype(values.dtype))
 
 
@@ -351,8 +339,6 @@ def as_words(values: pd.Series) -> np.ndarray:
 
 
 def _words_of(cells: np.ndarray) -> np.ndarray:
-    import pandas as pd
-
     # a whole number is the same text with and without empty cells beside it
     cells = np.array([int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells], object)
     words = [None if empty else str(value).strip() for value, empty in zip(cells, pd.isna(cells))]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .export.builder import formula_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,6 @@ class Contributions:
             The score, what each column adds, and the base as "(intercept)"; for several scores one
             group after the other, each with its name.
         """
-        import pandas as pd
-
         found = {}
         for o, output in enumerate(self.outputs):
             to = f" to {output}" if output else ""
@@ -143,8 +139,6 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
 
 
 def _frame(X: Any, names: tuple[str, ...]) -> Any:
-    import pandas as pd
-
     if hasattr(X, "columns"):
         return X.rename(columns=str)
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)

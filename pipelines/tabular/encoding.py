@@ -7,9 +7,10 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import (
@@ -36,9 +37,6 @@ from ...models.tabular.encoding import (
     ranks,
     to_numbers,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_MISSING = 0.5  # a column with a larger share of missing values is left out
 # a category has at most so many levels of its own, the most frequent ones: a choice
@@ -444,8 +442,6 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
 
 
 def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[str]) -> None:
-    import pandas as pd
-
     kind = values.dtype
     if pd.api.types.is_complex_dtype(kind):
         return decisions.leave_out(name, "complex numbers")
@@ -512,8 +508,6 @@ def read_target(values: pd.Series) -> np.ndarray:
         For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
         none.
     """
-    import pandas as pd
-
     if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
         raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):

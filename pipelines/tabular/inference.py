@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from ...learners import Constraints, FDRSelector, FSAInference, selection_pvalues
@@ -89,8 +90,6 @@ def add_certainty(columns: list[dict[str, Any]], table: Table, model: Any, inter
 
 def _named(table: Table) -> Any:
     """The matrix with the names of its columns, for lines about them."""
-    import pandas as pd
-
     if hasattr(table.X, "tocsr"):
         return table.X
     groups = table.encoding.groups

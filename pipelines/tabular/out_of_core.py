@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ...learners.sources.files import ParquetSource, damage_named, open_parquet
 from ...learners.sources.matrix import Source, parse_bytes
@@ -18,8 +19,6 @@ from .encoding import LARGE, MAX_ROWS, Table, is_precise
 from .tables import from_frame, usable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .settings import Request
 
 _SHARE = 8  # the part of the memory limit that drawn rows, and what is read of them at once, may take. A choice

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
 from ...models.tabular.model import KIND, TabularModel
 from .tables import read_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def predict_table(
@@ -39,8 +37,6 @@ def predict_table(
     ValueError
         If the model or the table cannot be read, or the table lacks a column of the model.
     """
-    import pandas as pd
-
     kept = load_tabular(model)
     thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources

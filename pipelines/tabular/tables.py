@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .settings import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
@@ -208,8 +207,6 @@ def read_rows(
     ValueError
         If the file cannot be read, or a matrix lacks a column.
     """
-    import pandas as pd
-
     if not brings_its_target(path):
         return read_frame(path, sep, encoding, decimal_comma=decimal_comma), None
     matrix = read_matrix(path)
@@ -247,8 +244,6 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
 
 
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
-    import pandas as pd
-
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
         raise ValueError(f"{path}: no row with a target")
@@ -341,8 +336,6 @@ def read_frame(
     ValueError
         If it cannot be read, or two columns have the same name.
     """
-    import pandas as pd
-
     name = check_table(path)
     if name.endswith(".parquet"):
         try:
@@ -371,8 +364,6 @@ def read_frame(
 def _read_text(
     path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
 ) -> tuple[pd.DataFrame, list[str]]:
-    import pandas as pd
-
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
         raise ValueError(f"--sep {sep}: expected one character")
     given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else _LONG_SEPARATORS.get(sep or ",", sep or ",")
@@ -403,8 +394,6 @@ def _read_text(
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     """A text file; a large one in parts, whose broken numbers are kept in single precision where
     that is enough."""
-    import pandas as pd
-
     if path.stat().st_size <= _SMALL:
         return pd.read_csv(path, **options)
     parts = []
@@ -419,7 +408,6 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     """A Parquet file; a large one column by column, as :func:`_read_csv` keeps its numbers."""
-    import pandas as pd
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:

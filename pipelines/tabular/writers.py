@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ...models.files import replacing
 from .tables import FRAMES, brings_its_target, read_frame, read_matrix
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def write_columns(source: Path, out: Path, names: Sequence[str], target: str | None, sep: str | None, encoding: str | None) -> None:
@@ -25,8 +22,6 @@ def write_columns(source: Path, out: Path, names: Sequence[str], target: str | N
     ValueError
         If the file cannot be written.
     """
-    import pandas as pd
-
     if brings_its_target(source):
         matrix = read_matrix(source)
         chosen = matrix.X[:, [matrix.names.index(name) for name in names]]

@@ -11,6 +11,7 @@ from operator import add, mul, sub, truediv
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..encoding import CATEGORY, DATE, LOGARITHM, MISSING, NUMBER, OTHER, RANK, ColumnEncoding
 from .formula import TEXT, Expression
@@ -85,8 +86,6 @@ class Feature:
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
     """The numbers that a column of a table becomes."""
-    import pandas as pd
-
     if column.kind not in (CATEGORY, RANK):
         offset, missing = _DAY if column.kind == DATE else 0.0, NAN if column.fill is None else column.fill
         cell = ("cell", column.name, offset)
@@ -139,8 +138,6 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
 
 def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
     """The features that a part of a ColumnTransformer gets."""
-    import pandas as pd
-
     names = getattr(step, "feature_names_in_", range(len(features)))
     frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
     by_name = all(isinstance(c, str) for c in ([columns.start] if isinstance(columns, slice) else np.atleast_1d(columns)))
@@ -168,8 +165,6 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
     """Features of categories: the encoder itself says what it makes of each level, of an unknown
     one and of none."""
-    import pandas as pd
-
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
     found, start = [], 0
@@ -206,6 +201,4 @@ def _widths(step: Any) -> list[int]:
 
 
 def _is_empty(value: Any) -> bool:
-    import pandas as pd
-
     return bool(pd.isna(value))

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TEXT = "text"  # how a cell is read, besides as a number or a date (days since 1970-01-01)
 # An expression is a float, the name of an earlier one, or a tuple of an operation and what it acts

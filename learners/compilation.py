@@ -270,7 +270,7 @@ class _Watch:
     def notify(self, event: Any) -> None:
         """Note that numba begins, or has ended, to compile a function: one of ours or another."""
         function = event.data["dispatcher"].py_func
-        if not function.__module__.startswith(__name__.split(".")[0] + "."):
+        if not (function.__module__ or "").startswith(__name__.split(".")[0] + "."):
             return
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:

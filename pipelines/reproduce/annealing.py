@@ -9,7 +9,6 @@ References
 """
 
 import functools
-import time
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from ...learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
 from ...learners.solvers.schedules import step_counts
 from ..common.checkpoints import Checkpoint
+from ..common.timing import timed
 from .competitors import l1_columns, measured_fit
 from .datasets import load_set
 from .printed_values import beside
@@ -91,9 +91,7 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000, random_s
         model = FSAClassifier(10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)})
         seconds, found = [], []
         for draw in draws:
-            started = time.process_time()
-            model.fit(draw.X, draw.y)
-            seconds.append(time.process_time() - started)
+            seconds.append(timed(model.fit, draw.X, draw.y)[1])
             found.append(draw.found(model.get_support(indices=True)))
         left = np.concatenate([[1000], step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]])
         passes = float(left.sum() / 1000)

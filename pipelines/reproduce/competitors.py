@@ -6,7 +6,6 @@ Every function has the signature ``(X, y, k, task, random_state) -> columns``; f
 those names (``pip install '.[bench]'`` in the checkout).
 """
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -19,8 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SG
 from sklearn.preprocessing import StandardScaler
 
 from ..common.config import check_names
-
-_SEARCH_STEPS = 14
+from ..common.timing import timed
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
@@ -37,7 +35,7 @@ def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high
     greatest penalty tried with more.
     """
     best: np.ndarray | None = None
-    for _ in range(_SEARCH_STEPS):
+    for _ in range(14):
         middle = float(np.sqrt(low * high))
         coef = fit(middle)
         count = np.count_nonzero(coef)
@@ -222,8 +220,7 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
         raise ValueError(
             f"competitor {name!r} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(COMPETITORS[name](X, y, k, task, random_state))
 
@@ -234,11 +231,8 @@ def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
     A model that stops at its limit of iterations is measured as it is, without a warning; one that
     is fitted by another program brings its ``seconds_``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.process_time()
-        model.fit(X, y)
-        seconds = time.process_time() - start
+    with warnings.catch_warnings(action="ignore"):
+        _, seconds = timed(model.fit, X, y)
         return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": getattr(model, "seconds_", seconds)}
 
 

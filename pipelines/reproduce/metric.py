@@ -10,7 +10,6 @@ References
        (2017).
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -28,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from ...learners import SDist, SDistCV
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
+from ..common.timing import timed
 from .competitors import measured_fit
 from .datasets import load_set, random_split
 from .printed_values import printed
@@ -173,13 +173,10 @@ def _complete(X, y, X_test, y_test):
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
     """Plain kNN, and NCA where its work n^2 p stays bearable."""
-
-    def behind(*steps):
-        return make_pipeline(*([StandardScaler()] if standardize else []), *steps, KNeighborsClassifier(votes))
-
-    found = {"kNN": behind()}
+    scaler, vote = StandardScaler() if standardize else "passthrough", KNeighborsClassifier(votes)
+    found = {"kNN": make_pipeline(scaler, vote)}
     if float(n) ** 2 * p <= MAX_WORK:
-        found["NCA"] = behind(NeighborhoodComponentsAnalysis(n_components=min(p, 10), max_iter=50, random_state=0))
+        found["NCA"] = make_pipeline(scaler, NeighborhoodComponentsAnalysis(min(p, 10), max_iter=50, random_state=0), vote)
     return found
 
 
@@ -195,9 +192,8 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
     model = clone(model)
     measured: dict[str, Any] = {}
     if isinstance(model, SDistCV):
-        start = time.process_time()
-        search = model.fit(X, y)
-        measured = {"search_seconds": time.process_time() - start, "chosen": search.best_params_}
+        search, seconds = timed(model.fit, X, y)
+        measured = {"search_seconds": seconds, "chosen": search.best_params_}
         model = clone(search.best_estimator_)
     measured |= measured_fit(model, X, y, X_test, y_test)
     if isinstance(model, SDist):

@@ -10,7 +10,6 @@ References
 """
 
 import functools
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from ...learners import FSAClassifier, MinimaxSparseClassifier
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
+from ..common.timing import timed
 from . import competitors
 from .datasets import data_folder, load_set, random_split
 
@@ -57,7 +57,6 @@ def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
 _C = 0.1  # of MSLR on standardised columns, found on other draws of "scales" (seeds 100-103); the paper has 10
 _L1_TOLERANCE = 1e-2
 _L1_VIOLATION = 0.01  # of the penalty's gradient: how far a column outside may exceed it
-_L1_FITS = 16
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
@@ -72,8 +71,7 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
     coef = np.zeros(X.shape[1])
     while True:
         if len(working):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 settings = {"solver": "liblinear", "fit_intercept": False, "random_state": 0}
                 model = LogisticRegression(l1_ratio=1.0, C=C, tol=_L1_TOLERANCE, **settings)
                 coef[working] = model.fit(X[:, working].astype(np.float64), y).coef_[0]
@@ -93,7 +91,7 @@ def l1_search(X, y, size: int) -> np.ndarray:
     """
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
-    for _ in range(_L1_FITS):
+    for _ in range(16):
         counts = {C: np.count_nonzero(tried[C]) for C in sorted(tried)}
         above = [C for C in counts if counts[C] >= size]
         below = [C for C in counts if counts[C] < size]
@@ -177,9 +175,7 @@ def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
         select(X[:100, :200], y[:100], 10)
     out = []
     for size in sizes:
-        start = time.process_time()
-        columns = select(X, y, size)
-        seconds = time.process_time() - start
+        columns, seconds = timed(select, X, y, size)
         retrained = LogisticRegression(C=5.0, max_iter=200).fit(X[:, columns], y)
         accuracy = retrained.score(X_test[:, columns], y_test)
         out.append([int(np.count_nonzero(w[columns])), float(accuracy), seconds])
@@ -208,9 +204,7 @@ def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKE
     rows = []
     for size in sizes:
         for r in (1, 2, 4):
-            started = time.process_time()
-            model = MinimaxSparseClassifier(r, max_cuts=40, n_features_to_select=size).fit(X, y)
-            seconds = time.process_time() - started
+            model, seconds = timed(MinimaxSparseClassifier(r, max_cuts=40, n_features_to_select=size).fit, X, y)
             missed = int((model.predict(X_test) != y_test).sum())
             row = {"selected": int(model.support_.sum()), "r": r, "missed": missed, "paper_missed": 0 if size == 8 else None}
             rows.append(row | {"seconds": seconds})
@@ -285,21 +279,15 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def accuracy(columns):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = LogisticRegression(C=5.0, max_iter=200).fit(Z[:, columns], y)
         return 100.0 * float(model.score(Z_test[:, columns], y_test))
 
-    started = time.process_time()
     C *= 2.0 / float(np.abs(y @ Z).max())
-    coef = LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit(Z, y).coef_[0]
-    columns = np.flatnonzero(coef)
-    found["L1_seconds"] = time.process_time() - started
+    l1, found["L1_seconds"] = timed(LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit, Z, y)
+    columns = np.flatnonzero(l1.coef_[0])
     found |= {"columns": len(columns), "L1": accuracy(columns)}
-    size = len(columns)
     for method, strength in _MSLR.items():
-        started = time.process_time()
-        model = _mslr(size, strength).fit(X, y)
-        found[f"{method}_seconds"] = time.process_time() - started
+        model, found[f"{method}_seconds"] = timed(_mslr(len(columns), strength).fit, X, y)
         found[method] = accuracy(model.get_support(indices=True))
     return found

@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...learners import FSAClassifier
 from ..common.checkpoints import Checkpoint
+from ..common.timing import timed
 from .datasets import load_set
 
 SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
@@ -155,16 +156,14 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         fit = METHODS[method]
         cv = np.mean([_errors(name, fit(name, sizes, X[train], y[train]), X[test], y[test]) for train, test in folds], axis=0)
         cv_seconds = time.process_time() - start
-        start = time.process_time()
-        models = fit(name, sizes, X, y)
-        seconds = (time.process_time() - start) / len(sizes)
+        models, seconds = timed(fit, name, sizes, X, y)
         test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
         at_test[method] = models, best, test
         rows.append({
             "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
             "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
-            "seconds_per_fit": seconds, "seconds_cv": cv_seconds,
+            "seconds_per_fit": seconds / len(sizes), "seconds_cv": cv_seconds,
         })  # fmt: skip
     if {"annealed", "l1"} <= at_test.keys():
         models, best, _ = at_test["annealed"]
@@ -179,9 +178,7 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
 def _boosting(name, X, y, X_test, y_test):
     """All features: how low the error can be."""
     X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
-    start = time.process_time()
-    model = HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit(X, y)
-    seconds = time.process_time() - start
+    model, seconds = timed(HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y)
     error = _errors(name, [model], X_test, y_test)[0]
     return {"data": name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
 
@@ -202,8 +199,7 @@ def public_tables(
     """
     cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
     rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # competitors that stop at their limit of iterations are measured as they are
+    with warnings.catch_warnings(action="ignore"):  # competitors that stop at their limit of iterations are measured as they are
         for name in sets:
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))

@@ -15,7 +15,6 @@ References
 """
 
 import functools
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +29,7 @@ from ... import learners
 from ...learners.solvers.newton import SupportProblem, refit
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
+from ..common.timing import timed
 from . import competitors
 from .printed_values import beside
 from .simulated import Simulated, simulate
@@ -179,17 +179,13 @@ def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: s
 
     Seconds are processor time of the selection and the fit, without the prediction.
     """
-    start = time.process_time()
     if name in ours:
-        model = clone(ours[name]).fit(train.X, train.y)
-        seconds = time.process_time() - start
+        model, seconds = timed(clone(ours[name]).fit, train.X, train.y)
         scores = model.decision_function(X_new) if task == "classification" else model.predict(X_new)
         return model.get_support(indices=True), scores, seconds
     if name in competitors.ON_ALL:
-        scores = competitors.ridge_scores(train.X, train.y, task, X_new, by_sgd=name != "L2")
-        return None, scores, time.process_time() - start
-    columns = competitors.select(name, train.X, train.y, len(train.support), task, seed)
-    seconds = time.process_time() - start
+        return None, *timed(competitors.ridge_scores, train.X, train.y, task, X_new, name != "L2")
+    columns, seconds = timed(competitors.select, name, train.X, train.y, len(train.support), task, seed)
     return columns, refitted_scores(train.X, train.y, columns, X_new, task), seconds
 
 
@@ -223,8 +219,7 @@ def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simu
     ours = our_methods(design, seed)
     if name in ours and name not in warm:  # compile, on small data
         small = simulate(design.task, 100, 400, 10, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             run_method(name, ours, small, small.X, design.task, 0)
         warm.add(name)
     train, test = data()

@@ -2,7 +2,6 @@
 bisection.
 """
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.special import logsumexp, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
 
 from ....learners import MinimaxSparseClassifier
+from ...common.timing import timed
 from ..datasets import load_set
 from ..minimax import STAND_INS, mslr_leukemia, mslr_synthetic
 from .panels import curves, panels
@@ -114,9 +114,8 @@ def sensitivity(data_dir=None) -> Figure:
     accuracy, seconds = [], []
     for C in (5.0, 10.0, 20.0):
         for size in (10, 25, 50, 100, 150):
-            started = time.process_time()
-            model = MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=5.0).fit(X[train], y[train])
-            seconds.append((f"C = {C:g}", size, time.process_time() - started))
+            model = MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=5.0)
+            seconds.append((f"C = {C:g}", size, timed(model.fit, X[train], y[train])[1]))
             accuracy.append((f"C = {C:g}", size, 100.0 * model.score(X[test], y[test])))
     figure, axes = panels(9, 3.2, 2)
     for ax, label, points in zip(axes, ("accuracy, %", "processor seconds"), (accuracy, seconds)):

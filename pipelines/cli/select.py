@@ -144,7 +144,7 @@ def select(
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder
         from ..tabular.report import REPORT_FILES, write_report
-        from ..tabular.writers import check_out, write_columns
+        from ..tabular.tables import check_out, write_columns
 
         check_out(out, table)
         check_outputs([table, test, config], [out], save, report, REPORT_FILES)
@@ -219,7 +219,7 @@ def predict(
     """
     from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
-    from ..tabular.writers import check_out, write_frame
+    from ..tabular.tables import check_out, write_frame
 
     check_out(out, Path("table.csv"))
     check_outputs([model, table], [out])

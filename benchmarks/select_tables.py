@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 from annealed.pipelines.console import text
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file, shown
-from annealed.pipelines.tabular.settings import Request
 from common import new_parser, print_head, print_line
 
 SKLEARN = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")

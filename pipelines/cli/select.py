@@ -133,8 +133,8 @@ def select(
       annealed select table.csv --target price -k 5
       annealed select table.parquet --target price -k auto --response piecewise --report report
     """
+    from ..tabular.request import Request
     from ..tabular.selection import select_file
-    from ..tabular.settings import Request
 
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
     wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}

@@ -19,7 +19,7 @@ from .encoding import LARGE, MAX_ROWS, Table, is_precise
 from .tables import from_frame, usable
 
 if TYPE_CHECKING:
-    from .settings import Request
+    from .request import Request
 
 _SHARE = 8  # the part of the memory limit that drawn rows, and what is read of them at once, may take. A choice
 _LEAST_ROWS = 1000  # that are drawn in any case

@@ -21,7 +21,8 @@ from ..console import number_or_auto
 from .encoding import Table
 from .leaks import leaks
 from .out_of_core import read_out_of_core
-from .settings import Request, make_model, units_of
+from .request import Request
+from .settings import make_model, units_of
 from .tables import read_table, read_test
 from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
 

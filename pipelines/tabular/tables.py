@@ -20,7 +20,7 @@ from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, num
 from .leaks import gap_leaks
 
 if TYPE_CHECKING:
-    from .settings import Request
+    from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # rows that are read at a time

@@ -15,7 +15,8 @@ from ...learners import FSAPath, ScoreCardClassifier
 from ...learners.model_selection.size import choose_size
 from ...models.tabular.encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .encoding import Table
-from .settings import Request, make_model
+from .request import Request
+from .settings import make_model
 
 N_FOLDS = 5
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...tabular.report import page
+from ...tabular.request import Request
 from ...tabular.selection import select_file
-from ...tabular.settings import Request
 from .fields import Fields
 
 FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")

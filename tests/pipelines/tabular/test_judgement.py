@@ -8,8 +8,8 @@ import pytest
 from annealed.models.files import read_model, write_model
 from annealed.models.tabular.encoding import TableEncoding
 from annealed.pipelines.tabular.encoding import Table
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import guess_task
-from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.tables import read_table
 from annealed.pipelines.tabular.validation import HeldOut, folds, measures
 from helpers import run

@@ -9,8 +9,8 @@ from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.report import page
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_columns, select_file
-from annealed.pipelines.tabular.settings import Request
 from annealed.pipelines.tabular.validation import HeldOut, errors, folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))

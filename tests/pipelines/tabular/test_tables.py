@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.tabular import tables
-from annealed.pipelines.tabular.settings import Request
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 

@@ -6,28 +6,24 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..common.config import read_tables
 from ..console import BAD_INPUT, complain, print_json, print_table, progress, say
+from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
     from ..tabular.selection import Selection
 
-Task = Literal["auto", "classification", "regression"]
-Response = Literal["linear", "piecewise"]
-Dates = Literal["dayfirst", "monthfirst"]
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
 ]
-Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
@@ -66,56 +62,22 @@ def _on_disk(table: Path) -> Iterator[Path]:
         yield path
 
 
+def _asking(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of a request."""
+    context, table, *own, _ = signature(command, eval_str=True).parameters.values()
+    asked = [p for p in signature(Request).parameters.values() if p.name != "pvalues"]
+    for i, p in enumerate(asked):
+        if p.default == ():
+            asked[i] = p.replace(annotation=Annotated[list[str] | None, *p.annotation.__metadata__], default=None)
+    options = (p.replace(kind=p.KEYWORD_ONLY) for p in (*asked, *own))
+    command.__signature__ = Signature([context, table, *options])  # type: ignore[attr-defined]
+    return command
+
+
+@_asking
 def select(
     context: typer.Context,
     table: Table,
-    k: Annotated[str | None, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None,
-    target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
-    task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
-    response: Annotated[Response, typer.Option(help="piecewise: a curve for each column instead of a line.")] = "linear",
-    loss: Annotated[str, typer.Option(help="Loss of the fit: logistic, lorenz, huber, quantile, poisson and others.")] = "auto",
-    class_weight: Annotated[
-        list[str] | None, typer.Option(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; may be repeated.")
-    ] = None,
-    param: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Another parameter of the estimator, such as schedule.mu=20.")
-    ] = None,
-    score: Annotated[
-        str | None, typer.Option(help="Chooses the size and is shown first: roc_auc, log_loss, r2 and others.")
-    ] = None,
-    include: Annotated[list[str] | None, typer.Option(help="Column that is selected in any case; may be repeated.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Column that may not be selected; may be repeated.")] = None,
-    monotone: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")
-    ] = None,
-    bounds: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=LEAST:GREATEST", help="Bounds of a coefficient, such as age=0: or age=-1:1.")
-    ] = None,
-    group: Annotated[list[str] | None, typer.Option(help="Beginning of names of columns that are selected together.")] = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category, date or low<medium<high."),
-    ] = None,
-    card: Annotated[bool, typer.Option("--card", help="A score card of k rules with whole points, for two classes.")] = False,
-    keep_rare: Annotated[bool, typer.Option("--keep-rare", help="Keep classes of one row; there are no scores then.")] = False,
-    weight: Annotated[str | None, typer.Option(help="Column of how much each row counts.")] = None,
-    row_groups: Annotated[str | None, typer.Option(help="Column that names rows which stay together in cross-validation.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the rows: folds are scored on later ones.")] = None,
-    split_duplicates: Annotated[bool, typer.Option("--split-duplicates", help="Equal rows need not be in one fold.")] = False,
-    boosting: Annotated[bool, typer.Option("--boosting", help="Also the score of gradient boosting on all columns.")] = False,
-    test: Annotated[Path | None, typer.Option(help="Another table, whose rows score the model.")] = None,
-    sep: Separator = None,
-    encoding: Encoding = None,
-    dates: Annotated[Dates | None, typer.Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None,
-    fdr: Annotated[float | None, typer.Option(help="Instead of -k: at most this share of the columns is false.")] = None,
-    intervals: Annotated[bool, typer.Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default.")
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, whose workers fit .parquet: tcp://host:8786.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0,
     config: Annotated[
         Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
     ] = None,
@@ -124,6 +86,7 @@ def select(
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
+    **asked: Any,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated
     score.
@@ -133,13 +96,11 @@ def select(
       annealed select table.csv --target price -k 5
       annealed select table.parquet --target price -k auto --response piecewise --report report
     """
-    from ..tabular.request import Request
     from ..tabular.selection import select_file
 
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
-    wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
-    request = Request(**wanted, pvalues=report is not None)
-    if out and (memory_limit or table.is_dir()):
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items() if value is not None}
+    request = Request(**given, pvalues=report is not None)
+    if out and (request.memory_limit or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder
@@ -147,7 +108,7 @@ def select(
         from ..tabular.tables import check_out, write_columns
 
         check_out(out, table)
-        check_outputs([table, test, config], [out], save, report, REPORT_FILES)
+        check_outputs([table, request.test, config], [out], save, report, REPORT_FILES)
     with _on_disk(table) as path:
         found = select_file(
             path,
@@ -156,9 +117,9 @@ def select(
             note=lambda text: say(f"annealed: {text}", quiet),
         )
         if save is not None:
-            found.to_model(target).save(save)
+            found.to_model(request.target).save(save)
         if out is not None:
-            write_columns(path, out, found.sources, target, sep, encoding)
+            write_columns(path, out, found.sources, request.target, request.sep, request.encoding)
     if report is not None:
         make_folder(report)
         write_report(report, found)

@@ -1,11 +1,18 @@
-"""What ``annealed select`` is asked for."""
-
-from __future__ import annotations
+"""What ``annealed select`` is asked for: each of its options once, with its help."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from typer import Option
+
+Words = Sequence[str]
+Task = Literal["auto", "classification", "regression"]
+Response = Literal["linear", "piecewise"]
+Dates = Literal["dayfirst", "monthfirst"]
+Separator = Annotated[str | None, Option(help="What separates the columns of a text file; by default detected.")]
+Encoding = Annotated[str | None, Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 
 
 @dataclass(frozen=True)
@@ -68,37 +75,43 @@ class Request:
         See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
     """
 
-    target: str | None = None
-    k: str | None = None
-    task: str = "auto"
-    response: str = "linear"
-    loss: str = "auto"
-    class_weight: Sequence[str] = ()
-    param: Sequence[str] = ()
-    score: str | None = None
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    monotone: Sequence[str] = ()
-    bounds: Sequence[str] = ()
-    group: Sequence[str] = ()
-    kinds: Sequence[str] = ()
-    card: bool = False
-    keep_rare: bool = False
-    weight: str | None = None
-    row_groups: str | None = None
-    time: str | None = None
-    split_duplicates: bool = False
-    boosting: bool = False
-    test: Path | None = None
-    fdr: float | None = None
-    intervals: bool = False
+    target: Annotated[str | None, Option(help="Column to predict (npz and svmlight bring their own).")] = None
+    k: Annotated[str | None, Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None
+    task: Annotated[Task, Option(help="auto: text and few whole numbers are classes.")] = "auto"
+    response: Annotated[Response, Option(help="piecewise: a curve for each column instead of a line.")] = "linear"
+    loss: Annotated[str, Option(help="Loss of the fit: logistic, lorenz, huber, quantile, poisson and others.")] = "auto"
+    class_weight: Annotated[Words, Option(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; may be repeated.")] = ()
+    param: Annotated[Words, Option(metavar="NAME=VALUE", help="Another parameter of the estimator, such as schedule.mu=20.")] = ()
+    score: Annotated[str | None, Option(help="Chooses the size and is shown first: roc_auc, log_loss, r2 and others.")] = None
+    include: Annotated[Words, Option(help="Column that is selected in any case; may be repeated.")] = ()
+    exclude: Annotated[Words, Option(help="Column that may not be selected; may be repeated.")] = ()
+    monotone: Annotated[Words, Option(metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-).")] = ()
+    bounds: Annotated[
+        Words, Option(metavar="COLUMN=LEAST:GREATEST", help="Bounds of a coefficient, such as age=0: or age=-1:1.")
+    ] = ()
+    group: Annotated[Words, Option(help="Beginning of names of columns that are selected together.")] = ()
+    kinds: Annotated[
+        Words, Option("--as", metavar="COLUMN=KIND", help="Read a column as number, category, date or low<medium<high.")
+    ] = ()
+    card: Annotated[bool, Option("--card", help="A score card of k rules with whole points, for two classes.")] = False
+    keep_rare: Annotated[bool, Option("--keep-rare", help="Keep classes of one row; there are no scores then.")] = False
+    weight: Annotated[str | None, Option(help="Column of how much each row counts.")] = None
+    row_groups: Annotated[str | None, Option(help="Column that names rows which stay together in cross-validation.")] = None
+    time: Annotated[str | None, Option(help="Column that orders the rows: folds are scored on later ones.")] = None
+    split_duplicates: Annotated[bool, Option("--split-duplicates", help="Equal rows need not be in one fold.")] = False
+    boosting: Annotated[bool, Option("--boosting", help="Also the score of gradient boosting on all columns.")] = False
+    test: Annotated[Path | None, Option(help="Another table, whose rows score the model.")] = None
+    fdr: Annotated[float | None, Option(help="Instead of -k: at most this share of the columns is false.")] = None
+    intervals: Annotated[bool, Option("--intervals", help="Confidence intervals of 95% of the coefficients.")] = False
     pvalues: bool = False
-    seed: int = 0
-    memory_limit: str | None = None
-    dask: str | None = None
-    sep: str | None = None
-    encoding: str | None = None
-    dates: str | None = None
+    seed: Annotated[int, Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0
+    memory_limit: Annotated[
+        str | None, Option(help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default.")
+    ] = None
+    dask: Annotated[str | None, Option(help="Address of a Dask scheduler, whose workers fit .parquet: tcp://host:8786.")] = None
+    sep: Separator = None
+    encoding: Encoding = None
+    dates: Annotated[Dates | None, Option(help="How dates such as 31/12/2019 are written; by default found out.")] = None
 
     def check(self) -> None:
         """Complain about wishes that exclude each other.

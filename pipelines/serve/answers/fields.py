@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
 
@@ -73,7 +74,7 @@ class Fields:
             raise ValueError(f"{name}={value!r}: expected true or false")
         return _FLAGS[value.lower()]
 
-    def choice(self, name: str, choices: Iterable[str]) -> str:
+    def choice(self, name: str, choices: Iterable[str]) -> Any:
         """Return one of some words, the first by default.
 
         Raises

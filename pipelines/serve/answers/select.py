@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ...tabular.report import page
-from ...tabular.request import Request
+from ...tabular.request import Request, Response, Task
 from ...tabular.selection import select_file
 from .fields import Fields
 
@@ -34,8 +34,8 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         Request(
             fields.text("target"),
             fields.text("k") or "auto",
-            task=fields.choice("task", ("auto", "classification", "regression")),
-            response=fields.choice("response", ("linear", "piecewise")),
+            task=fields.choice("task", get_args(Task)),
+            response=fields.choice("response", get_args(Response)),
             include=fields.listed("include"),
             exclude=fields.listed("exclude"),
             row_groups=fields.text("row_groups"),

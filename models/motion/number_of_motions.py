@@ -14,6 +14,7 @@ from .ranking_function import RankerSettings, RankingFunction
 
 # by ten folds of Hopkins155, three divisions: docs/experiments/motion.md
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
+_N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 
 
@@ -40,17 +41,11 @@ class MotionChooser:
     best_only: bool = True
 
     @classmethod
-    def learn(
-        cls,
-        mixed: Sequence[CandidateSet],
-        ranking: RankingFunction,
-        settings: RankerSettings = SETTINGS,
-        columns: np.ndarray | None = None,
-    ) -> Self:
+    def learn(cls, mixed: Sequence[CandidateSet], ranking: RankingFunction, columns: np.ndarray | None = None) -> Self:
         """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those
         with the same number. Of the features those in ``columns`` may be selected."""
         finals = [finalists(one, ranking) for one in mixed]
-        return cls(RankingFunction.learn(finals, settings, columns), settings, learn_certainty(finals, settings, columns))
+        return cls(RankingFunction.learn(finals, SETTINGS, columns), SETTINGS, learn_certainty(finals, columns))
 
     def choose(self, mixed: CandidateSet, ranking: RankingFunction) -> tuple[int, float]:
         """Number of motions of the best candidate, and its probability."""
@@ -90,18 +85,16 @@ def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray,
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 
 
-def learn_certainty(
-    finals: Sequence[CandidateSet], settings: RankerSettings, columns: np.ndarray | None = None, n_folds: int = 5
-) -> float:
+def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
     """Factor of the scores that makes the numbers with the least error most likely on held-out
     videos; 1 with too few videos."""
     names = np.unique([one.video for one in finals])
-    if len(names) < n_folds:
+    if len(names) < _N_FOLDS:
         return 1.0
-    fold = np.random.default_rng(0).permutation(len(names))[np.searchsorted(names, [one.video for one in finals])] % n_folds
+    fold = np.random.default_rng(0).permutation(len(names))[np.searchsorted(names, [one.video for one in finals])] % _N_FOLDS
     margins: list[np.ndarray] = []  # scores of all numbers relative to the true one's
-    for q in range(n_folds):
-        function = RankingFunction.learn([one for one, f in zip(finals, fold) if f != q], settings, columns)
+    for q in range(_N_FOLDS):
+        function = RankingFunction.learn([one for one, f in zip(finals, fold) if f != q], SETTINGS, columns)
         held_out = [one for one, f in zip(finals, fold) if f == q]
         for one, scores in zip(held_out, function.scores_of_sets(held_out)):
             numbers, best = best_by_number(one, scores)

@@ -101,10 +101,7 @@ class SegmentationRanker:
     training: dict[str, Any] = field(default_factory=dict)
 
     def fit(
-        self,
-        sets: Sequence[CandidateSet],
-        mixed: Sequence[CandidateSet] | None = None,
-        columns: np.ndarray | None = None,
+        self, sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet] | None = None, columns: np.ndarray | None = None
     ) -> Self:
         """Learn the ranking.
 

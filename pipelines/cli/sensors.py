@@ -121,6 +121,7 @@ def evaluate(
       annealed sensors evaluate --data homes -k 8 --method FoBa --report report
     """
     from ..common.checkpoints import Checkpoint
+    from ..common.config import check_names
     from ..common.outputs import check_outputs, make_folder
     from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
     from ..sensors.readers import read_home
@@ -130,9 +131,7 @@ def evaluate(
 
     if resume and report is None:
         raise ValueError("--resume needs --report: finished folds are kept in that folder")
-    for name in method or ():
-        if name not in METHODS:
-            raise ValueError(f"--method {name}: unknown; expected one of {', '.join(METHODS)}")
+    check_names("method", method, METHODS)
     kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
     if sensors is not None and "last" in kinds:
         raise ValueError("--features last: depends on all sensors, so that a part would see the others; expected history instead")

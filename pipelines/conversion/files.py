@@ -38,13 +38,14 @@ def open_file(path: Path, mode: str = "rt") -> IO[Any]:
     return OPENERS.get(path.suffix.lower(), open)(path, mode)
 
 
-def numbers(path: Path, separator: str | None = None, n_columns: int | None = None, dtype: Any = np.float32) -> np.ndarray:
-    """Rows of numbers of a text file, (n, n_columns); a ValueError names the file."""
+def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
+    """Rows of numbers of a text file, (n, n_columns), float32; a ValueError names the file.
+    ``options`` are those of ``numpy.loadtxt``."""
     try:
         with open_file(path) as lines:
-            table = np.loadtxt(lines, delimiter=separator, dtype=dtype, ndmin=2)
+            table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path}: not a table of numbers ({' '.join(str(error).split())})") from None
-    if n_columns is not None and table.shape[1] != n_columns:
+    if table.shape[1] != n_columns:
         raise ValueError(f"{path}: {table.shape[1]} columns, expected {n_columns}")
     return table

@@ -48,9 +48,8 @@ def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -
 def _nips2003_part(source: Path, name: str, part: str):
     path = find_file(source, f"{name}_{part}.data")
     labels = find_file(source, f"{name}_{part}.labels")
-    n_columns = _N_COLUMNS[name]
-    X = _sparse_rows(path, n_columns) if name in _SPARSE else numbers(path, n_columns=n_columns)
-    y = numbers(labels, n_columns=1)[:, 0].astype(int)
+    X = (_sparse_rows if name in _SPARSE else numbers)(path, _N_COLUMNS[name])
+    y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows")
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
@@ -83,19 +82,11 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     training part.
     """
     path = source if source.is_file() else find_file(source, "ionosphere.data")
-    with open_file(path) as lines:
-        rows = [line.strip().split(",") for line in lines if line.strip()]
-    for number, row in enumerate(rows, 1):
-        if len(row) != 35 or row[-1] not in ("g", "b"):
-            raise ValueError(f"{path}, line {number}: {len(row)} fields, the last {row[-1]!r}; expected 34 numbers and g or b")
-    try:
-        X = np.array([row[:-1] for row in rows], dtype=np.float32)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}; expected numbers") from None
-    y = np.array([1 if row[-1] == "g" else -1 for row in rows])
-    n = _IONOSPHERE_TRAIN
-    if len(y) <= n:
-        raise ValueError(f"{path}: {len(y)} rows, expected 351")
+    classes, n = {"g": 1, "b": -1}, _IONOSPHERE_TRAIN
+    table = numbers(path, 35, delimiter=",", converters={34: lambda word: classes.get(word.strip(), 0)})
+    X, y = table[:, :-1], table[:, -1]
+    if len(y) <= n or not y.all():
+        raise ValueError(f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected 351 that end in one")
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
 
@@ -104,7 +95,7 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
     """590 measurements, some missing, and pass (-1) or fail (+1) with a time; divided by us, three
     quarters to train.
     """
-    X = numbers(find_file(source, "secom.data"), n_columns=_N_SECOM)
+    X = numbers(find_file(source, "secom.data"), _N_SECOM)
     path = find_file(source, "secom_labels.data")
     with open_file(path) as lines:
         labels = [line.split()[0] for line in lines if line.strip()]
@@ -158,7 +149,7 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
 
     def rows(part: str) -> tuple[np.ndarray, np.ndarray]:
         path = find_file(source, f"zip.{part}")
-        table = numbers(path, n_columns=257)
+        table = numbers(path, 257)
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column")

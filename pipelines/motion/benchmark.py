@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import process_time
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ...vision.tracks.features import PAPER_FEATURES, TRAJECTORY_FEATURES
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracks import Tracks
+from ..common.timing import timed
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
 # What ``--pool`` means: the sets of families, and the features.
@@ -136,13 +136,13 @@ def prepare(
     for number, sequence in enumerate(sequences):
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            start = process_time()
-            made = candidate_sets(tracks, n_motions[number], {n: FAMILY_SETS[n] for n in family_sets}, features, shuffled)
+            families = {name: FAMILY_SETS[name] for name in family_sets}
+            made, took = timed(candidate_sets, tracks, n_motions[number], families, features, shuffled)
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
         for name in family_sets:
             sets[name].append(made[name])
-        seconds.append(process_time() - start)
+        seconds.append(took)
         if on_sequence is not None:
             on_sequence()
     return Benchmark(sets, np.array(n_motions), np.array(seconds), features)

@@ -2,7 +2,6 @@
 columns.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
 from ...models.images.learning import METHODS, ClassifierSettings
 from ...models.images.scorers import mean_probabilities
+from ..common.timing import timed
 from .data import PetFile, Photographs
 
 COLUMNS = {
@@ -92,10 +92,9 @@ def evaluate_classifier(
     rows, seconds = [], []
     photographs = Photographs([*train, *test], side)
     for i in watch(range(len(photographs)), len(photographs)):
-        photograph = photographs[i]
-        started = time.process_time()
-        rows.append(sp.csr_matrix(model.features.row(photograph)))
-        seconds.append(time.process_time() - started)
+        row, took = timed(model.features.row, photographs[i])
+        rows.append(sp.csr_matrix(row))
+        seconds.append(took)
     X = sp.vstack(rows, format="csr")
     found = Evaluation([], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds)))
     y_test = np.array([model.classes.index(f.label) for f in test])
@@ -147,9 +146,7 @@ def _competitors(model: ImageClassifier, part: str, X, y, X_test, y_test) -> lis
         settings = ClassifierSettings(**{**vars(model.settings), "method": method, **changed})
         if settings == model.settings:
             continue
-        started = time.process_time()
-        learnt = settings.learn(X[:, pool], y)
-        seconds = time.process_time() - started
+        learnt, seconds = timed(settings.learn, X[:, pool], y)
         wrong = mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
         rows.append(_row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds))
     if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box

@@ -31,18 +31,19 @@ def load_set(name: str, data_dir: str | Path | None = None):
     folder = data_dir / name.removesuffix("_7v9")
     file = folder / ("usps_zip.npz" if name == "usps" else f"{name}.npz")
     if (folder / "X_train.npz").is_file():
-        parts = [sp.csr_matrix(sp.load_npz(_there(folder / f"X_{half}.npz"))).astype(np.float64) for half in HALVES]
-        labels = [np.load(_there(folder / f"y_{half}.npy")) for half in HALVES]
+        parts = [sp.csr_matrix(sp.load_npz(existing(folder / f"X_{half}.npz"))).astype(np.float64) for half in HALVES]
+        labels = [np.load(existing(folder / f"y_{half}.npy")) for half in HALVES]
         return parts[0], labels[0], parts[1], labels[1]
     if not file.is_file() and name not in KNOWN_SETS:
         raise ValueError(f"set {name!r} is unknown, and {data_dir} has none of that name; expected one of {', '.join(KNOWN_SETS)}")
     label = "digit" if name == "usps" else "y"
-    with np.load(_there(file)) as data:
+    with np.load(existing(file)) as data:
         X, X_test = (data[f"X_{half}"].astype(np.float32) for half in HALVES)
         return X, data[f"{label}_train"], X_test, data[f"{label}_test"]
 
 
-def _there(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """A file that is there; else a ValueError that says how it is made."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file; annealed data convert makes it from the public data (docs/datasets.md)")
     return path
@@ -109,6 +110,6 @@ def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Querie
 
 
 def _queries(file: Path, n_features: int) -> Queries:
-    with gzip.open(_there(file)) as lines:
+    with gzip.open(existing(file)) as lines:
         X, grade, qid = load_svmlight_file(lines, query_id=True, n_features=n_features)
     return Queries(X.toarray(), grade.astype(int), qid.astype(int))

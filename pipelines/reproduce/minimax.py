@@ -26,7 +26,7 @@ from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
 from ..common.timing import timed
 from . import competitors
-from .datasets import data_folder, load_set, random_split
+from .datasets import data_folder, existing, load_set, random_split
 
 _TAUS = [0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0]
 _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
@@ -214,10 +214,8 @@ def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKE
 def _news20(data_dir):
     """Ten of the newsgroups against the other ten; the copy at hand has no other binary form."""
     folder = data_folder(data_dir) / "news20"
-    try:
-        return sp.csr_matrix(sp.load_npz(folder / "X.npz")).astype(np.float64), np.where(np.load(folder / "class.npy") > 10, 1, -1)
-    except FileNotFoundError as error:
-        raise ValueError(f"{error.filename}: no such file; expected the set news20 in {folder.parent}") from None
+    X, classes = sp.load_npz(existing(folder / "X.npz")), np.load(existing(folder / "class.npy"))
+    return sp.csr_matrix(X).astype(np.float64), np.where(classes > 10, 1, -1)
 
 
 def _joined(name: str, data_dir):

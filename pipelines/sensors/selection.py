@@ -104,10 +104,7 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
     units = set(start)
     by_size = {len(units): sorted(units)}
     for step in path:
-        if step.action == "enter":
-            units.add(step.feature)
-        else:
-            units.remove(step.feature)
+        units ^= {step.feature}  # enters, or leaves
         by_size[step.size] = sorted(units)
     return dict(sorted(by_size.items()))
 

@@ -12,6 +12,7 @@ from ...learners import LinearChainCRF
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
 from ..common.data_folder import data_folder
+from ..common.timing import timed
 from .evaluate import evaluate_baselines, evaluate_selection, table_rows
 from .readers import read_home
 from .selection import FEATURE_METHODS, METHODS, select_features, select_sensors
@@ -119,10 +120,8 @@ def sensors(
 
 def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
     train, test, true = _home(seed)
-    start = time.process_time()
     sizes = range(1, max(N_FEATURES) + 1) if method == "L1" else N_FEATURES
-    by_size = select_features(method, train.on, train.activities, train.days, sizes)
-    seconds = time.process_time() - start
+    by_size, seconds = timed(select_features, method, train.on, train.activities, train.days, sizes)
     rows = []
     for size, model in by_size.items():
         used = np.any(model.coef_, axis=0)

@@ -95,17 +95,11 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
     return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers=_HANDLERS)
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _error(RequestError(error.status_code, error.detail.lower()))
+async def _refused(request: Request, error: Any) -> Response:
+    return _error(error if isinstance(error, RequestError) else RequestError(error.status_code, error.detail.lower()))
 
 
-async def _request_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return _error(error)
-
-
-_HANDLERS = {HTTPException: _http_error, RequestError: _request_error}
+_HANDLERS = dict.fromkeys((HTTPException, RequestError), _refused)
 
 
 async def _answer(pool: WorkerPool, request: Request, kind: str, report: ProgressCallback) -> bytes:

@@ -8,7 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .label import Labelling
@@ -96,14 +96,7 @@ def serve(
                     webbrowser.open(url)
 
     app = make_app(WorkerPool(workers), host, labelling)
-    config = uvicorn.Config(
-        app,
-        http=BoundedConnection,
-        log_level="error",
-        limit_concurrency=512,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=2,
-        server_header=False,
-    )
+    limits: dict[str, Any] = {"limit_concurrency": 512, "timeout_keep_alive": 30, "timeout_graceful_shutdown": 2}
+    config = uvicorn.Config(app, http=BoundedConnection, log_level="error", server_header=False, **limits)
     with suppress(KeyboardInterrupt):  # how one ends it
         Server(config).run(sockets=[server_socket])

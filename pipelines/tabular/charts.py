@@ -39,12 +39,11 @@ class Axes:
         down = self.bottom - (np.asarray(y, float) - y0) / (y1 - y0) * (self.bottom - self.top)
         return across, down
 
-    def frame(self, x_label: str, y_label: str, x_ticks: Sequence[float] | None = None, grid: bool = True) -> None:
+    def frame(self, x_label: str, y_label: str, x_ticks: Sequence[float] | None = None) -> None:
         """Add ticks, lines and labels."""
         for value in ticks(*self.y_range):
             down = float(self.at(0, value)[1])
-            if grid:
-                self.add(f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>')
+            self.add(f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>')
             self.add(_words(self.left - 6, down + 4, number(value), "end"))
         for value in ticks(*self.x_range) if x_ticks is None else x_ticks:
             across = float(self.at(value, 0)[0])

@@ -186,12 +186,10 @@ class Table:
             return self
         # classes are whole numbers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
-        said = [
-            f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside (--keep-rare otherwise)"
-            for i in alone
-        ]
         left = self.take(np.delete(np.arange(len(self.y)), alone))
-        left.notes += said
+        for i in alone:
+            said = f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}"
+            left.notes.append(f"{said}, which is put aside (--keep-rare otherwise)")
         return left
 
     def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
@@ -213,8 +211,8 @@ class Table:
             small.twins = _first_equal(small.X, small.y)
             if small.twins is not None:
                 n_twins = (small.twins != np.arange(len(small.y))).sum()
-                said = f"{n_twins} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
-                small.notes.append(said)
+                same = f"{n_twins} rows equal earlier ones: each is in the fold of its first one"
+                small.notes.append(f"{same} (--split-duplicates otherwise)")
         return small
 
 
@@ -301,19 +299,16 @@ class _Decisions:
         n_other = len(there) - sum(counts[chosen])
         if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
             return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
-        extra = [OTHER] * bool(n_other) + [MISSING] * bool(n_gone)
-        rows = [*counts[chosen[1:]], *[n_other] * bool(n_other), *[n_gone] * bool(n_gone)]
-        shares = tuple(float(n / len(words)) for n in rows)
-        found = ColumnEncoding(name, CATEGORY, None, tuple(frequent[1:] + extra), frequent[0], shares, style, form)
-        self.columns.append(found)
+        rows = [*zip(frequent[1:], counts[chosen[1:]]), *(pair for pair in ((OTHER, n_other), (MISSING, n_gone)) if pair[1])]
+        kept, shares = tuple(word for word, _ in rows), tuple(float(n / len(words)) for _, n in rows)
+        self.columns.append(ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form))
         self.done[_PARTS if form else "text, one 0 / 1 for each level"].append(name)
         if n_other and not form:
             self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
 
     def notes(self) -> list[str]:
         """One line per reason."""
-        reasons = {f"left out, {why}": names for why, names in by_reason(self.left_out).items()}
-        lines = reasons | self.done
+        lines = {f"left out, {why}": names for why, names in by_reason(self.left_out).items()} | self.done
         return [f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}" for what, names in lines.items()]
 
 

@@ -31,7 +31,6 @@ N_HALVES = 20  # random halves of the rows that tell how stable a column is
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = Request()
-_BARS = 20  # of the distribution under a curve, between the percentiles 1 and 99
 MAX_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
 
 
@@ -336,7 +335,7 @@ def select_columns(
     if splits:
         sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
         sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
-        validation = validate(drawn, task, model, k, sizes, splits, progress, request.score, request.boosting)
+        validation = validate(drawn, task, model, k, sizes, splits, progress, request)
     logs = table.better_logarithms(task)
     table, drawn = table.with_logarithms(logs), drawn.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
@@ -350,12 +349,12 @@ def select_columns(
         model = fitted(model, validation.size, table if request.dask is None else replace(table, X=on_dask(table.X)))
     # out of core: effects and distributions are those of the drawn rows
     columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
-    if request.pvalues and splits and columns and not request.card:
-        cost = costs(drawn, task, request, [column["name"] for column in columns], splits, progress)
-        columns = [column | {"cost": cost.get(column["name"])} for column in columns]
     found = Selection(task, table, model, columns, validation, kappa, k is None)
     if request.pvalues and splits and columns and not request.card:
-        found.interaction = interaction(drawn, task, request, [column["name"] for column in columns], splits)
+        names = [column["name"] for column in columns]
+        cost = costs(drawn, task, request, names, splits, progress)
+        found.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
+        found.interaction = interaction(drawn, task, request, names, splits)
     return found
 
 
@@ -419,7 +418,7 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
     values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
     values = values[~np.isnan(values)]
     low, high = np.percentile(values, [1, 99])
-    counts, edges = np.histogram(values, _BARS, (low, high) if high > low else None)
+    counts, edges = np.histogram(values, 20, (low, high) if high > low else None)
     return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
 
 

@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import (
-    Constraints,
-    FSAClassifier,
-    FSARegressor,
-    PiecewiseLinear,
-    Prior,
-    Refinement,
-    Schedule,
-    ScoreCardClassifier,
-)
+from ...learners import Constraints, FSAClassifier, FSARegressor, PiecewiseLinear, Prior, Refinement, Schedule, ScoreCardClassifier
 from ...learners.objective.losses import get_loss
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import gzip
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,8 +107,7 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
             raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high")
-        if name not in names:
-            raise ValueError(f"{path}: no column {name!r} for --as; the columns are {_shown(names)}")
+        _check_column(path, name, names, "--as")
         found[name] = kind
     return found
 
@@ -116,15 +115,16 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
 def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
-            if name not in names:
-                raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {_shown(names)}")
+            _check_column(path, name, names, option)
     both = set(include) & set(exclude)
     if both:
         raise ValueError(f"column {min(both)!r} is named by --include and by --exclude")
 
 
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
+    if name not in names:
+        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {shown}")
 
 
 def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
@@ -132,8 +132,7 @@ def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: 
     names, target, exclude = list(frame.columns), request.target, request.exclude
     y = _target(path, frame, target)
     for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):
-        if name not in names:
-            raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {_shown(names)}")
+        _check_column(path, name, names, option)
     rows = _rows_with_target(path, y, notes)
     groups = times = None
     if request.row_groups is not None:
@@ -168,8 +167,7 @@ def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
     if target is None:
         raise ValueError(f"{path}: name the target's column with --target")
-    if target not in frame.columns:
-        raise ValueError(f"{path}: no column {target!r} for the target; the columns are {_shown(list(frame.columns))}")
+    _check_column(path, target, list(frame.columns), "the target")
     try:
         return read_target(frame[target])
     except ValueError as error:
@@ -179,8 +177,7 @@ def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
 def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
     if name is None:
         return None
-    if name not in frame.columns:
-        raise ValueError(f"{path}: no column {name!r} for --weight; the columns are {_shown(list(frame.columns))}")
+    _check_column(path, name, list(frame.columns), "--weight")
     weight = to_numbers(frame[name])[rows]
     bad = np.flatnonzero(~(weight >= 0))
     if len(bad) or not weight.any():
@@ -347,7 +344,6 @@ def read_frame(
             ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
-        header = [str(column) for column in frame.columns]
     elif name.endswith(".xlsx"):
         try:
             frame = pd.read_excel(path, engine="openpyxl")
@@ -355,16 +351,13 @@ def read_frame(
             raise ValueError(f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)") from None
         except Exception as error:  # of a damaged file: those of zipfile, xml and openpyxl
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
-        header = [str(column) for column in frame.columns]
     else:
-        frame, header = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
-    frame.columns = _different(path, header)
+        frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
+    frame.columns = _different(path, frame.columns)
     return frame
 
 
-def _read_text(
-    path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
-) -> tuple[pd.DataFrame, list[str]]:
+def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
         raise ValueError(f"--sep {sep}: expected one character")
     given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else _LONG_SEPARATORS.get(sep or ",", sep or ",")
@@ -389,7 +382,9 @@ def _read_text(
     # pandas' parser errors are ValueErrors
     except (ValueError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable table ({error})") from None
-    return frame, header if len(header) == frame.shape[1] else [str(column) for column in frame.columns]
+    if len(header) == frame.shape[1]:
+        frame.columns = header
+    return frame
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
@@ -438,7 +433,7 @@ def _decimal_comma(values: pd.Series, share: float = 1.0) -> bool:
     return len(words) > 0 and words.dtype.kind not in "biuf" and words.astype(str).str.fullmatch(r"-?\d+,\d+").mean() >= share
 
 
-def _different(path: Path, header: list[str]) -> list[str]:
+def _different(path: Path, header: Iterable[Any]) -> list[str]:
     names = [str(name).strip() or f"Unnamed: {i}" for i, name in enumerate(header)]
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])

@@ -27,7 +27,7 @@ _MAX_PAIRED = 8  # columns whose products are looked at: a choice
 _MAX_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
-Split = tuple[np.ndarray, np.ndarray]
+Splits = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
@@ -202,7 +202,7 @@ def score_on(model: Any, task: str, table: Table, score: str | None) -> dict[str
     return measures(task, HeldOut.of(model, table), score)
 
 
-def folds(table: Table, task: str, seed: int = 0) -> list[Split]:
+def folds(table: Table, task: str, seed: int = 0) -> Splits:
     """Rows to fit to and rows to score, five times; the same for the same table and seed.
 
     Groups of rows, and equal rows, stay together; where rows have times each fold is scored on
@@ -251,10 +251,9 @@ def validate(
     model: Any,
     size: int | None,
     sizes: np.ndarray,
-    splits: list[Split],
+    splits: Splits,
     progress: Progress,
-    score: str | None = None,
-    boosting: bool = False,
+    request: Request,
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
     and a baseline.
@@ -266,6 +265,7 @@ def validate(
     """
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
+    score = request.score
     check_score(score, task)
     baseline = DummyClassifier if task == "classification" else DummyRegressor
     path, losses, along = [], [], []
@@ -279,7 +279,7 @@ def validate(
         path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])
         others = {"all columns": all_columns(task, rows, getattr(model, "class_weight", None))}
         others["baseline"] = baseline().fit(rows.X, rows.y, rows.weight)
-        if boosting:
+        if request.boosting:
             others["boosting"] = _boosting(task, rows)
         for name, one in others.items():
             held.setdefault(name, []).append(HeldOut.of(one, new))
@@ -292,8 +292,8 @@ def validate(
         held["selected"].append(models[min(int(np.searchsorted(sizes, own)), len(sizes) - 1)])
     together = {name: HeldOut.together(parts) for name, parts in held.items()}
     found = {name: measures(task, one, score) for name, one in together.items()}
-    rows_out = [len(test) for _, test in splits]
-    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, rows_out, errors(together["selected"]))
+    held_out = [len(test) for _, test in splits]
+    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, held_out, errors(together["selected"]))
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def errors(held: HeldOut) -> dict[str, Any]:
     return found
 
 
-def costs(table: Table, task: str, request: Request, names: list[str], splits: list[Split], progress: Progress) -> dict[str, float]:
+def costs(table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress) -> dict[str, float]:
     """Return by how much the first measure gets worse without each of some columns, the others
     refitted; of the first ``_MAX_COSTS``.
 
@@ -348,7 +348,7 @@ def costs(table: Table, task: str, request: Request, names: list[str], splits: l
     return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
 
 
-def interaction(table: Table, task: str, request: Request, names: list[str], splits: list[Split]) -> dict[str, Any] | None:
+def interaction(table: Table, task: str, request: Request, names: list[str], splits: Splits) -> dict[str, Any] | None:
     """Return the pair of columns of numbers, of the first ``_MAX_PAIRED``, whose product agrees
     best with what all leave over in held-out rows, and by how much the first measure of these rows
     gets better with it; None without a pair.
@@ -385,7 +385,7 @@ def _part(table: Table, names: list[str]) -> Table:
     return replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
 
 
-def _refitted(part: Table, task: str, request: Request, splits: list[Split], columns: bool = True) -> HeldOut:
+def _refitted(part: Table, task: str, request: Request, splits: Splits, columns: bool = True) -> HeldOut:
     """Held-out rows as models of all columns of a table predict them; or constants."""
     limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
     own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])

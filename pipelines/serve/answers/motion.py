@@ -32,9 +32,7 @@ def ranker() -> SegmentationRanker:
     return load_model("motion")
 
 
-def prepare() -> None:
-    """Load the ranker."""
-    ranker()
+prepare = ranker
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:

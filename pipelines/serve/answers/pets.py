@@ -31,9 +31,7 @@ def classifier() -> ImageClassifier:
     return load_model("pets")
 
 
-def prepare() -> None:
-    """Load the classifier."""
-    classifier()
+prepare = classifier
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:

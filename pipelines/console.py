@@ -24,14 +24,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786.")]
 _PACKAGE = Path(__file__).absolute().parents[1]
 # which extra brings a package
-_EXTRAS = {
-    "cv2": "vision",
-    "PIL": "vision",
-    "skimage": "vision",
-    "matplotlib": "plots",
-    "pyarrow": "parquet",
-    "distributed": "dask",
-}
+_EXTRA = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet", "distributed": "dask"}
 
 
 def new_app(help: str) -> typer.Typer:
@@ -90,7 +83,7 @@ def one_line_errors(command):
 
 def _with_extra(error: Exception) -> str:
     """The message of an error; that of a missing package names the extra that brings it."""
-    extra = _EXTRAS.get(getattr(error, "name", None) or "")
+    extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return f"{message}: pip install '.[{extra}]' in the checkout of annealed" if extra and "pip install" not in message else message
 

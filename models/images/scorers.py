@@ -151,10 +151,8 @@ class MetricScorer:
         products = np.full((len(model.columns_), order), -1, np.int64)
         for row, factors in zip(products, model.columns_):
             row[: len(factors)] = [place[int(j)] for j in factors]
-        features = model._features
-        product_scale = [
-            1.0 if c < features.n_features else features.monomial_scale[c - features.n_features] for c in model._metric.columns
-        ]
+        features, n = model._features, model._features.n_features
+        product_scale = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         codes = np.searchsorted(model.classes_, y).astype(np.int64)
         return cls(
             used,

@@ -17,12 +17,7 @@ from .ranking_function import RankerSettings
 # changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
-_FAMILIES: dict[str, type[Family]] = {
-    "subspace": SubspaceFamily,
-    "neighbours": NeighbourFamily,
-    "pairs": PairFamily,
-    "merged": MergedFamily,
-}
+_FAMILIES: dict[str, Any] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily, "merged": MergedFamily}
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
 _KIND_OF: dict[type, str] = {cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()}
 # Settings that older files do not hold.

@@ -275,14 +275,14 @@ class TabularModel:
             k = len(selected)
             knots = check_array(path, arrays, "knots", np.float64, (k, None))
             responses = check_array(path, arrays, "responses", np.float64, (k, None, None))
-            intercept = check_array(path, arrays, "intercept", np.float64, (responses.shape[2],))
+            outputs = responses.shape[2]
+            intercept = check_array(path, arrays, "intercept", np.float64, (outputs,))
             missing = None
             if "missing_responses" in arrays:
-                missing = check_array(path, arrays, "missing_responses", np.float64, (k, responses.shape[2]))
+                missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
             columns, classes = header["columns"], header["classes"]
-            if not all(isinstance(name, str) for name in columns) or (
-                k and not 0 <= selected.min() <= selected.max() < len(columns)
-            ):
+            inside = not k or 0 <= selected.min() <= selected.max() < len(columns)
+            if not inside or not all(isinstance(name, str) for name in columns):
                 raise ValueError(f"{k} selected columns, expected some of {len(columns)} named ones")
             for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
                 if header[name] not in allowed:
@@ -291,11 +291,8 @@ class TabularModel:
             if encoding is not None and encoding.labels != columns:
                 raise ValueError("the encoding does not make the columns of the model")
             labels = None if classes is None else np.array(classes)
-            outputs = responses.shape[2]
-            fits = labels is None or (
-                labels.ndim == 1 and len(labels) >= 2 and outputs in (len(labels), 1 if len(labels) == 2 else -1)
-            )
-            if not fits:
+            n = outputs if labels is None else len(labels)
+            if labels is not None and (labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)):
                 raise ValueError(f"classes {classes} for {outputs} outputs")
             additive = AdditiveModel(selected, knots, responses, missing, intercept)
             kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))

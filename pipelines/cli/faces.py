@@ -74,15 +74,12 @@ def detect(
     if crops is not None and detector.category is not None:
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
     source = video_source(images)
-    if roll is None:
-        # frames without a face are many: they are not searched thrice
+    if roll is None:  # frames without a face are many: they are not searched thrice
         roll = DEFAULT_ROLL if source is None else 0.0
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask}: frames are searched one after the other; expected photographs")
-    options = DetectionOptions(
-        keypoint or None, threshold, min_size, max_size, mode=mode, assembly=assembly, min_probability=min_probability, roll=roll
-    )
-    options = detector.resolve(options)
+    sizes = {"min_size": min_size, "max_size": max_size, "min_probability": min_probability}
+    options = detector.resolve(DetectionOptions(keypoint or None, threshold, mode=mode, assembly=assembly, roll=roll, **sizes))
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")
     forms = Forms(table, coco, crops, size, landmarks)

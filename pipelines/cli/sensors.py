@@ -84,9 +84,8 @@ def predict(
     spans = []
     for part in np.split(rows, np.flatnonzero(changes) + 1):
         code = codes[part[0]]
-        start, end = (
-            str(time).replace("T", " ") for time in (minutes.times[part[0]], minutes.times[part[-1]] + np.timedelta64(1, "m"))
-        )
+        times = minutes.times[part[0]], minutes.times[part[-1]] + np.timedelta64(1, "m")
+        start, end = (str(time).replace("T", " ") for time in times)
         span = {"home": found.name, "start": start, "end": end, "activity": trained.activities[code]}
         spans.append(span | {"probability": float(probability[part, code].mean())})
     if overlay is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...vision.tracks.io import TrackSequence
+from .synthetic import project
 
 WIDTH = 1000.0  # pixels
 _MIN_POINTS = 8  # of a motion
@@ -97,11 +98,9 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     bodies += [_body(rng, n_frames, kind, camera) for _ in shares]
     tracks, labels = [], []
     for motion, (points, share) in enumerate(zip(bodies, [1.0 - shares.sum(), *shares])):
-        pixels = _project(points, camera, focal, size)
-        if (
-            motion
-            and _moved(pixels, _project(np.broadcast_to(points[n_frames // 2], points.shape), camera, focal, size)) < _MIN_MOVED
-        ):
+        pixels = project(points, camera, focal, size, 1.0)
+        still = project(np.broadcast_to(points[n_frames // 2], points.shape), camera, focal, size, 1.0)
+        if motion and _moved(pixels, still) < _MIN_MOVED:
             continue
         chosen = _chosen(rng, pixels, max(_MIN_POINTS, round(share * n_points)), incomplete)
         if len(chosen) < _MIN_POINTS:
@@ -166,17 +165,6 @@ def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera) ->
     facing = (normals @ rotations[middle].T) @ seen_from > 0
     facing[face == 1] = False  # roofs and floors
     return np.einsum("tij,pj->tpi", rotations, points[facing]) + centres[:, None]
-
-
-def _project(points: np.ndarray, camera, focal: float, size: np.ndarray) -> np.ndarray:
-    """Pixels (F, P, 2); NaN outside the picture and nearer than a metre."""
-    rotations, places = camera
-    seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
-    depth = np.where(seen[:, :, 2] > 1.0, seen[:, :, 2], np.nan)
-    pixels = focal * seen[:, :, :2] / depth[:, :, None] + size / 2
-    with np.errstate(invalid="ignore"):
-        pixels[((pixels < 0) | (pixels > size)).any(axis=2)] = np.nan
-    return pixels
 
 
 def _moved(pixels: np.ndarray, still: np.ndarray) -> float:

@@ -71,7 +71,7 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
             centre = centre * rng.uniform(2.5, 6.0)
             rotations, places = _path(rng, n_frames, speed=rng.uniform(0.005, 0.025), turn=rng.uniform(0.0, 0.006))
             turned = np.einsum("tij,pj->tpi", rotations, points) + (centre + places)[:, None]
-        tracks.append(_project(turned, camera, focal))
+        tracks.append(project(turned, camera, focal, np.array(SIZE), 0.3))
         labels.append(np.full(len(points), motion))
     found, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
     _lose(rng, found, settings)
@@ -123,15 +123,16 @@ def _body(rng: np.random.Generator) -> np.ndarray:
     return (points * sides) @ Rotation.random(random_state=int(rng.integers(2**31))).as_matrix().T
 
 
-def _project(points: np.ndarray, camera: tuple[np.ndarray, np.ndarray], focal: float) -> np.ndarray:
-    """Pixels (F, P, 2) of points (F, P, 3); NaN outside the image and behind the camera."""
+def project(points: np.ndarray, camera, focal: float, size: np.ndarray, nearest: float) -> np.ndarray:
+    """Pixels (F, P, 2) of points (F, P, 3), by the rotations and places of a camera; NaN outside an
+    image of this size and nearer than that.
+    """
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
-    depth = np.where(seen[:, :, 2] > 0.3, seen[:, :, 2], np.nan)
-    pixels = focal * seen[:, :, :2] / depth[:, :, None] + np.array(SIZE) / 2
+    depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)
+    pixels = focal * seen[:, :, :2] / depth[:, :, None] + size / 2
     with np.errstate(invalid="ignore"):
-        outside = ((pixels < 0) | (pixels > np.array(SIZE))).any(axis=2)
-    pixels[outside] = np.nan
+        pixels[((pixels < 0) | (pixels > size)).any(axis=2)] = np.nan
     return pixels
 
 

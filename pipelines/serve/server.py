@@ -38,13 +38,7 @@ def _labelling(folder: Path, model: Path | None) -> Labelling:
 
 
 def serve(
-    host: str,
-    port: int,
-    workers: int,
-    open_page: bool,
-    say: Callable[[str], object],
-    label: Path | None = None,
-    model: Path | None = None,
+    host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object], label: Path | None, model: Path | None
 ) -> None:
     """Serve the page until interrupted.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +10,7 @@ from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
 from ...models.tabular.model import KIND, TabularModel
-from .tables import read_rows
+from .tables import Note, read_rows
 
 
 def predict_table(
@@ -19,7 +18,7 @@ def predict_table(
     table: Path,
     sep: str | None = None,
     encoding: str | None = None,
-    note: Callable[[str], object] = lambda text: None,
+    note: Note = lambda text: None,
     contributions: bool = False,
     allow_empty: bool = False,
 ) -> pd.DataFrame:

@@ -125,15 +125,10 @@ class Request:
             raise ValueError("expected either -k or --fdr")
         if self.card and self.k == "auto":
             raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
-        linear = {"--response piecewise": self.response != "linear", "--monotone": self.monotone, "--bounds": self.bounds}
-        choice = {
-            "--include": self.include,
-            "--group": self.group,
-            "--loss": self.loss != "auto",
-            "--class-weight": self.class_weight,
-        }
+        curves = {"--response piecewise": self.response != "linear", "--monotone": self.monotone, "--bounds": self.bounds}
+        others = {"--include": self.include, "--group": self.group, "--loss": self.loss != "auto"}
         sure = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
-        for option, given in (linear | choice | sure).items():
+        for option, given in (curves | others | {"--class-weight": self.class_weight} | sure).items():
             if self.card and given:
                 raise ValueError(f"--card: {option} is not for score cards; expected one of them")
         for option, given in sure.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .leaks import leaks
 from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
-from .tables import read_table, read_test
+from .tables import Note, read_table, read_test
 from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
@@ -149,10 +149,7 @@ class Selection:
 
 
 def select_file(
-    path: Path,
-    request: Request,
-    progress: Progress = lambda iterable, what: iterable,
-    note: Callable[[str], object] = lambda text: None,
+    path: Path, request: Request, progress: Progress = lambda iterable, what: iterable, note: Note = lambda text: None
 ) -> Selection:
     """Read a table and select the columns that predict its target.
 
@@ -266,10 +263,9 @@ def check_target(y: np.ndarray, task: str) -> None:
         For a regression of labels, classes that are broken numbers or nearly as many as rows, and
         one value only.
     """
-    if task == "regression":
-        if y.dtype.kind not in "iuf":
-            raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
-    else:
+    if task == "regression" and y.dtype.kind not in "iuf":
+        raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
+    if task == "classification":
         broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(broken):
             raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")

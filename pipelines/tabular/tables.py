@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import gzip
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from .leaks import gap_leaks
 if TYPE_CHECKING:
     from .request import Request
 
+Note = Callable[[str], object]  # what takes a line for people
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # rows that are read at a time
 _SMALL = 2**26  # bytes of a file that is read at once

@@ -215,45 +215,35 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    y, row_groups, classes = table.y, table.row_groups, task == "classification"
+    y, classes, rows = table.y, task == "classification", np.arange(len(table.y))
     if table.times is not None:
         ends = np.unique(np.quantile(table.times, np.linspace(0, 1, N_FOLDS + 2)[1:], method="lower"))
         parts = [(table.times <= low, (table.times > low) & (table.times <= high)) for low, high in pairwise(ends)]
-        later = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in parts]
-        if not (later := [(train, test) for train, test in later if not classes or len(np.unique(y[train])) > 1]):
-            raise ValueError("--time: all rows are of one time, expected at least two")
-        return later
-    if row_groups is not None:
-        n = min(N_FOLDS, len(np.unique(row_groups)))
+    elif table.row_groups is not None:
+        n = min(N_FOLDS, len(np.unique(table.row_groups)))
         if n < 2:
             raise ValueError("--row-groups: all rows are of one group, expected at least two groups")
-        splitter: Any = StratifiedGroupKFold(n) if classes else GroupKFold(n)
-        found = list(splitter.split(np.zeros(len(y)), y, row_groups))
-        return [(train, test) for train, test in found if len(test) and (not classes or len(np.unique(y[train])) > 1)]
-    least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
-    n = min(N_FOLDS, max(least, 2), len(y))
-    if least < 2 or len(y) < 4:
-        return []
-    found = list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
-    if table.twins is None:
-        return found
-    fold = np.zeros(len(y), int)
-    for i, (_, test) in enumerate(found):
-        fold[test] = i
-    fold = fold[table.twins]
-    parts = [(fold != i, fold == i) for i in range(n)]
-    return [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in parts if b.any() and (not classes or len(np.unique(y[a])) > 1)]
+        parts = list((StratifiedGroupKFold if classes else GroupKFold)(n).split(rows, y, table.row_groups))
+    else:
+        least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
+        if least < 2 or len(y) < 4:
+            return []
+        n = min(N_FOLDS, least, len(y))
+        parts = list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(rows, y))
+        if table.twins is not None:
+            fold = np.zeros(len(y), int)
+            for i, (_, test) in enumerate(parts):
+                fold[test] = i
+            parts = [(fold[table.twins] != i, fold[table.twins] == i) for i in range(n)]
+    found = [(rows[a], rows[b]) for a, b in parts]
+    found = [(train, test) for train, test in found if len(test) and (not classes or len(np.unique(y[train])) > 1)]
+    if table.times is not None and not found:
+        raise ValueError("--time: all rows are of one time, expected at least two")
+    return found
 
 
 def validate(
-    table: Table,
-    task: str,
-    model: Any,
-    size: int | None,
-    sizes: np.ndarray,
-    splits: Splits,
-    progress: Progress,
-    request: Request,
+    table: Table, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: Splits, progress: Progress, request: Request
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
     and a baseline.

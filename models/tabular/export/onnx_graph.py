@@ -61,16 +61,14 @@ def write_onnx(formula: Formula) -> bytes:
         kind, shape = TensorProto.FLOAT, [None, len(parts)]
         if name == "label":
             labels = np.array(formula.classes)
-            kind, shape = (
-                {"f": kind, "b": TensorProto.BOOL, "U": TensorProto.STRING}.get(labels.dtype.kind, TensorProto.INT64),
-                [None],
-            )
+            kinds = {"f": kind, "b": TensorProto.BOOL, "U": TensorProto.STRING}
+            kind, shape = kinds.get(labels.dtype.kind, TensorProto.INT64), [None]
             graph.add("Gather", graph.constant(labels), graph.add("Squeeze", *parts, graph.constant(np.array([1]))), out=name)
         else:
             graph.add("Concat", *parts, out=name, axis=1)
         outputs.append(helper.make_tensor_value_info(name, kind, shape))
-    kinds = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
-    inputs = [helper.make_tensor_value_info(name, kinds[kind], [None, 1]) for name, kind in formula.columns.items()]
+    types = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, types[kind], [None, 1]) for name, kind in formula.columns.items()]
     made = helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
     model = helper.make_model(made, opset_imports=opsets, ir_version=8, producer_name="annealed")
@@ -114,11 +112,8 @@ class _Graph:
         one."""
         from onnx import helper
 
-        codes: dict[str, Any] = {
-            "keys_strings": ["", *self.words],
-            "values_floats": [-1.0, *self.words.values()],
-            "default_float": -2.0,
-        }
+        words, numbers = ["", *self.words], [-1.0, *self.words.values()]
+        codes: dict[str, Any] = {"keys_strings": words, "values_floats": numbers, "default_float": -2.0}
         texts = [(name, out) for name, out in self.cells.items() if name != out]
         return [helper.make_node("LabelEncoder", [name], [out], domain="ai.onnx.ml", **codes) for name, out in texts]
 

@@ -167,9 +167,7 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in cell.items() if key != "curves"} | precision
 
 
-def faces_curves(
-    runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options: Any
-) -> dict[str, Any]:
+def faces_curves(runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options) -> dict[str, Any]:
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
     windows of one keypoint.
 

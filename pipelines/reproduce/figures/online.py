@@ -15,18 +15,21 @@ _EVERY = 4  # stages between two evaluations of the error
 _PASSES = 20
 
 
+def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
+    """Annealed stages, and the threshold of the text with some settings."""
+    threshold: dict[str, Any] = {"selection": "threshold", "rejection": 0.7, "min_bursts": 5, **settings}
+    return {
+        "annealed stages": StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0),
+        "threshold": StabilizedTruncatedSGDClassifier(**threshold, random_state=0),
+    }
+
+
 def nonzeros(data_dir=None) -> Figure:
     """Figures 3.1 and 3.5 of Ma (thesis): features in use after every 25 rows on Dexter."""
     X, y, _, _ = load_set("dexter", data_dir)
     X = normalize(X[:, X.getnnz(axis=0) > 0])  # the other columns are empty
     figure, (ax,) = panels(7, 4, layout="tight")
-    for label, model in (
-        ("annealed stages", StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)),
-        (
-            "threshold",
-            StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=-3.0, min_bursts=5, random_state=0),
-        ),
-    ):
+    for label, model in _stages(annealing=-3.0).items():
         ax.plot(25 * np.arange(1, len(model.fit(X, y).history_) + 1), model.history_[:, 0] / X.shape[1], label=label)
     model, shares = TruncatedGradientClassifier(gravity=3e-3, learning_rate=1.0, random_state=0), []
     rng = np.random.default_rng(0)
@@ -61,12 +64,8 @@ def sparsity(data_dir=None) -> Figure:
             chosen = (model.fit(X, y).coef_ != 0).any(axis=0)
             points = [(density[inside].mean(), chosen[inside].mean()) for inside in bins]
             ax.plot(*zip(*points), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns")
-        ax.set(
-            xscale="log",
-            xlabel=f"share of rows in which the column is not zero ({loss} loss)",
-            ylabel="share selected",
-            ylim=(0, 0.9),
-        )
+        rows = f"share of rows in which the column is not zero ({loss} loss)"
+        ax.set(xscale="log", xlabel=rows, ylabel="share selected", ylim=(0, 0.9))
         ax.set_xticks([0.002, 0.01, 0.05], ["0.2 %", "1 %", "5 %"])
         ax.minorticks_off()
         ax.legend(loc="upper right")
@@ -93,12 +92,7 @@ def error(data_dir=None) -> Figure:
     """
     X, y, X_test, y_test = load_set("dexter", data_dir)
     X, X_test = normalize(X), normalize(X_test)
-    models = {
-        "annealed stages": StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0),
-        "threshold": StabilizedTruncatedSGDClassifier(
-            selection="threshold", rejection=0.7, annealing=3.0, min_bursts=5, learning_rate=10.0, loss="logistic", random_state=0
-        ),
-    }
+    models = _stages(annealing=3.0, learning_rate=10.0, loss="logistic")
     figure, (ax,) = panels(7, 4, layout="tight")
     for label, model in models.items():
         stage = model.burst_size * model.n_bursts * _EVERY

@@ -26,9 +26,7 @@ MADELON: dict[str, Any] = {"n_steps": 200_000, "max_components": 100, "max_order
 MADELON_CHOICES: list[dict[str, Any]] = [{"expected_components": 15.0}, {"expected_components": 30.0}]
 ANNEALED: dict[str, Any] = {"n_components": 100, "n_rounds": 6, "max_order": 5, "frequency_scale": 1.0, "n_chains": 4}
 IONOSPHERE: dict[str, Any] = {"max_components": 100, "max_order": 4, "n_chains": 4, "n_steps": 50_000}
-IONOSPHERE_CHOICES: list[dict[str, Any]] = [
-    {"frequency_scale": s, "expected_components": e} for s in (0.3, 0.6, 1.0) for e in (10.0, 30.0)
-]
+IONOSPHERE_CHOICES: list[dict] = [{"frequency_scale": s, "expected_components": e} for s in (0.3, 0.6, 1.0) for e in (10.0, 30.0)]
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):

@@ -68,9 +68,8 @@ def _options(fields: Fields) -> DetectionOptions:
     the file."""
     numbers = {name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size", "roll")}
     given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
-    options = DetectionOptions(
-        fields.listed("keypoint") or None, mode=fields.text("mode"), assembly=fields.text("assembly"), **given
-    )
+    given |= {name: fields.text(name) for name in ("mode", "assembly")}
+    options = DetectionOptions(fields.listed("keypoint") or None, **given)
     detector().resolve(options)
     return options
 

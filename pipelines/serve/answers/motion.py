@@ -64,9 +64,8 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     """Check the size of a video; return what is called after each of its frames."""
     limit = LIMITS["motion"]
     capture = open_video(path)
-    width, height, n_frames = (
-        int(capture.get(what)) for what in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT)
-    )
+    asked = cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT
+    width, height, n_frames = (int(capture.get(what)) for what in asked)
     capture.release()
     if width * height > limit.pixels:
         raise ValueError(f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million")

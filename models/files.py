@@ -203,7 +203,7 @@ def check_settings(
 
 
 def check_array(
-    path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...], low: float = -_LARGEST
+    path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...], low=-_LARGEST, high=_LARGEST
 ) -> np.ndarray:
     """Return an array of a model file after checking that it is there, of that type and shape
     (None: any length), and in range."""
@@ -214,8 +214,7 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
-    if (
-        array.dtype.kind == "f" and array.size and not (float(array.min()) >= low and float(array.max()) <= _LARGEST)
-    ):  # NaN fails both
-        raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {_LARGEST:g}, or that is no number)")
+    # NaN fails both
+    if array.dtype.kind in "fi" and array.size and not (float(array.min()) >= low and float(array.max()) <= high):
+        raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)")
     return array

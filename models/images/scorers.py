@@ -80,22 +80,13 @@ class AdditiveScorer:
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
         """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing
         or do not fit together."""
-        selected = _columns(path, arrays, f"{name}.selected", n_features)
+        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1)
         knots = check_array(path, arrays, f"{name}.knots", np.float64, (len(selected), None))
         shape = (len(selected), max(1, knots.shape[1]), n_classes)
         responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
         intercept = check_array(path, arrays, f"{name}.intercept", np.float64, (n_classes,))
-        temperature = float(check_array(path, arrays, f"{name}.temperature", np.float64, (1,))[0])
-        if not temperature > 0:
-            raise ValueError(f"{path}: damaged (temperature {temperature:g} of {name!r}, expected a positive number)")
+        temperature = float(check_array(path, arrays, f"{name}.temperature", np.float64, (1,), 1e-12)[0])
         return cls(AdditiveModel(selected, knots, responses, intercept=intercept), temperature)
-
-
-def _columns(path: Path, arrays: dict[str, np.ndarray], name: str, n_features: int) -> np.ndarray:
-    selected = check_array(path, arrays, name, np.int64, (None,))
-    if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
-        raise ValueError(f"{path}: damaged (a selected column of {name!r} is outside 0 to {n_features - 1})")
-    return selected
 
 
 @dataclass(frozen=True)
@@ -206,19 +197,16 @@ class MetricScorer:
         """Take the arrays ``name.selected``, ... of a model file; errors as of
         :meth:`AdditiveScorer.read`."""
 
-        def array(part: str, dtype: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-            return check_array(path, arrays, f"{name}.{part}", dtype, shape)
+        def array(part: str, dtype: Any, shape: tuple[int | None, ...], *limits: float) -> np.ndarray:
+            return check_array(path, arrays, f"{name}.{part}", dtype, shape, *limits)
 
-        selected = _columns(path, arrays, f"{name}.selected", n_features)
+        selected = array("selected", np.int64, (None,), 0, n_features - 1)
         k = len(selected)
-        products = array("products", np.int64, (None, None))
+        products = array("products", np.int64, (None, None), -1, k - 1)
         components = array("components", np.float64, (None, len(products)))
         points = array("points", np.float64, (None, len(components)))
-        codes = array("codes", np.int64, (len(points),))
-        n_neighbors = int(array("n_neighbors", np.int64, (1,))[0])
-        outside = (products < -1).any() or (products >= k).any() or (codes < 0).any() or (codes >= n_classes).any()
-        if outside or not n_neighbors >= 1:
-            raise ValueError(f"{path}: damaged (an entry of {name!r} is out of range)")
+        codes = array("codes", np.int64, (len(points),), 0, n_classes - 1)
+        n_neighbors = int(array("n_neighbors", np.int64, (1,), 1)[0])
         scales = [array(part, np.float64, (k,)) for part in ("center", "scale")]
         product_scale = array("product_scale", np.float64, (len(products),))
         return cls(selected, scales[0], scales[1], products, product_scale, components, points, codes, n_neighbors, n_classes)

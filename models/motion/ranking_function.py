@@ -148,9 +148,7 @@ class RankingFunction:
     def read(cls, path: str | Path, arrays: dict[str, np.ndarray], name: str, settings: RankerSettings, n_features: int) -> Self:
         """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not
         fit."""
-        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,))
-        if len(selected) and (selected.min() < 0 or selected.max() >= n_features):
-            raise ValueError(f"{path}: damaged (a selected feature is outside 0 to {n_features - 1})")
+        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1)
         linear = settings.response == "linear"
         shape = (len(selected), 1 if linear else settings.n_bins + 1)
         responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)

@@ -271,7 +271,8 @@ class TabularModel:
         """
         arrays, header = read_model(path, KIND)
         with reading(path):
-            selected = check_array(path, arrays, "selected", np.int64, (None,))
+            columns, classes = header["columns"], header["classes"]
+            selected = check_array(path, arrays, "selected", np.int64, (None,), 0, len(columns) - 1)
             k = len(selected)
             knots = check_array(path, arrays, "knots", np.float64, (k, None))
             responses = check_array(path, arrays, "responses", np.float64, (k, None, None))
@@ -280,10 +281,8 @@ class TabularModel:
             missing = None
             if "missing_responses" in arrays:
                 missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
-            columns, classes = header["columns"], header["classes"]
-            inside = not k or 0 <= selected.min() <= selected.max() < len(columns)
-            if not inside or not all(isinstance(name, str) for name in columns):
-                raise ValueError(f"{k} selected columns, expected some of {len(columns)} named ones")
+            if not all(isinstance(name, str) for name in columns):
+                raise ValueError(f"{len(columns)} columns, expected a name for each")
             for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
                 if header[name] not in allowed:
                     raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")

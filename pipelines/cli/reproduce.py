@@ -81,9 +81,7 @@ def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, c
         typer.echo(path)
 
 
-def _make(
-    name: str, runs: int | None, data: Path | None, options: dict[str, Any], checkpoint: Path | None, quiet: bool
-) -> dict[str, Any]:
+def _make(name: str, runs: int | None, data: Path | None, options: dict, checkpoint: Path | None, quiet: bool) -> dict[str, Any]:
     """Make a table, with a bar that names its cells."""
     from tqdm import tqdm
 

@@ -22,6 +22,7 @@ from ..common.image_folders import IMAGE_SUFFIXES
 from ..faces.data import KEYPOINTS, MIRROR_ORDER
 from .files import find_file
 
+Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible, by name
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
 # Names of points, "Left" for the subject's left, whose mean is the keypoint; the first line of
 # names that are all there counts.
@@ -89,7 +90,7 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
             rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
     except sqlite3.Error as error:
         raise ValueError(f"{path}: not the database of AFLW ({error})") from None
-    named: dict[int, dict[str, tuple[float, float, bool]]] = {}
+    named: dict[int, Points] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
     boxes = {face: (float(x), float(y), float(x) + float(w), float(y) + float(h)) for face, x, y, w, h in rows["boxes"]}
@@ -111,9 +112,7 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
             reader = csv.DictReader(file, delimiter="\t")
             address = (reader.fieldnames or [""])[0]
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
-                raise ValueError(
-                    f"{path}: lacks worker, left_eye_out_x or left_eye_out_y; expected the tab-separated table of LFPW"
-                )
+                raise ValueError(f"{path}: lacks worker, left_eye_out_x or _y; expected the tab-separated table of LFPW")
             for row in reader:
                 if row["worker"] == "average":
                     points = _lfpw_points(path, reader.line_num, row)
@@ -121,7 +120,7 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     return _write(faces, tables[0], folder)
 
 
-def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> dict[str, tuple[float, float, bool]]:
+def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> Points:
     points = {}
     for column in row:
         if column is not None and column.endswith("_x") and (row[column] or "").strip():
@@ -170,9 +169,7 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     return np.concatenate([*found, jaw[len(jaw) // 2][None]])
 
 
-def _nine(
-    points: dict[str, tuple[float, float, bool]], scheme: dict[str, list[list[str]]], sides: tuple[str, str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _nine(points: Points, scheme: dict[str, list[list[str]]], sides: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
     """The nine keypoints from named points, NaN where some are missing, and which of them are
     visible.
     """

@@ -2,13 +2,13 @@
 section 3.4).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from ...models.motion.candidate_set import CandidateSet
-from .methods import Scorer
+from .methods import Fit
 
 N_FOLDS = 10
 
@@ -46,9 +46,7 @@ def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) ->
     return np.array([100.0 * one.known_errors[int(np.argmax(s))] for one, s in zip(sets, scores)])
 
 
-def cross_validate(
-    sets: Sequence[CandidateSet], fold: np.ndarray, fit: Callable[[Sequence[CandidateSet]], Scorer]
-) -> tuple[np.ndarray, np.ndarray]:
+def cross_validate(sets: Sequence[CandidateSet], fold: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Errors of one division into folds.
 
     Parameters
@@ -67,9 +65,7 @@ def cross_validate(
     train : ndarray of shape (n_sequences,)
         Mean error in percent over the other rounds.
     """
-    test = np.zeros(len(sets))
-    train = np.zeros(len(sets))
-    round_folds = np.unique(fold)
+    (test, train), round_folds = np.zeros((2, len(sets))), np.unique(fold)
     for round_fold in round_folds:
         held_out = fold == round_fold
         scorer = fit([sets[i] for i in np.flatnonzero(~held_out).tolist()])

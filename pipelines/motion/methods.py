@@ -51,6 +51,7 @@ GRID = (
 
 # Scores the candidates of each of several sequences.
 Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
+Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Method:
 
     name: str
     families: str
-    fit: Callable[[Sequence[CandidateSet]], Scorer]
+    fit: Fit
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:

@@ -2,14 +2,13 @@
 beside ours.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import wilcoxon
 
-from ...models.motion.candidate_set import CandidateSet
 from ...vision.tracks.io import read_sequences
 from ..common.checkpoints import Checkpoint
 from ..common.config import check_names
@@ -17,7 +16,7 @@ from ..common.data_folder import data_folder
 from .benchmark import POOLS, Benchmark, prepare
 from .cross_validation import N_FOLDS, cross_validate, folds
 from .evaluate import Result, made_from
-from .methods import PAPER, Scorer, fit_fsa, fit_rankboost, fit_rule
+from .methods import PAPER, Fit, fit_fsa, fit_rankboost, fit_rule
 from .report import table_rows
 
 _COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
@@ -115,7 +114,7 @@ def paper_results(runs: int, data_dir, checkpoint, pool: str = "paper") -> tuple
     cells = Checkpoint.of(checkpoint, {"table": "motion-table"} | made_from(sequences, pool))
     benchmark = prepare(sequences, *POOLS[pool])
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
-    fits: dict[str, Callable[[Sequence[CandidateSet]], Scorer]] = {"VC": lambda train: rule, "RankBoost": fit_rankboost}
+    fits: dict[str, Fit] = {"VC": lambda train: rule, "RankBoost": fit_rankboost}
     for kind in ("likelihood", "prior", "all"):
         fits[kind] = partial(fit_fsa, settings=PAPER, columns=benchmark.columns(kind))
     outcome: dict[str, list] = {name: [] for name in fits}

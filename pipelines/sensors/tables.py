@@ -84,9 +84,7 @@ def sensors_features(runs: int = 3, data_dir=None, *, methods: list[str] | None 
     return {"name": "sensors-features", "settings": settings, "rows": rows}
 
 
-def sensors(
-    runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods: list[str] | None = None, checkpoint=None
-) -> dict[str, Any]:
+def sensors(runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None) -> dict[str, Any]:
     """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
     sensors, and which they are.
 

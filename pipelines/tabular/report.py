@@ -102,9 +102,8 @@ def _errors(found: Selection) -> str:
         rows = [(str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration]
         what = f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
         body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
-        body += small(
-            "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
-        )
+        words = "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
+        body += small(words)
     if residuals := errors.get("residuals"):
         body += table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
     return body and f"<h2>Where predictions go wrong</h2>{body}"
@@ -233,11 +232,8 @@ def _alternatives(found: Selection) -> str:
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
     others = table(["column", "columns that could take its place (cost)"], rows, numbers=())
-    words = (
-        "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. "
-        "The other coefficients adapt."
-    )
-    return f"<h2>Alternatives</h2>{others}{small(words)}"
+    words = "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it."
+    return f"<h2>Alternatives</h2>{others}{small(f'{words} The other coefficients adapt.')}"
 
 
 def _left_out(found: Selection) -> str:

@@ -340,9 +340,7 @@ def read_frame(
         try:
             frame = _read_parquet(path)
         except ImportError:
-            raise ValueError(
-                f"{path}: reading parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
-            ) from None
+            raise ValueError(f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)") from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
     elif name.endswith(".xlsx"):

@@ -214,7 +214,7 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
-    # NaN fails both
-    if array.dtype.kind in "fi" and array.size and not (float(array.min()) >= low and float(array.max()) <= high):
+    limited = array.size and (array.dtype.kind == "f" or (low, high) != (-_LARGEST, _LARGEST))
+    if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
         raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)")
     return array

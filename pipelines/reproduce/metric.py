@@ -10,7 +10,7 @@ References
        (2017).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -80,14 +80,7 @@ REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "us
 
 
 def sdist_simulated(
-    runs: int = 20,
-    data_dir=None,
-    *,
-    sizes=None,
-    sets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    others: Mapping[str, Any] = _NONE,
-    checkpoint=None,
+    runs: int = 20, data_dir=None, *, sizes=None, sets=None, methods=None, others=_NONE, checkpoint=None
 ) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 

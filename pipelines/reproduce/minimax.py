@@ -28,7 +28,7 @@ from ..common.timing import timed
 from . import competitors
 from .datasets import data_folder, existing, load_set, random_split
 
-_TAUS = [0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0]
+_TAUS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
     "scales": (2048, 2048, 8192, 300, [100, 200, 300, 400]),
     "wide": (5000, 2000, 100_000, 300, [100, 200, 300, 400, 600, 800]),
@@ -109,14 +109,7 @@ def l1_search(X, y, size: int) -> np.ndarray:
 
 
 def mslr_synthetic(
-    runs: int = 1,
-    data_dir=None,
-    *,
-    setups: Sequence[str] = ("scales", "tall", "wide"),
-    taus: Sequence[float] = tuple(_TAUS),
-    shrink: float = 1.0,
-    random_state: int = 0,
-    checkpoint=None,
+    runs: int = 1, data_dir=None, *, setups=("scales", "tall", "wide"), taus=_TAUS, shrink: float = 1.0, checkpoint=None
 ) -> dict[str, Any]:
     """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy
     after retraining with C = 5.
@@ -142,7 +135,7 @@ def mslr_synthetic(
         sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
         for tau in taus if setup == "scales" else (None,):
             found: dict[str, list] = {method: [] for method in _METHODS}
-            for seed in range(random_state, random_state + runs):
+            for seed in range(runs):
                 data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
                 key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
                 for method, parts in found.items():
@@ -153,7 +146,7 @@ def mslr_synthetic(
                     recovered, accuracy, seconds = means[method][i]
                     row = {"setup": setup, "tau": tau, "selected": size, "method": method, "runs": runs}
                     rows.append(row | {"recovered": recovered, "accuracy": 100.0 * accuracy, "seconds": seconds})
-    settings = {"runs": runs, "setups": list(setups), "taus": list(taus), "shrink": shrink, "random_state": random_state}
+    settings = {"runs": runs, "setups": list(setups), "taus": list(taus), "shrink": shrink, "random_state": 0}
     return {"name": "mslr-synthetic", "settings": settings, "rows": rows}
 
 

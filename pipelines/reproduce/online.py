@@ -71,14 +71,7 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
 
 
 def online_tables(
-    runs: int = 20,
-    data_dir=None,
-    *,
-    sets=tuple(SHARES),
-    losses=("hinge", "logistic"),
-    methods=None,
-    n_folds: int = 3,
-    checkpoint=None,
+    runs: int = 20, data_dir=None, *, sets=tuple(SHARES), losses=("hinge", "logistic"), methods=None, n_folds=3, checkpoint=None
 ) -> dict[str, Any]:
     """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over
     permutations of the training rows.

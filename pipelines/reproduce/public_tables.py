@@ -184,12 +184,7 @@ def _boosting(name, X, y, X_test, y_test):
 
 
 def public_tables(
-    runs: int = 1,
-    data_dir=None,
-    *,
-    sets: Sequence[str] = SETS,
-    methods: Sequence[str] = ("annealed", "l1", "rfe", "boosting"),
-    checkpoint=None,
+    runs: int = 1, data_dir=None, *, sets=SETS, methods=("annealed", "l1", "rfe", "boosting"), checkpoint=None
 ) -> dict[str, Any]:
     """Test error on public tables, the number of features chosen by five folds of the training
     part.

@@ -234,16 +234,7 @@ def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simu
 
 
 def selector_table(
-    name: str,
-    runs: int = 100,
-    data_dir=None,
-    *,
-    noisy: bool = False,
-    sizes: Sequence[tuple[int, int]] | None = None,
-    methods: Sequence[str] | None = None,
-    competitor_runs: int | None = None,
-    random_state: int = 0,
-    checkpoint=None,
+    name: str, runs: int = 100, data_dir=None, *, noisy=False, sizes=None, methods=None, competitor_runs=None, checkpoint=None
 ) -> dict[str, Any]:
     """Make one of the tables of selectors on simulated data.
 
@@ -256,7 +247,7 @@ def selector_table(
         "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18),
         Figure 1).
     runs : int, default 100
-        Simulated data sets per line, with seeds from ``random_state`` on.
+        Simulated data sets per line, with seeds from 0 on.
     data_dir : None
         Not used: the data are simulated.
     noisy : bool, default False
@@ -269,8 +260,6 @@ def selector_table(
     competitor_runs : int or None, default None
         At most that many data sets for the slow methods; by default numbers that depend on the
         method (at most 50).
-    random_state : int, default 0
-        Seed of the first run.
     checkpoint : path, Checkpoint or None, default None
         File that keeps finished runs.
     """
@@ -291,18 +280,18 @@ def selector_table(
         names = methods or [*our_methods(design), *competitors.available(), *competitors.ON_ALL]
         names = [name for name in names if _SMALL.get(name, design.N) >= design.N and _TASKS.get(name, design.task) == design.task]
         found: dict[str, list] = {method: [] for method in names}
-        for seed in range(random_state, random_state + runs):
+        for seed in range(runs):
 
             @functools.cache
             def data(design=design, seed=seed):
                 return design.draw(seed), design.draw(seed + 1_000_000)
 
             for method, results in found.items():
-                if seed - random_state < _runs(method, design, runs, competitor_runs):
+                if seed < _runs(method, design, runs, competitor_runs):
                     key = {"table": table, **asdict(design), "method": method, "seed": seed}
                     results.append(cells(key, functools.partial(_measure, design, method, seed, data, warm)))
         rows += [table_row(table, design, method, results) for method, results in found.items()]
-    settings = {"runs": runs, "noisy": noisy, "sizes": [(d.N, d.k) for d in designs], "random_state": random_state}
+    settings = {"runs": runs, "noisy": noisy, "sizes": [(d.N, d.k) for d in designs], "random_state": 0}
     return {"name": name, "settings": settings, "rows": rows}
 
 

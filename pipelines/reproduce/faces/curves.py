@@ -42,7 +42,7 @@ from .learners import annealing, histogram_svm, logitboost
 # Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
 # can have the same.
 SETTINGS = TrainingSettings(first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20)
-PHOTOGRAPHS, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
+TRAIN, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
 _POINTS = 400  # of a curve that are kept
 
 # Name -> (learner, what is chosen by the average precision on the kept-back photographs).
@@ -110,15 +110,7 @@ def _kept(curve: Curve) -> dict[str, Any]:
 
 
 def curves_of(
-    data_dir=None,
-    *,
-    sets: Sequence[str] = ("left_eye",),
-    methods: Sequence[str] | None = None,
-    photographs: int = PHOTOGRAPHS,
-    test: int = TEST,
-    settings: TrainingSettings = SETTINGS,
-    pool: FeaturePool | None = None,
-    checkpoint=None,
+    data_dir=None, *, sets=("left_eye",), methods=None, photographs=TRAIN, test=TEST, settings=SETTINGS, pool=None, checkpoint=None
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
     check_names("method", methods, LEARNERS)
@@ -183,7 +175,7 @@ def faces_curves(runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=No
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
         rows.append(_row(cell) | {f"recall_at_90_{100 * at:.0f}": cell["curves"][str(at)]["at_90"] for at in TOLERANCES})
-    settings = {"photographs": options.get("photographs", PHOTOGRAPHS), "test": options.get("test", TEST)}
+    settings = {"photographs": options.get("photographs", TRAIN), "test": options.get("test", TEST)}
     return {"name": "faces-curves", "settings": settings | asdict(options.get("settings", SETTINGS)), "rows": rows}
 
 

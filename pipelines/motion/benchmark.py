@@ -87,13 +87,6 @@ class Benchmark:
         prior = self.features.is_prior()
         return np.flatnonzero(wanted & {"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind])
 
-    def filtered(self, min_motion_size: int) -> Benchmark:
-        """The benchmark without candidates that have a motion of fewer points."""
-        if min_motion_size == 0:
-            return self
-        sets = {name: [one.without_small(min_motion_size) for one in many] for name, many in self.sets.items()}
-        return Benchmark(sets, self.n_motions, self.seconds, self.features)
-
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
     """Complete tracks of a sequence with its points in random order, and the sequence in that

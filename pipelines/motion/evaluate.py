@@ -21,8 +21,6 @@ from .cross_validation import cross_validate, folds
 from .methods import GRID, METHODS, check_methods, table_methods
 from .nested_choice import choose_in_training_folds, nested_errors
 
-MIN_MOTION_SIZES = (0,)  # a filter of 10 points helped older candidates; it was found on the benchmark and is not used
-
 
 @dataclass
 class Result:
@@ -31,7 +29,6 @@ class Result:
     Attributes
     ----------
     method : str
-    min_motion_size : int
     test : ndarray of shape (n_partitions, n_sequences)
         Error when the sequence's video was in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
@@ -41,7 +38,6 @@ class Result:
     """
 
     method: str
-    min_motion_size: int
     test: np.ndarray
     train: np.ndarray
     chosen: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +47,6 @@ def evaluate(
     benchmark: Benchmark,
     methods: Sequence[str] = METHODS,
     n_partitions: int = 10,
-    min_motion_sizes: Sequence[int] = MIN_MOTION_SIZES,
     choose: bool = False,
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
     checkpoint: Checkpoint | None = None,
@@ -65,8 +60,6 @@ def evaluate(
         Names in ``METHODS``.
     n_partitions : int, default 10
         Random divisions of the videos into ten folds.
-    min_motion_sizes : sequence of int, default MIN_MOTION_SIZES
-        The protocol is run with each.
     choose : bool, default False
         Also choose features, response and number of features of FSA inside the training folds: many
         times the work. Needs the family set "pairs".
@@ -87,20 +80,19 @@ def evaluate(
     check_methods(methods)
     cells = checkpoint or Checkpoint()
     partitions = [folds(benchmark.videos, p) for p in range(n_partitions)]
-    filtered = {size: benchmark.filtered(size) for size in min_motion_sizes}
-    lines = [(size, method) for size in min_motion_sizes for method in table_methods(benchmark, methods)]
+    lines = table_methods(benchmark, methods)
     nested = choose and "fsa" in methods and "pairs" in benchmark.sets
     n_steps = n_partitions * (len(lines) + nested)
     steps = iter(progress(range(n_steps), n_steps))
     results = []
-    for size, method in lines:
+    for method in lines:
         outcome = []
         for p, fold in enumerate(partitions):
-            key = {"method": method.name, "min_motion_size": size, "partition": p}
-            outcome.append(cells(key, partial(cross_validate, filtered[size].sets[method.families], fold, method.fit)))
+            key = {"method": method.name, "min_motion_size": 0, "partition": p}
+            outcome.append(cells(key, partial(cross_validate, benchmark.sets[method.families], fold, method.fit)))
             next(steps, None)
         errors = np.array(outcome)
-        results.append(Result(method.name, size, errors[:, 0], errors[:, 1]))
+        results.append(Result(method.name, errors[:, 0], errors[:, 1]))
     if nested:
         results += _chosen_results(benchmark, partitions, steps, cells)
     return results
@@ -132,7 +124,7 @@ def _chosen_results(benchmark: Benchmark, partitions, steps: Iterator, cells: Ch
         next(steps, None)
     test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
-    return [Result(label, 0, np.array(test), np.array(train), [row for rows in chosen for row in rows])]
+    return [Result(label, np.array(test), np.array(train), [row for rows in chosen for row in rows])]
 
 
 def evaluate_auto(

@@ -123,4 +123,4 @@ def paper_results(runs: int, data_dir, checkpoint, pool: str = "paper") -> tuple
         for name, fit in fits.items():
             key = {"pool": pool, "method": name, "partition": p}
             outcome[name].append(cells(key, partial(cross_validate, benchmark.sets["paper"], fold, fit)))
-    return benchmark, [Result(name, 0, *np.array(errors).transpose(1, 0, 2)) for name, errors in outcome.items()]
+    return benchmark, [Result(name, *np.array(errors).transpose(1, 0, 2)) for name, errors in outcome.items()]

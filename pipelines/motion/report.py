@@ -49,7 +49,7 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
-            row = {"method": result.method, "min_motion_size": result.min_motion_size, "category": category, "motions": k}
+            row = {"method": result.method, "min_motion_size": 0, "category": category, "motions": k}
             row["sequences"] = int(inside.sum())
             for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
                 row[f"{part}_average"] = float(errors.mean())
@@ -71,13 +71,12 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
     """Print one line per method: test averages of the main groups, the spread, and the training
     average.
     """
-    keys = list(dict.fromkeys((r["method"], r["min_motion_size"]) for r in rows))
     lines = []
-    for method, size in keys:
-        mine = {(r["category"], r["motions"]): r for r in rows if r["method"] == method and r["min_motion_size"] == size}
+    for method in dict.fromkeys(r["method"] for r in rows):
+        mine = {(r["category"], r["motions"]): r for r in rows if r["method"] == method}
         every = mine["all", "all"]
         by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
-        lines.append([method, size, every["train_average"], every["test_average"], every["test_sd"], *by_number])
+        lines.append([method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number])
     heads = ["method", "least motion", "train", "test", "sd"]
     heads += [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
     print_table("misclassification in percent, ten folds by video", heads, lines)
@@ -106,7 +105,7 @@ def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], parti
             "per_sequence_median": float(np.median(seconds)),
             "per_sequence_greatest": float(seconds.max()),
         },
-        "worst": {f"{r.method}, {r.min_motion_size}": worst(benchmark, r) for r in results},
+        "worst": {f"{r.method}, 0": worst(benchmark, r) for r in results},
     }
     return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
@@ -125,7 +124,7 @@ def write_report(
     make_folder(folder)
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
-        text += f"\n## Worst sequences: {result.method}, least motion {result.min_motion_size}\n\n"
+        text += f"\n## Worst sequences: {result.method}, least motion 0\n\n"
         lines = [(w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}") for w in worst(benchmark, result)]
         text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
@@ -156,9 +155,8 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
         for result in results:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
-            label = result.method + (f", least motion {result.min_motion_size}" if result.min_motion_size else "")
-            look = {"color": colours[result.method], "linestyle": "--" if result.min_motion_size else "-", "linewidth": 1}
-            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", label=label, **look)
+            look = {"label": result.method, "color": colours[result.method], "linewidth": 1}
+            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", **look)
         axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
     figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
     return figure

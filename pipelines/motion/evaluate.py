@@ -17,9 +17,8 @@ from ...models.motion.ranking_function import RankingFunction
 from ...vision.tracks.io import TrackSequence
 from ..common.checkpoints import Checkpoint
 from .benchmark import FAMILY_SETS, POOLS, Benchmark, shuffled_tracks
-from .cross_validation import cross_validate, folds
+from .cross_validation import choose_in_training_folds, cross_validate, folds, nested_errors
 from .methods import GRID, METHODS, check_methods, table_methods
-from .nested_choice import choose_in_training_folds, nested_errors
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def detect(
         roll = DEFAULT_ROLL if source is None else 0.0
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask}: frames are searched one after the other; expected photographs")
-    sizes = {"min_size": min_size, "max_size": max_size, "min_probability": min_probability}
+    sizes: dict[str, Any] = {"min_size": min_size, "max_size": max_size, "min_probability": min_probability}
     options = detector.resolve(DetectionOptions(keypoint or None, threshold, mode=mode, assembly=assembly, roll=roll, **sizes))
     if every < 1:
         raise ValueError(f"every={every}: expected a whole number of at least 1")

@@ -98,7 +98,7 @@ def select(
     """
     from ..tabular.selection import select_file
 
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items() if value is not None}
+    given: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items() if v is not None}
     request = Request(**given, pvalues=report is not None)
     if out and (request.memory_limit or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")

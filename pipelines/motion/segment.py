@@ -244,11 +244,9 @@ def train_ranker(
         n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            if number < len(sequences):
-                found = ranker.sets_by_number(tracks, shuffled)
+            found = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
+            if found:
                 mixed.append(joined(list(found.values())))
-            else:
-                found = {}
             sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None

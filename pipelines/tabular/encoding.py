@@ -37,6 +37,7 @@ from ...models.tabular.encoding import (
     ranks,
     to_numbers,
 )
+from .request import Request
 
 MAX_MISSING = 0.5  # a column with a larger share of missing values is left out
 # a category has at most so many levels of its own, the most frequent ones: a choice
@@ -356,12 +357,7 @@ def _some(names: list[str], most: int = 40) -> str:
 
 
 def encode_frame(
-    frame: pd.DataFrame,
-    keep_missing: bool,
-    required: Collection[str] = (),
-    ids: Collection[str] = (),
-    dates: str | None = None,
-    kinds: Mapping[str, str] = {},
+    frame: pd.DataFrame, keep_missing: bool, request: Request, ids: Collection[str], kinds: Mapping[str, str]
 ) -> tuple[Any, _Decisions]:
     """Return the matrix of a table and what was decided on its columns.
 
@@ -371,22 +367,21 @@ def encode_frame(
         Without the target.
     keep_missing : bool
         Missing numbers stay NaN instead of becoming the median of the others.
-    required : collection of str
-        Columns that may not be left out.
+    request : Request
+        Which columns may not be left out, and how dates such as 31/12/2019 are written: found out
+        where nothing is said and the column shows it.
     ids : collection of str
         Columns that number the rows, see :func:`numbers_rows`: left out unless they are required.
-    dates : {"dayfirst", "monthfirst"} or None, default None
-        How dates such as 31/12/2019 are written; None: found out, where the column shows it.
     kinds : mapping of str to str
         What some columns hold, instead of what they look like: see ``KINDS``; or levels in their
         order, with "<" between them.
     """
-    decisions = _Decisions(keep_missing, required, kinds)
+    decisions, dates = _Decisions(keep_missing, request.include, kinds), request.dates
     decisions.taken = set(frame.columns)
     for name in frame.columns:
         if name in kinds:
             _decide_as(decisions, name, frame[name], kinds[name], dates or "")
-        elif name in ids and name not in required:
+        elif name in ids and name not in request.include:
             decisions.leave_out(name, _ROW_NUMBERS)
         else:
             _decide(decisions, name, frame[name], [dates] if dates else [DAY_FIRST, MONTH_FIRST])

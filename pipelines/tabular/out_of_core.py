@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,8 @@ from ...learners.sources.files import ParquetSource, damage_named, open_parquet
 from ...learners.sources.matrix import Source, parse_bytes
 from ...models.tabular.encoding import TableEncoding
 from .encoding import LARGE, MAX_ROWS, Table, is_precise
+from .request import Request
 from .tables import from_frame, usable
-
-if TYPE_CHECKING:
-    from .request import Request
 
 _SHARE = 8  # the part of the memory limit that drawn rows, and what is read of them at once, may take. A choice
 _LEAST_ROWS = 1000  # that are drawn in any case

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,7 @@ from ...models.files import replacing
 from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
-
-if TYPE_CHECKING:
-    from .request import Request
+from .request import Request
 
 Note = Callable[[str], object]  # what takes a line for people
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
@@ -149,7 +147,7 @@ def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: 
         notes.append(f"the target {target!r} holds numbers with thousands separators")
     ids = [name for name in used.columns if numbers_rows(frame[name], first=name == names[0])]
     kinds = _kinds(path, list(used.columns), request.kinds)
-    X, decisions = encode_frame(used, keep_missing, request.include, ids, request.dates, kinds)
+    X, decisions = encode_frame(used, keep_missing, request, ids, kinds)
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
     gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns if not column.form), y)

@@ -35,10 +35,10 @@ class Fields:
         assert name in self.known
         return [value for value in self.values.get(name, []) if value]
 
-    def text(self, name: str, default: str | None = None) -> str | None:
+    def text(self, name: str) -> str | None:
         """Return the last value."""
         given = self.listed(name)
-        return given[-1] if given else default
+        return given[-1] if given else None
 
     def number(self, name: str) -> float | None:
         """Return a number, None where there is none.
@@ -59,17 +59,15 @@ class Fields:
             raise ValueError(f"{name}={value!r}: expected a number")
         return number
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether a field is "true", or its default.
+    def flag(self, name: str) -> bool:
+        """Return whether a field is "true".
 
         Raises
         ------
         ValueError
             For anything but "true" and "false".
         """
-        value = self.text(name)
-        if value is None:
-            return default
+        value = self.text(name) or ""
         if value.lower() not in _FLAGS:
             raise ValueError(f"{name}={value!r}: expected true or false")
         return _FLAGS[value.lower()]

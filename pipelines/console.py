@@ -155,10 +155,10 @@ def text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def markdown_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text) -> str:
     """Return a table in Markdown, cells as :func:`text` gives them."""
     head = list(columns)
-    return "".join("| " + " | ".join(map(text, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
+    return "".join("| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
 
 
 def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0) -> Iterable:

@@ -279,13 +279,9 @@ class ImageClassifier:
         values[additive.selected] = evidence
         names = self.features.get_feature_names_out()
         present = [j for j in np.argsort(-np.abs(evidence), kind="stable") if evidence[j] != 0]
-        return Explanation(
-            self.classes[best],
-            float(probabilities[best]),
-            np.asarray(resized.image),
-            paint(self.features, resized, values),
-            [(str(names[additive.selected[j]]), float(evidence[j])) for j in present],
-        )
+        contributions = [(str(names[additive.selected[j]]), float(evidence[j])) for j in present]
+        image, heat = np.asarray(resized.image), paint(self.features, resized, values)
+        return Explanation(self.classes[best], float(probabilities[best]), image, heat, contributions)
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the words of ``photograph.resized(side)``, and their windows.

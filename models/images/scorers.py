@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from ...learners.common.additive import AdditiveModel
 from ..files import check_array
@@ -62,19 +63,12 @@ class AdditiveScorer:
 
     def probabilities(self, X) -> np.ndarray:
         """Class probabilities (n, n_classes)."""
-        scores = self.scores(X) / self.temperature
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays for a model file."""
-        return {
-            "selected": self.model.selected,
-            "knots": self.model.knots,
-            "responses": self.model.responses,
-            "intercept": np.asarray(self.model.intercept),
-            "temperature": np.array([self.temperature]),
-        }
+        names = ("selected", "knots", "responses", "intercept")
+        return {name: np.asarray(getattr(self.model, name)) for name in names} | {"temperature": np.array([self.temperature])}
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
@@ -145,18 +139,9 @@ class MetricScorer:
         features, n = model._features, model._features.n_features
         product_scale = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         codes = np.searchsorted(model.classes_, y).astype(np.int64)
-        return cls(
-            used,
-            np.asarray(features.center[used], float),
-            np.asarray(features.scale[used], float),
-            products,
-            np.asarray(product_scale, float),
-            np.asarray(model.components_, float),
-            np.asarray(model.transform(X), float),
-            codes,
-            int(model.n_neighbors_predict),
-            len(model.classes_),
-        )
+        found = (features.center[used], features.scale[used], product_scale, model.components_, model.transform(X))
+        center, scale, *rest = (np.asarray(values, float) for values in found)
+        return cls(used, center, scale, products, *rest, codes, int(model.n_neighbors_predict), len(model.classes_))
 
     def renumbered(self, columns: np.ndarray) -> Self:
         """The scorer for rows of which ``columns`` are the columns that it was fitted to."""

@@ -222,14 +222,9 @@ class TabularModel:
             If the file cannot be written, or would not be read again: numbers beyond 1e12.
         """
         additive = self.additive
-        arrays = {
-            "selected": additive.selected.astype(np.int64),
-            "knots": np.asarray(additive.knots, np.float64),
-            "responses": np.asarray(additive.responses, np.float64),
-            "intercept": np.asarray(np.atleast_1d(additive.intercept), np.float64),
-        }
-        if additive.missing_responses is not None:
-            arrays["missing_responses"] = np.asarray(additive.missing_responses, np.float64)
+        numbers = {name: getattr(additive, name) for name in ("knots", "responses", "missing_responses", "intercept")}
+        arrays = {name: np.atleast_1d(np.asarray(v, np.float64)) for name, v in numbers.items() if v is not None}
+        arrays["selected"] = additive.selected.astype(np.int64)
         for name, array in arrays.items():
             check_array(path, arrays, name, array.dtype, array.shape)
         header = {

@@ -9,7 +9,8 @@ in the form that the view names.
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ..common.provenance import run_of
+from ..console import markdown_table
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -56,11 +58,7 @@ def _decimals(value: float) -> str:
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
-def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A table in Markdown."""
-    columns = list(head)
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join("| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |\n" for line in lines)
+_table = partial(markdown_table, cell=lambda value: "" if value is None else str(value))
 
 
 def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:

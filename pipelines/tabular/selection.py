@@ -96,17 +96,12 @@ class Selection:
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
-        rules = zip(model.rule_columns_, model.rule_thresholds_, model.points_, strict=True)
+        places = zip(model.rule_columns_, model.rule_thresholds_, strict=True)
+        names = [_rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut) for column, cut in places]
+        rules = [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)]
         totals = model.total_points(self.table.X)
         risk = [{"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_]
-        return {
-            "class": model.classes_[1],
-            "rules": [
-                {"rule": _rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut), "points": int(points)}
-                for column, cut, points in rules
-            ],
-            "risk": risk,
-        }
+        return {"class": model.classes_[1], "rules": rules, "risk": risk}
 
     @property
     def nothing(self) -> str:

@@ -141,12 +141,9 @@ class ImageClassifier:
         if isinstance(learnt[0], AdditiveScorer):
             learnt[0] = replace(learnt[0], temperature=temperature(scores, y))
         self.scorers[part] = [s.renumbered(columns) for s in learnt]
-        self.info[part] = {
-            "photographs": len(y),
-            "columns": len(columns),
-            "chosen": len(self.selected(part)),
-            "cross_validated_error": float((probabilities.argmax(axis=1) != y).mean()),
-        }
+        error = float((probabilities.argmax(axis=1) != y).mean())
+        facts = {"photographs": len(y), "columns": len(columns), "chosen": len(self.selected(part))}
+        self.info[part] = facts | {"cross_validated_error": error}
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
         """Columns that a part uses, strongest first (those of FSA before those of sDist alone).
@@ -323,15 +320,11 @@ class ImageClassifier:
         for part, scorers in self.scorers.items():
             for scorer in scorers:
                 arrays |= {f"{part}.{kinds[type(scorer)]}.{name}": array for name, array in scorer.arrays().items()}
-        header = {
-            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
-            **self.info,
-            "classes": self.classes,
-            "features": self.features.settings(),
-            "settings": vars(self.settings),
-            "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
-            "chosen": {part: self.selected_names(part) for part in self.scorers},
-        }
+        summary = f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs"
+        header = {"summary": summary, **self.info, "classes": self.classes, "features": self.features.settings()}
+        header["settings"] = vars(self.settings)
+        header["scorers"] = {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()}
+        header["chosen"] = {part: self.selected_names(part) for part in self.scorers}
         write_model(path, KIND, arrays, header)
 
     @classmethod

@@ -137,11 +137,12 @@ class MetricScorer:
         for row, factors in zip(products, model.columns_):
             row[: len(factors)] = [place[int(j)] for j in factors]
         features, n = model._features, model._features.n_features
-        product_scale = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
+        divisors = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         codes = np.searchsorted(model.classes_, y).astype(np.int64)
-        found = (features.center[used], features.scale[used], product_scale, model.components_, model.transform(X))
-        center, scale, *rest = (np.asarray(values, float) for values in found)
-        return cls(used, center, scale, products, *rest, codes, int(model.n_neighbors_predict), len(model.classes_))
+        found = (features.center[used], features.scale[used], divisors, model.components_, model.transform(X))
+        center, scale, by, components, points = (np.asarray(values, float) for values in found)
+        k = int(model.n_neighbors_predict)
+        return cls(used, center, scale, products, by, components, points, codes, k, len(model.classes_))
 
     def renumbered(self, columns: np.ndarray) -> Self:
         """The scorer for rows of which ``columns`` are the columns that it was fitted to."""

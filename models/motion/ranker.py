@@ -273,17 +273,11 @@ class SegmentationRanker:
         for name, function in (("ranking", self.function), ("chooser", chooser)):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
-        header = {
-            "summary": "segments point tracks, or a video, into rigid motions",
-            "families": records(self.families),
-            "feature_set": FEATURE_SET,
-            "pool": records(self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)),
-            "settings": asdict(self.settings),
-            "min_motion_size": self.min_motion_size,
-            "chooser": None if self.chooser is None else self.chooser.record(),
-            "features": self.selected_names(),
-            "training": self.training,
-        }
+        pool = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
+        header: dict[str, Any] = {"summary": "segments point tracks, or a video, into rigid motions", "feature_set": FEATURE_SET}
+        header |= {"families": records(self.families), "pool": records(pool), "settings": asdict(self.settings)}
+        header |= {"min_motion_size": self.min_motion_size, "features": self.selected_names(), "training": self.training}
+        header["chooser"] = None if self.chooser is None else self.chooser.record()
         write_model(path, KIND, arrays, header)
 
     @classmethod

@@ -91,13 +91,9 @@ class ActivityModel:
             If the file cannot be written.
         """
         arrays = {"coef": self.coef, "transitions": self.transitions, "intercept": self.intercept}
-        header = {
-            "summary": f"activities of a home from {len(self.sensors)} binary sensors",
-            "sensors": list(self.sensors),
-            "features": list(self.kinds),
-            "activities": list(self.activities),
-            "training": self.training,
-        }
+        summary = f"activities of a home from {len(self.sensors)} binary sensors"
+        names = {"sensors": list(self.sensors), "features": list(self.kinds), "activities": list(self.activities)}
+        header = {"summary": summary, **names, "training": self.training}
         write_model(path, KIND, arrays, header)
 
     @classmethod

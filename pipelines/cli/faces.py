@@ -300,14 +300,9 @@ def evaluate(
     evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: console.progress(it, quiet, "images", n), **chosen)
     for error in evaluation.errors:
         console.complain(error)
-    record = {
-        "name": "faces evaluate",
-        "settings": {"data": str(data), "model": model, "mode": options.mode, "images": len(images), "background": len(empty)},
-        "rows": evaluation.rows,
-        "landmarks": evaluation.landmarks,
-        "subsets": evaluation.subsets,
-        "reliability": evaluation.reliability,
-    }
+    settings = {"data": str(data), "model": model, "mode": options.mode, "images": len(images), "background": len(empty)}
+    parts = {name: getattr(evaluation, name) for name in ("rows", "landmarks", "subsets", "reliability")}
+    record = {"name": "faces evaluate", "settings": settings, **parts}
     if report is not None:
         write_report(report, record, evaluation)
     console.print_answer(record, as_json, "", COLUMNS)

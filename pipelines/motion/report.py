@@ -93,20 +93,11 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
     seconds = benchmark.seconds
-    settings = {
-        "data": str(data),
-        "sequences": len(seconds),
-        "videos": len(set(benchmark.videos.tolist())),
-        "partitions": partitions,
-        "folds": N_FOLDS,
-        "features": len(benchmark.features.get_feature_names_out()),
-        "seconds": {
-            "all": float(seconds.sum()),
-            "per_sequence_median": float(np.median(seconds)),
-            "per_sequence_greatest": float(seconds.max()),
-        },
-        "worst": {f"{r.method}, 0": worst(benchmark, r) for r in results},
-    }
+    spent = {"all": seconds.sum(), "per_sequence_median": np.median(seconds), "per_sequence_greatest": seconds.max()}
+    videos, features = len(set(benchmark.videos.tolist())), len(benchmark.features.get_feature_names_out())
+    settings: dict[str, Any] = {"data": str(data), "sequences": len(seconds), "videos": videos, "partitions": partitions}
+    settings |= {"folds": N_FOLDS, "features": features, "seconds": {name: float(value) for name, value in spent.items()}}
+    settings["worst"] = {f"{r.method}, 0": worst(benchmark, r) for r in results}
     return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
 

@@ -119,11 +119,8 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
     # Down a path of penalties, each fit from the last one: the local minima on the way are better
     # than those of cold starts.
     path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
-    model = GeneralizedLinearEstimator(
-        Logistic() if task == "classification" else Quadratic(),
-        make(path[0]),
-        AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True),
-    )
+    solver = AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True)
+    model = GeneralizedLinearEstimator(Logistic() if task == "classification" else Quadratic(), make(path[0]), solver)
     for penalty in path:
         model.penalty = make(penalty)
         coef = np.ravel(model.fit(X, centred).coef_)

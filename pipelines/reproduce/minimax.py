@@ -222,11 +222,8 @@ def _joined(name: str, data_dir):
 
 
 # Instead of RCV1 and real-sim, of which no small public copy was at hand.
-STAND_INS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {
-    "news20": _news20,
-    "farm_ads": functools.partial(_joined, "farm_ads"),
-    "pcmac": functools.partial(_joined, "pcmac"),
-}
+STAND_INS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {"news20": _news20}
+STAND_INS |= {name: functools.partial(_joined, name) for name in ("farm_ads", "pcmac")}
 _L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which a column enters
 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's

@@ -147,10 +147,8 @@ def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndar
     notes = []
     if len(overlapping):
         first = ordered.iloc[overlapping[0] + 1]
-        notes = [
-            f"{name}: {len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}; "
-            "a minute has the one that covers most of it"
-        ]
+        said = f"{len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}"
+        notes.append(f"{name}: {said}; a minute has the one that covers most of it")
     return labels.astype(str), notes
 
 

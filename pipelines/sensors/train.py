@@ -56,14 +56,8 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
         assert minutes.activities is not None
     X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.activities, sequence=minutes.days)
-    training: dict[str, Any] = {
-        "home": home.name,
-        "days": len(np.unique(minutes.days)),
-        "minutes": len(minutes.times),
-        "sensors_of_home": len(home.minutes.sensors),
-        "method": None if n_sensors is None else method,
-        "ridge": RIDGE,
-        "objective": float(model.objective_),
-    }
+    training: dict[str, Any] = {"home": home.name, "days": len(np.unique(minutes.days)), "minutes": len(minutes.times)}
+    training |= {"sensors_of_home": len(home.minutes.sensors), "method": None if n_sensors is None else method}
+    training |= {"ridge": RIDGE, "objective": float(model.objective_)}
     activities = tuple(map(str, model.classes_))
     return ActivityModel(minutes.sensors, tuple(kinds), activities, model.coef_, model.transitions_, model.intercept_, training)

@@ -62,10 +62,8 @@ class Axes:
 
     def svg(self, title: str) -> str:
         """Return the picture."""
-        return (
-            f'<svg viewBox="0 0 {self.width} {self.height}" width="{self.width}" role="img" aria-label="{escape(title)}">'
-            f"<title>{escape(title)}</title>{''.join(self.parts)}</svg>"
-        )
+        label, size = escape(title), f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"'
+        return f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>{"".join(self.parts)}</svg>'
 
 
 def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measure: str) -> str:

@@ -514,10 +514,8 @@ def read_target(values: pd.Series) -> np.ndarray:
     bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
     if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
-            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
-        )
+        said = f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number"
+        raise ValueError(f"{said}: {words[row]!r} in row {row + 1}; correct or empty such cells")
     some = pd.Series(words[there][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
         raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")

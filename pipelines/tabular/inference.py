@@ -53,14 +53,9 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
         notes.append(f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}")
     if found.exchangeability_ < 0.05:
         notes.append(f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share")
-    return names, {
-        "fdr": fdr,
-        "chosen_by": "the share of false columns",
-        "method": found.method_,
-        "estimated_fdr": None if np.isnan(found.estimated_fdr_) else found.estimated_fdr_,
-        "exchangeability": None if np.isnan(found.exchangeability_) else found.exchangeability_,
-        "notes": notes,
-    }
+    numbers = {"estimated_fdr": found.estimated_fdr_, "exchangeability": found.exchangeability_}
+    certainty = {"fdr": fdr, "chosen_by": "the share of false columns", "method": found.method_}
+    return names, certainty | {name: None if np.isnan(value) else value for name, value in numbers.items()} | {"notes": notes}
 
 
 def add_certainty(columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool) -> list[str]:

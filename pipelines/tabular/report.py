@@ -77,10 +77,8 @@ def _scores(found: Selection) -> str:
     body = "<h2>Scores by cross-validation</h2>" + table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
-    body += small(
-        f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
-        f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
-    )
+    words = f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}."
+    body += small(f'{words} "All columns" is a ridge model on every usable column, the baseline {constant}.')
     mean, error = v.path_scores, v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
@@ -128,13 +126,11 @@ def _columns(found: Selection) -> str:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
-    words = (
-        "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard deviation of "
-        f"what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from which it is "
-        f"selected again.{kappa} P-value: that the target does not depend on the "
-        "column, given all others, if it was named in advance. Cost: by how much the first score gets worse "
-        "without the column, the others refitted, on the same folds; the columns are given there, not selected anew."
-    )
+    words = "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard "
+    words += f"deviation of what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from "
+    words += f"which it is selected again.{kappa} P-value: that the target does not depend on the column, given all others, if it "
+    words += "was named in advance. Cost: by how much the first score gets worse without the column, the others refitted, on the "
+    words += "same folds; the columns are given there, not selected anew."
     shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
     return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 

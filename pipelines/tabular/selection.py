@@ -122,25 +122,14 @@ class Selection:
             {"columns": k, "score": float(score), "folds": scores.tolist(), "loss": float(losses.mean())}
             for k, score, scores, losses in zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         ]
-        return {
-            "selected": self.columns,
-            "task": self.task,
-            "n_columns": len(self.columns),
-            "n_rows": len(self.table.y),
-            "chosen_by": "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user"),
-            "scores": v.scores,
-            "best_size": None if self.columns or v.best is None else path[v.best],
-            "size_chosen_in_folds": v.nested,
-            "path": path,
-            "errors": v.errors,
-            "stability": self.kappa,
-            "interaction": self.interaction,
-            "certainty": self.certainty,
-            **({"card": self.card} if self.card else {}),
-            "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
-            "notes": self.table.notes,
-            "settings": self.settings,
-        }
+        by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
+        best = None if self.columns or v.best is None else path[v.best]
+        left_out = [{"name": name, "reason": why} for name, why in self.table.left_out.items()]
+        found = {"selected": self.columns, "task": self.task, "n_columns": len(self.columns), "n_rows": len(self.table.y)}
+        found |= {"chosen_by": by, "scores": v.scores, "best_size": best, "size_chosen_in_folds": v.nested, "path": path}
+        found |= {"errors": v.errors, "stability": self.kappa, "interaction": self.interaction, "certainty": self.certainty}
+        found |= {"card": self.card} if self.card else {}
+        return found | {"left_out": left_out, "notes": self.table.notes, "settings": self.settings}
 
 
 def select_file(

@@ -104,14 +104,8 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         width, height = kept[0][1]
     places = np.round(shown, 1).astype(object)
     places[~np.isfinite(shown)] = None
-    return {
-        "width": width,
-        "height": height,
-        "frames": frames.tolist(),
-        "pictures": pictures,
-        "motions": found.labels[points].tolist(),
-        "points": places.transpose(1, 0, 2).tolist(),
-    }
+    labelled = {"motions": found.labels[points].tolist(), "points": places.transpose(1, 0, 2).tolist()}
+    return {"width": width, "height": height, "frames": frames.tolist(), "pictures": pictures, **labelled}
 
 
 def _shrunk(video: Path):

@@ -331,7 +331,7 @@ def test_names_are_plain(name, plain):
 def test_fields():
     fields = Fields({"a": ["1.5"], "b": ["x", "", "y"], "c": ["TRUE"]}, ["a", "b", "c", "d"])
     assert fields.number("a") == 1.5 and fields.number("d") is None and fields.text("b") == "y"
-    assert fields.listed("b") == ["x", "y"] and fields.flag("c") and not fields.flag("d") and fields.flag("d", True)
+    assert fields.listed("b") == ["x", "y"] and fields.flag("c") and not fields.flag("d")
     assert fields.choice("d", ("p", "q")) == "p"
     with pytest.raises(ValueError, match=r"a='1\.5': expected true or false"):
         fields.flag("a")

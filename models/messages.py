@@ -1,5 +1,8 @@
 """Messages of one line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MAX_MESSAGE = 300  # characters of an error line
 
 
@@ -8,3 +11,12 @@ def short(message: object) -> str:
     one is left out."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
+
+
+@contextmanager
+def naming_extra(what: str, extra: str) -> Iterator[None]:
+    """Say what needs the package that is imported inside, and which extra brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{what}: pip install '.[{extra}]' in the checkout of annealed", name=error.name) from None

@@ -159,12 +159,9 @@ def candidate_set(
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
     """The candidates of several sets of one sequence as one set; all have known errors, or none."""
-    return replace(
-        sets[0],
-        candidates=[candidate for one in sets for candidate in one.candidates],
-        features=np.concatenate([one.features for one in sets]),
-        errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
-    )
+    candidates, features = [c for one in sets for c in one.candidates], np.concatenate([one.features for one in sets])
+    errors = None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets])
+    return replace(sets[0], candidates=candidates, features=features, errors=errors)
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:

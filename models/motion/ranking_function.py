@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -108,14 +108,10 @@ class RankingFunction:
         if not (pairs[:, 2] != 0.5).any():
             raise ValueError("no sequence has two candidates of different error; there is nothing to learn from")
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
-        ranker = FSARanker(
-            min(settings.n_features_to_select, len(columns)),
-            response=settings.response if settings.response == "linear" else PiecewiseLinear(settings.n_bins),
-            prior=Prior(shrinkage=settings.shrinkage),
-            learning_rate=settings.learning_rate,
-            schedule=Schedule(settings.schedule, settings.mu, settings.n_steps),
-            refinement=None,
-        )
+        k, rate = min(settings.n_features_to_select, len(columns)), settings.learning_rate
+        response: Any = "linear" if settings.response == "linear" else PiecewiseLinear(settings.n_bins)
+        prior, schedule = Prior(shrinkage=settings.shrinkage), Schedule(settings.schedule, settings.mu, settings.n_steps)
+        ranker = FSARanker(k, response=response, prior=prior, learning_rate=rate, schedule=schedule, refinement=None)
         weights = None
         if settings.balance:
             weights = np.concatenate([np.full(len(one), float(len(one)) ** -settings.balance) for one in sets])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..messages import naming_extra
 from .export.builder import formula_of
 
 
@@ -76,12 +77,8 @@ class Contributions:
         ModuleNotFoundError
             Without the package shap.
         """
-        try:
+        with naming_extra("to_shap needs shap", "shap"):
             import shap
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "to_shap needs shap: pip install '.[shap]' in the checkout of annealed", name=error.name
-            ) from None
         one = len(self.outputs) == 1
         base = np.tile(self.base, (len(self.values), 1))
         parts = {"data": self.data.to_numpy(), "feature_names": list(self.names)}

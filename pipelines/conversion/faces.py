@@ -24,22 +24,12 @@ from .files import find_file
 
 Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible, by name
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
-# Names of points, "Left" for the subject's left, whose mean is the keypoint; the first line of
-# names that are all there counts.
-_AFLW: dict[str, list[list[str]]] = {
-    "eye": [["{}EyeLeftCorner", "{}EyeRightCorner"], ["{}EyeCenter"]],
-    "nose": [["Nose{}"]],
-    "mouth": [["Mouth{}Corner"]],
-    "ear": [["{}Ear"]],  # the lobe
-    "chin": [["ChinCenter"]],
-}
-_LFPW: dict[str, list[list[str]]] = {
-    "eye": [["{}_eye_out", "{}_eye_in"], ["{}_eye_pupil"]],
-    "nose": [["{}_nose_out"]],
-    "mouth": [["{}_mouth_out"]],
-    "ear": [["{}_ear_canal"]],
-    "chin": [["chin"]],
-}
+# Names of points, "Left" for the subject's left, whose mean is the keypoint; of several groups of
+# names, with "|" between them, the first that is all there counts.
+_AFLW = {"eye": "{}EyeLeftCorner {}EyeRightCorner|{}EyeCenter", "nose": "Nose{}", "mouth": "Mouth{}Corner"}
+_AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the lobe
+_LFPW = {"eye": "{}_eye_out {}_eye_in|{}_eye_pupil", "nose": "{}_nose_out", "mouth": "{}_mouth_out"}
+_LFPW |= {"ear": "{}_ear_canal", "chin": "chin"}
 _AFLW_QUERIES = {
     "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c JOIN FeatureCoordTypes USING (feature_id)",
     "faces": "SELECT face_id, filepath FROM Faces JOIN FaceImages USING (file_id) ORDER BY face_id",
@@ -169,16 +159,16 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     return np.concatenate([*found, jaw[len(jaw) // 2][None]])
 
 
-def _nine(points: Points, scheme: dict[str, list[list[str]]], sides: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+def _nine(points: Points, scheme: dict[str, str], sides: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
     """The nine keypoints from named points, NaN where some are missing, and which of them are
     visible.
     """
     xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
-        for names in scheme[keypoint.split("_")[-1]]:
-            found = [points[n.format(side)] for n in names if n.format(side) in points]
-            if len(found) == len(names):
+        for names in scheme[keypoint.split("_")[-1]].format(*[side] * 3).split("|"):
+            found = [points[name] for name in names.split() if name in points]
+            if len(found) == len(names.split()):
                 xy[i] = np.mean([p[:2] for p in found], axis=0)
                 visible[i] = all(p[2] for p in found)
                 break
@@ -217,11 +207,9 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
                 if inside or keypoint.endswith("eye"):
                     rows.append([path, number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)])
         boxes += [[path, *(f"{v:.1f}" for v in box)] for box in faces.ignore.get(image, ())]
-    for name, columns, lines in (
-        ("keypoints", ["image", "face", "keypoint", "x", "y", "visible"], rows),
-        ("ignore", ["image", "x0", "y0", "x1", "y1"], boxes),
-    ):
-        pd.DataFrame(lines, columns=columns).to_csv(folder / f"{name}.csv", index=False, lineterminator="\r\n")
+    tables = {"keypoints": ("image face keypoint x y visible", rows), "ignore": ("image x0 y0 x1 y1", boxes)}
+    for name, (columns, lines) in tables.items():
+        pd.DataFrame(lines, columns=columns.split()).to_csv(folder / f"{name}.csv", index=False, lineterminator="\r\n")
     notes = [f"{len(every)} faces in {len(faces.points)} photographs, which stay where they are"]
     if boxes:
         notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")

@@ -59,9 +59,7 @@ def _nips2003_part(source: Path, name: str, part: str):
 
 def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
     """Rows of ``column:value`` or of columns alone, counted from 1."""
-    columns: list[int] = []
-    values: list[float] = []
-    starts = [0]
+    columns, values, starts = list[int](), list[float](), [0]
     with open_file(path) as lines:
         for number, line in enumerate(lines, 1):
             for entry in line.split():
@@ -132,8 +130,7 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
-    texts: list[str] = []
-    labels: list[int] = []
+    texts, labels = list[str](), list[int]()
     for label, group in _NEWSGROUPS.items():
         below = [path for path in source.rglob(group) if path.is_dir() and path.parent.name == part]
         files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())

@@ -91,8 +91,7 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[
         for draw in draws:
             seconds.append(timed(model.fit, draw.X, draw.y)[1])
             found.append(draw.found(model.get_support(indices=True)))
-        left = np.concatenate([[1000], step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]])
-        passes = float(left.sum() / 1000)
+        passes = float(np.sum([1000, *step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]]) / 1000)
         rows.append({"mu": mu, "passes": passes, "PCD": 100.0 * float(np.mean(found)), "seconds": float(np.median(seconds))})
     return {"name": "fsa-speed", "settings": {"runs": runs, "N": n_samples, "M": 1000, "k": 10, "n_steps": 500}, "rows": rows}
 

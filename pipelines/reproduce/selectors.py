@@ -198,12 +198,9 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
-    values = {
-        "DR": 100.0 * float((share == 1.0).mean()) if selects else None,
-        "PCD": 100.0 * float(share.mean()) if selects else None,
-        "RMSE" if design.task == "regression" else "AUC": None if np.isnan(quality).any() else float(quality.mean()),
-        "seconds": float(np.median(seconds)),
-    }
+    dr, pcd = (100.0 * float(found.mean()) if selects else None for found in (share == 1.0, share))
+    mean, what = None if np.isnan(quality).any() else float(quality.mean()), "RMSE" if design.task == "regression" else "AUC"
+    values = {"DR": dr, "PCD": pcd, what: mean, "seconds": float(np.median(seconds))}
     row: dict[str, Any] = {"task": design.task, "columns": design.columns} if table in ("off-design", "wide") else {}
     row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
     size = (design.N, design.M, design.k) if table == "wide" else (design.N, design.k)

@@ -24,7 +24,7 @@ from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
 from .tables import Note, read_table, read_test
-from .validation import Progress, Validation, check_score, costs, fitted, folds, interaction, score_on, validate
+from .validation import HeldOut, Progress, Validation, check_score, costs, fitted, folds, interaction, measures, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -118,10 +118,8 @@ class Selection:
     def record(self) -> dict[str, Any]:
         """Return everything for JSON."""
         v = self.validation
-        path = [
-            {"columns": k, "score": float(score), "folds": scores.tolist(), "loss": float(losses.mean())}
-            for k, score, scores, losses in zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
-        ]
+        sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
+        path = [{"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())} for k, s, f, loss in sizes]
         by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
         best = None if self.columns or v.best is None else path[v.best]
         left_out = [{"name": name, "reason": why} for name, why in self.table.left_out.items()]
@@ -197,7 +195,8 @@ def select_file(
         for text in notes:
             note(text)
     if test is not None and found.validation.scores:
-        found.validation.scores["test"] = score_on(found.model, task, test.with_logarithms(found.logarithms), request.score)
+        new = HeldOut.of(found.model, test.with_logarithms(found.logarithms))
+        found.validation.scores["test"] = measures(task, new, request.score)
     found.settings = {"table": str(path), **request.record()}
     return found
 

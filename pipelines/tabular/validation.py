@@ -197,11 +197,6 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
     return {"R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()}
 
 
-def score_on(model: Any, task: str, table: Table, score: str | None) -> dict[str, float]:
-    """:func:`measures` of a fitted model on other rows."""
-    return measures(task, HeldOut.of(model, table), score)
-
-
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
     """Rows to fit to and rows to score, five times; the same for the same table and seed.
 
@@ -313,12 +308,9 @@ def errors(held: HeldOut) -> dict[str, Any]:
             return found
         predicted, observed = held.probabilities[:, 1], held.y == held.classes[1]
     weight = np.ones(len(observed)) if held.weight is None else held.weight
-    groups = np.array_split(np.argsort(predicted, kind="stable"), 10)
-    found["calibration"] = [
-        {"predicted": _mean(predicted[g], weight[g]), "observed": _mean(observed[g], weight[g]), "rows": len(g)}
-        for g in groups
-        if weight[g].any()
-    ]
+    groups = [g for g in np.array_split(np.argsort(predicted, kind="stable"), 10) if weight[g].any()]
+    means = [[_mean(values[g], weight[g]) for values in (predicted, observed)] for g in groups]
+    found["calibration"] = [{"predicted": p, "observed": o, "rows": len(g)} for (p, o), g in zip(means, groups)]
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...messages import naming_extra
 from .formula import DATE, NUMBER, TEXT, Formula, Printer
 
 OUTPUTS = {"prediction": "variable", "probability": "probabilities", "score": "score"}
@@ -39,12 +40,8 @@ def write_onnx(formula: Formula) -> bytes:
     ModuleNotFoundError
         Without the package onnx.
     """
-    try:
+    with naming_extra("export to .onnx needs onnx", "export"):
         from onnx import TensorProto, checker, helper
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "export to .onnx needs onnx: pip install '.[export]' in the checkout of annealed", name=error.name
-        ) from None
     if not formula.columns:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:

@@ -7,6 +7,7 @@ import csv
 import io
 from typing import Any
 
+from ...messages import naming_extra
 from .formula import INFIX, Formula, Printer
 
 _MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of the common programs
@@ -39,13 +40,9 @@ def write_xlsx(formula: Formula) -> bytes:
     ValueError
         If a name holds characters that a workbook cannot.
     """
-    try:
+    with naming_extra("export to .xlsx needs openpyxl", "export"):
         from openpyxl import Workbook
         from openpyxl.utils.exceptions import IllegalCharacterError
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "export to .xlsx needs openpyxl: pip install '.[export]' in the checkout of annealed", name=error.name
-        ) from None
     book = Workbook()
     for j, (name, value) in enumerate(zip(*cells(formula)), 1):
         try:

@@ -10,7 +10,6 @@ from typing import Any
 
 from ....models import load_model
 from ....models.keypoints.detections import DetectionOptions
-from ....models.keypoints.detector import KeypointDetector
 from ....vision.images import image_size
 from ...common.data_urls import jpeg_url, zip_url
 from ...faces.detect import detect_file, warm_up
@@ -24,10 +23,7 @@ FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
 
-@cache
-def detector() -> KeypointDetector:
-    """Return the shipped detector."""
-    return load_model("faces")
+detector = cache(lambda: load_model("faces"))  # the shipped one
 
 
 def prepare() -> None:

@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 
 from ....models import load_model
-from ....models.motion.ranker import SegmentationRanker
 from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
@@ -26,13 +25,7 @@ MAX_POINTS = 1500  # that are shown
 _MARGIN = 10.0  # around tracks without a video, in pixels
 
 
-@cache
-def ranker() -> SegmentationRanker:
-    """Return the shipped ranker."""
-    return load_model("motion")
-
-
-prepare = ranker
+ranker = prepare = cache(lambda: load_model("motion"))  # the shipped one
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import cv2
 import numpy as np
 
 from ....models import load_model
-from ....models.images.classifier import ImageClassifier
 from ....models.images.evidence import Explanation
 from ...common.data_urls import jpeg_url, png_url
 from ...pets.classify import classify_file
@@ -25,13 +24,7 @@ _FULL = 99.0  # percentile of the evidence that is painted in full colour
 _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 
 
-@cache
-def classifier() -> ImageClassifier:
-    """Return the shipped classifier."""
-    return load_model("pets")
-
-
-prepare = classifier
+classifier = prepare = cache(lambda: load_model("pets"))  # the shipped one
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:

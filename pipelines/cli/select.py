@@ -26,6 +26,14 @@ Dates = Literal["dayfirst", "monthfirst"]
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
 ]
+TableOrUrl = Annotated[
+    Any,
+    typer.Argument(
+        metavar="TABLE",
+        parser=lambda name: name if "://" in name else Path(name),
+        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin.",
+    ),
+]
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
@@ -54,7 +62,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 @contextmanager
-def _on_disk(table: Path) -> Iterator[Path]:
+def _on_disk(table: Any) -> Iterator[Any]:
     """A table as a file: what stands for stdin, "-", becomes a temporary one."""
     if str(table) != "-":
         yield table
@@ -68,7 +76,7 @@ def _on_disk(table: Path) -> Iterator[Path]:
 
 def select(
     context: typer.Context,
-    table: Table,
+    table: TableOrUrl,
     k: Annotated[str | None, typer.Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None,
     target: Annotated[str | None, typer.Option(help="Column to predict (npz and svmlight bring their own).")] = None,
     task: Annotated[Task, typer.Option(help="auto: text and few whole numbers are classes.")] = "auto",
@@ -139,7 +147,7 @@ def select(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in context.params.items()}
     wanted: dict[str, Any] = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) is not None}
     request = Request(**wanted, pvalues=report is not None)
-    if out and (memory_limit or table.is_dir()):
+    if out and (memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder

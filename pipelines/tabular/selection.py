@@ -149,7 +149,7 @@ class Selection:
 
 
 def select_file(
-    path: Path,
+    path: Path | str,
     request: Request,
     progress: Progress = lambda iterable, what: iterable,
     note: Callable[[str], object] = lambda text: None,
@@ -158,7 +158,7 @@ def select_file(
 
     Parameters
     ----------
-    path : Path
+    path : Path, or str of a URL
     request : Request
     progress : function
         Called with what is gone through, and what it is.
@@ -177,7 +177,7 @@ def select_file(
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
-    large = path.is_dir() or request.memory_limit is not None
+    large = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
     if request.dask is not None and not large:
         raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
     if request.dask is not None:

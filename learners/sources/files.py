@@ -200,18 +200,24 @@ class ParquetPart:
         For errors.
     groups : sequence of int or None, default None
         Numbers of the groups of rows; all by default.
-    keys : dict of str to pyarrow.Scalar, default {}
+    keys : dict of str to pyarrow.Scalar or None, default None
         Values of the columns that the folders name. What the file itself holds goes before them.
     """
 
-    def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = {}) -> None:
+    def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = None) -> None:
         import pyarrow as pa
 
         self.file, self.name, self.schema = file, name, file.schema_arrow
         self.groups = range(file.num_row_groups) if groups is None else groups
-        self.keys = {key: value for key, value in keys.items() if key not in self.schema.names}
+        self.keys = {key: value for key, value in (keys or {}).items() if key not in self.schema.names}
         for key, value in self.keys.items():
             self.schema = self.schema.append(pa.field(key, value.type))
+
+    def field(self, name: str) -> Any:
+        """A column's name and type."""
+        if name not in self.schema.names:
+            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join(self.schema.names[:20])}")
+        return self.schema.field(name)
 
     def read(self, group: int, names: Sequence[str]) -> list[Any]:
         """Columns of a group of rows."""
@@ -273,18 +279,16 @@ class ParquetSource(Source):
 
     def _whole(self, name: str) -> np.ndarray:
         """A column of any kind."""
-        for part, _ in self._groups:
-            _check_column(name, part.schema)
-        return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
+        return np.concatenate([part.read(g, [part.field(name).name])[0].to_pandas() for part, g in self._groups])
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
         """What the numbers of each column are read as."""
         for name in self.names:
-            _check_column(name, part.schema, f"{part.name}: ")
+            kind = part.field(name).type
             try:
-                yield float_dtype(part.schema.field(name).type.to_pandas_dtype())
+                yield float_dtype(kind.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):
-                raise ValueError(f"{part.name}: column {name!r} holds {part.schema.field(name).type}; expected numbers") from None
+                raise ValueError(f"{part.name}: column {name!r} holds {kind}; expected numbers") from None
 
     def cuts(self, height: int) -> list[slice]:
         found, start = [], 0
@@ -314,11 +318,6 @@ class ParquetSource(Source):
             places = [at[self.names[j]] for j in columns if self.names[j] not in part.keys]
             total += sum(meta.row_group(g).column(place).total_compressed_size for g in part.groups for place in places)
         return total
-
-
-def _check_column(name: str, schema: Any, where: str = "") -> None:
-    if name not in schema.names:
-        raise ValueError(f"{where}the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
 
 
 def on_disk(
@@ -479,7 +478,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
     if (path / "index.npz").exists():
         return SparseSource(path)
-    if kind == ".parquet" or path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet")):
+    if kind == ".parquet" or (path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet"))):
         return open_parquet(path, filters)
     if kind == ".npy":
         with path.open("rb") as file:
@@ -525,7 +524,6 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     ------
     ValueError
         That names a file which is damaged; for a folder without any, and filters of other columns.
-    FileNotFoundError
     ModuleNotFoundError
         Without pyarrow, or fsspec where a URL needs it.
     """
@@ -535,39 +533,36 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
 
         with damage_named(str(where)):
             system, root = _file_system(where)
-            kind = system.get_file_info(root).type
+            place = system.get_file_info(root)
+            folder = place.type == fs.FileType.Directory
+            inside = system.get_file_info(fs.FileSelector(root, recursive=True)) if folder else [place]
+            files = [file.path for file in inside if file.is_file and file.path.lower().endswith(".parquet")]
+            options = dataset.FileSystemFactoryOptions(root, dataset.HivePartitioning.discover())
+            made = dataset.FileSystemDatasetFactory(
+                system, sorted(files, key=lambda name: name.split("/")), dataset.ParquetFileFormat(), options
+            )
+            # files may hold what their folders say, too, in wider numbers
+            table = made.finish(made.inspect(promote_options="permissive", fragments=1))
     except ModuleNotFoundError as error:
         raise _without(error, where) from None
-    if kind == fs.FileType.NotFound:
-        raise FileNotFoundError(f"{where} does not exist")
-    files = [root]
-    with damage_named(str(where)):
-        if kind == fs.FileType.Directory:
-            inside = system.get_file_info(fs.FileSelector(root, recursive=True))
-            files = sorted((f.path for f in inside if f.is_file and f.path.endswith(".parquet")), key=lambda name: name.split("/"))
-    if not files or not files[0].lower().endswith(".parquet"):
-        raise ValueError(f"{where}: {'a folder, ' * (not files)}expected a table in .parquet, or a folder of such files")
-    with damage_named(str(where)):
-        options = dataset.FileSystemFactoryOptions(root, dataset.HivePartitioning.discover())
-        made = dataset.FileSystemDatasetFactory(system, files, dataset.ParquetFileFormat(), options)
-        # files may hold what their folders say, too, in wider numbers
-        table = made.finish(made.inspect(promote_options="permissive", fragments=1))
+    if not files:
+        what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
+        raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
     said = [field for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries) if values is not None]
     try:
         wanted = None if filters is None else filters_to_expression(filters)
         fragments = list(table.get_fragments(wanted))
     except Exception as error:
-        of = ", ".join(table.schema.names[:20])
-        reason = str(error).split(" in ")[0]
-        raise ValueError(f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of the columns {of}") from None
+        reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
+        raise ValueError(f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}") from None
     if not fragments:
         raise ValueError(f"filters={filters!r} leave no row of the table")
     parts = []
     for fragment in fragments:
         name = f"{where}: {fragment.path[len(root) + 1 :]}" if len(fragment.path) > len(root) else str(where)
-        found = dataset.get_partition_keys(fragment.partition_expression)
-        keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
         with damage_named(name):
+            found = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
             stream = OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
             with suppress(AttributeError, OSError):  # other systems and some releases before 24 have no descriptor
                 _as_asked(stream.fileno())

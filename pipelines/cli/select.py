@@ -26,13 +26,9 @@ Dates = Literal["dayfirst", "monthfirst"]
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
 ]
+_or_url = "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin."
 TableOrUrl = Annotated[
-    Any,
-    typer.Argument(
-        metavar="TABLE",
-        parser=lambda name: name if "://" in name else Path(name),
-        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin.",
-    ),
+    Any, typer.Argument(metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url)
 ]
 Separator = Annotated[str | None, typer.Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]

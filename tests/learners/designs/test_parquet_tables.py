@@ -102,7 +102,11 @@ def test_urls(table, folder):
 
 def test_bad_input_is_one_line(folder):
     for place, options, message in (
-        (folder, {"filters": [("when", "=", 1)]}, "No match for FieldRef.Name.when.; expected such as .* of the columns c0, .*, town$"),
+        (
+            folder,
+            {"filters": [("when", "=", 1)]},
+            "No match for FieldRef.Name.when.; expected such as .* of c0, .*, town$",
+        ),
         (folder, {"filters": [("year", "=", "x")]}, "year.*no kernel matching input types .int32, string."),
         (folder, {"filters": "year=2023"}, "filters='year=2023': .*; expected such as"),
         (folder, {"filters": []}, r"filters=\[\]: .*; expected such as"),
@@ -110,7 +114,7 @@ def test_bad_input_is_one_line(folder):
         (folder, {"filters": [("c0", ">", 1e9)]}, r"filters=\[.'c0', '>', .*\] leave no row"),
         ("nowhere://a/b", {}, "nowhere://a/b: damaged or unreadable .Protocol not known: nowhere"),
         ("http://127.0.0.1:9/big", {}, "http://127.0.0.1:9/big: "),
-        ((folder / "year=2022" / "nothing").as_uri(), {}, "nothing does not exist"),
+        ((folder / "year=2022" / "nothing").as_uri(), {}, "nothing: does not exist; expected a table"),
         ((folder.parent / "empty").as_uri(), {}, "empty: a folder, expected a table in .parquet, or a folder of such files"),
     ):
         (folder.parent / "empty").mkdir(exist_ok=True)
@@ -118,7 +122,7 @@ def test_bad_input_is_one_line(folder):
             on_disk(place, **options)
         assert "\n" not in str(caught.value)
     np.save(folder / "X.npy", np.ones((3, 2)))
-    with pytest.raises(ValueError, match="filters=.* of an array; expected a Parquet table"):
+    with pytest.raises(ValueError, match=r"filters=.* of an array; expected a Parquet table"):
         on_disk(folder / "X.npy", filters=[("a", "=", 1)])
     part = folder / "year=2023" / "town=c" / "p.parquet"
     data = bytearray(part.read_bytes())

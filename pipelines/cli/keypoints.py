@@ -83,9 +83,9 @@ def train(
     images = read_objects(data, known)
     few = check_number(images)
     n = sum(len(image.faces) for image in images)
+    n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
     say = lambda line: console.say(line, quiet)  # noqa: E731
-    n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
     made, decisions = train_keypoints(images, empty, out, resume, say, n_jobs, **given)
     if report is not None:
         make_folder(report)

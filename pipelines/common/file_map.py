@@ -125,14 +125,18 @@ def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
     Raises
     ------
     ValueError
-        For both.
+        For both, and where no scheduler answers.
 
     Examples
     --------
     >>> jobs_or_map(1, None, 3, quiet=True)
     1
     """
-    return jobs_of(jobs, n_items, quiet) if dask is None else file_map_of(jobs or 1, dask, n_items, quiet)
+    if dask is None:
+        return jobs_of(jobs, n_items, quiet)
+    found = file_map_of(jobs or 1, dask, n_items, quiet)
+    check_scheduler(dask)
+    return found
 
 
 def map_on(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

@@ -5,11 +5,13 @@
 A hundred ones a row. Twenty true columns stand in a quarter of the rows each, the others anywhere.
 Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit makes three
 passes, with the penalty of five that is best on a tenth of the rows; its seconds are those of one
-run, and of all. Prints seconds of the clock, columns that are not zero, how many of the true ones
-are among them, and the error on 20,000 other rows. Needs vowpalwabbit.
+run, and of all. Prints seconds of the clock, memory (of annealing what a fit adds to that of the
+script, of Vowpal Wabbit the largest of all its runs), columns that are not zero, how many of the
+true ones are among them, and the error on 20,000 other rows. Needs vowpalwabbit.
 """
 
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, on_disk, write_csr
 from common import new_parser, print_head, print_line
+from scale import Memory, status
 
 N_TEST, K, NON_ZERO = 20_000, 20, 100
 PENALTIES = (0, 1e-7, 1e-6, 1e-5, 1e-4)
@@ -62,7 +65,7 @@ def main(argv=None):
     parser.add_argument("--columns", type=int, default=100_000)
     parser.add_argument("--memory-limit", default="50MB", help="of annealing")
     a = parser.parse_args(argv)
-    print_head("method", "seconds", "columns", f"true ones of {K}", "test error")
+    print_head("method", "seconds", "memory", "columns", f"true ones of {K}", "test error")
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         X, y, true = made(a.rows + N_TEST, a.columns)
@@ -74,11 +77,16 @@ def main(argv=None):
             write_text(here / name, X[rows], y[rows])
         FSAClassifier(2).fit(X[:1000, :50], y[:1000])  # compiles
 
-        start = time.perf_counter()
+        watch, before, start = Memory(), status("status", "RssAnon") * 1024, time.perf_counter()
+        watch.start()
         model = FSAClassifier(K).fit(on_disk(here / "X.csr", memory_limit=a.memory_limit), y[: a.rows])
         seconds = time.perf_counter() - start
+        watch.stop.set()
+        memory = f"{(watch.largest - before) / 1e9:.2f} GB"
         error = float((model.predict(test) != test_y).mean())
-        print_line("annealing", f"{seconds:.1f}", int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}")
+        print_line(
+            "annealing", f"{seconds:.1f}", memory, int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}"
+        )
 
         def fit(rows, penalty):
             options = (
@@ -109,7 +117,8 @@ def main(argv=None):
         vowpal_wabbit("-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights")
         lines = re.findall(r"^(\d+):\d+:([-+.e\d]+)$", (here / "weights").read_text(), re.MULTILINE)
         weights = {int(name) for name, value in lines if float(value) != 0}
-        cells = f"{seconds:.1f} ({total + seconds:.1f})", len(weights), len(weights & set(true.tolist()))
+        memory = f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9:.2f} GB"
+        cells = f"{seconds:.1f} ({total + seconds:.1f})", memory, len(weights), len(weights & set(true.tolist()))
         print_line(f"Vowpal Wabbit, --l1 {best:g}", *cells, f"{error_on('test', test_y):.4f}")
 
 

@@ -11,7 +11,6 @@ true ones are among them, and the error on 20,000 other rows. Needs vowpalwabbit
 """
 
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from common import new_parser, print_head, print_line
 from scale import Memory, status
 
 N_TEST, K, NON_ZERO = 20_000, 20, 100
+LARGEST: list[int] = []  # bytes of memory of each run of Vowpal Wabbit
 PENALTIES = (0, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
@@ -52,10 +52,14 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 
 
 def vowpal_wabbit(*options: object) -> float:
-    """Seconds of a run in a process of its own."""
-    code = "import sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish()"
+    """Seconds of a run in a process of its own, which prints the largest memory that it had."""
+    code = (
+        "import re, sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish();"
+        "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
+    )
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True)
+    said = subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True, capture_output=True, text=True)
+    LARGEST.append(int(said.stdout.split()[-1]) * 1024)
     return time.perf_counter() - start
 
 
@@ -117,7 +121,7 @@ def main(argv=None):
         vowpal_wabbit("-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights")
         lines = re.findall(r"^(\d+):\d+:([-+.e\d]+)$", (here / "weights").read_text(), re.MULTILINE)
         weights = {int(name) for name, value in lines if float(value) != 0}
-        memory = f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9:.2f} GB"
+        memory = f"{max(LARGEST) / 1e9:.2f} GB"
         cells = f"{seconds:.1f} ({total + seconds:.1f})", memory, len(weights), len(weights & set(true.tolist()))
         print_line(f"Vowpal Wabbit, --l1 {best:g}", *cells, f"{error_on('test', test_y):.4f}")
 

@@ -205,24 +205,24 @@ class ParquetPart:
     """
 
     def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = None) -> None:
-        import pyarrow as pa
-
-        self.file, self.name, self.schema = file, name, file.schema_arrow
+        self.file, self.name = file, name
         self.groups = range(file.num_row_groups) if groups is None else groups
-        self.keys = {key: value for key, value in (keys or {}).items() if key not in self.schema.names}
-        for key, value in self.keys.items():
-            self.schema = self.schema.append(pa.field(key, value.type))
+        self.kinds = dict(zip(file.schema_arrow.names, file.schema_arrow.types))
+        self.keys = {key: value for key, value in (keys or {}).items() if key not in self.kinds}
+        self.kinds |= {key: value.type for key, value in self.keys.items()}
 
-    def field(self, name: str) -> Any:
-        """A column's name and type."""
-        if name not in self.schema.names:
-            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join(self.schema.names[:20])}")
-        return self.schema.field(name)
+    def kind(self, name: str) -> Any:
+        """A column's type."""
+        if name not in self.kinds:
+            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}")
+        return self.kinds[name]
 
     def read(self, group: int, names: Sequence[str]) -> list[Any]:
         """Columns of a group of rows."""
         import pyarrow as pa
 
+        for name in names:
+            self.kind(name)
         with damage_named(self.name):
             stored = self.file.read_row_group(group, columns=[name for name in names if name not in self.keys])
         keys = {key: pa.chunked_array([pa.repeat(self.keys[key], len(stored))]) for key in self.keys if key in names}
@@ -279,12 +279,12 @@ class ParquetSource(Source):
 
     def _whole(self, name: str) -> np.ndarray:
         """A column of any kind."""
-        return np.concatenate([part.read(g, [part.field(name).name])[0].to_pandas() for part, g in self._groups])
+        return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
         """What the numbers of each column are read as."""
         for name in self.names:
-            kind = part.field(name).type
+            kind = part.kind(name)
             try:
                 yield float_dtype(kind.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):

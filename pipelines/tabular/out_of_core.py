@@ -118,11 +118,11 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
     """Names of the columns that all files have."""
     first = parts[0]
     for part in parts:
-        for name in dict.fromkeys([*first.schema.names, *part.schema.names]):
-            kinds = [one.schema.field(name).type if name in one.schema.names else "no such column" for one in (first, part)]
+        for name in dict.fromkeys([*first.kinds, *part.kinds]):
+            kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
             if kinds[0] != kinds[1]:
                 raise ValueError(f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}")
-    return list(first.schema.names)
+    return list(first.kinds)
 
 
 def _frame(path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int) -> pd.DataFrame:

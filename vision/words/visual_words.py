@@ -1,7 +1,7 @@
 """Visual words: descriptors become words of a vocabulary, images frequencies of words in spatial
 bins."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any, Self
@@ -63,7 +63,7 @@ class ImageRows:
     """What turns images into sparse rows, one image at a time, once it has words: the part of the
     transformers that a trained model needs, without scikit-learn."""
 
-    each = staticmethod(map)  # what else applies functions to all images, where it is set
+    each: Callable[..., Iterator[Any]] = map  # what else applies functions to all images, where it is set
 
     def row(self, image: Any) -> np.ndarray:
         """Columns of one image.

@@ -5,8 +5,9 @@
 A hundred ones a row. Twenty true columns stand in a quarter of the rows each, the others anywhere.
 Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit makes three
 passes, with the penalty of five that is best on a tenth of the rows; its seconds are those of one
-run, and of all. Prints seconds of the clock, columns that are not zero, how many of the true ones
-are among them, and the error on 20,000 other rows. Needs vowpalwabbit.
+run, and of all. Prints seconds of the clock, the largest memory of a process, columns that are
+not zero, how many of the true ones are among them, and the error on 20,000 other rows. Needs
+vowpalwabbit.
 """
 
 import re
@@ -14,14 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, on_disk, write_csr
 from common import new_parser, print_head, print_line
+from scale import status
 
 N_TEST, K, NON_ZERO = 20_000, 20, 100
+LARGEST: list[int] = []  # bytes of memory of each run of Vowpal Wabbit
 PENALTIES = (0, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
@@ -49,11 +54,24 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 
 
 def vowpal_wabbit(*options: object) -> float:
-    """Seconds of a run in a process of its own."""
-    code = "import sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish()"
+    """Seconds of a run in a process of its own, which prints the largest memory that it had."""
+    code = (
+        "import re, sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish();"
+        "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
+    )
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True)
+    said = subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True, capture_output=True, text=True)
+    LARGEST.append(int(said.stdout.split()[-1]) * 1024)
     return time.perf_counter() - start
+
+
+def annealed(here: Path, memory_limit: str) -> tuple[FSAClassifier, float, int]:
+    """A fit, its seconds, and the largest memory of its process."""
+    y = np.load(here / "y.npy")
+    FSAClassifier(2).fit(on_disk(here / "X.csr")[:1000], y[:1000])  # compiles
+    start = time.perf_counter()
+    model = FSAClassifier(K).fit(on_disk(here / "X.csr", memory_limit=memory_limit), y)
+    return model, time.perf_counter() - start, status("status", "VmHWM") * 1024
 
 
 def main(argv=None):
@@ -62,7 +80,7 @@ def main(argv=None):
     parser.add_argument("--columns", type=int, default=100_000)
     parser.add_argument("--memory-limit", default="50MB", help="of annealing")
     a = parser.parse_args(argv)
-    print_head("method", "seconds", "columns", f"true ones of {K}", "test error")
+    print_head("method", "seconds", "memory", "columns", f"true ones of {K}", "test error")
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         X, y, true = made(a.rows + N_TEST, a.columns)
@@ -72,13 +90,13 @@ def main(argv=None):
         small, ten = slice(0, a.rows - a.rows // 10), slice(a.rows - a.rows // 10, a.rows)
         for name, rows in (("all", slice(0, a.rows)), ("fit", small), ("choose", ten), ("test", slice(a.rows, None))):
             write_text(here / name, X[rows], y[rows])
-        FSAClassifier(2).fit(X[:1000, :50], y[:1000])  # compiles
-
-        start = time.perf_counter()
-        model = FSAClassifier(K).fit(on_disk(here / "X.csr", memory_limit=a.memory_limit), y[: a.rows])
-        seconds = time.perf_counter() - start
-        error = float((model.predict(test) != test_y).mean())
-        print_line("annealing", f"{seconds:.1f}", int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}")
+        np.save(here / "y.npy", y[: a.rows])
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            model, seconds, largest = process.submit(annealed, here, a.memory_limit).result()
+        memory, error = f"{largest / 1e9:.2f} GB", float((model.predict(test) != test_y).mean())
+        print_line(
+            "annealing", f"{seconds:.1f}", memory, int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}"
+        )
 
         def fit(rows, penalty):
             options = (
@@ -109,7 +127,8 @@ def main(argv=None):
         vowpal_wabbit("-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights")
         lines = re.findall(r"^(\d+):\d+:([-+.e\d]+)$", (here / "weights").read_text(), re.MULTILINE)
         weights = {int(name) for name, value in lines if float(value) != 0}
-        cells = f"{seconds:.1f} ({total + seconds:.1f})", len(weights), len(weights & set(true.tolist()))
+        memory = f"{max(LARGEST) / 1e9:.2f} GB"
+        cells = f"{seconds:.1f} ({total + seconds:.1f})", memory, len(weights), len(weights & set(true.tolist()))
         print_line(f"Vowpal Wabbit, --l1 {best:g}", *cells, f"{error_on('test', test_y):.4f}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .batches import BatchSource
-from .matrix import PIECE_BYTES, Source, float_dtype
+from .matrix import PIECE_BYTES, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
 # Threads that read columns of a file at the same time: a disk serves many small reads together
@@ -189,59 +189,106 @@ class ChunkedSource(Source):
                 first = last + 1
 
 
+class ParquetPart:
+    """A file of a Parquet table; what the names of its folders say, as in ``year=2024``, is columns
+    too.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    name : str, default "ParquetFile"
+        For errors.
+    groups : sequence of int or None, default None
+        Numbers of the groups of rows; all by default.
+    keys : dict of str to pyarrow.Scalar or None, default None
+        Values of the columns that the folders name. What the file itself holds goes before them.
+    """
+
+    def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = None) -> None:
+        self.file, self.name = file, name
+        self.groups = range(file.num_row_groups) if groups is None else groups
+        self.kinds = dict(zip(file.schema_arrow.names, file.schema_arrow.types))
+        self.keys = {key: value for key, value in (keys or {}).items() if key not in self.kinds}
+        self.kinds |= {key: value.type for key, value in self.keys.items()}
+
+    def kind(self, name: str) -> Any:
+        """A column's type."""
+        if name not in self.kinds:
+            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}")
+        return self.kinds[name]
+
+    def read(self, group: int, names: Sequence[str]) -> list[Any]:
+        """Columns of a group of rows."""
+        import pyarrow as pa
+
+        for name in names:
+            self.kind(name)
+        with damage_named(self.name):
+            stored = self.file.read_row_group(group, columns=[name for name in names if name not in self.keys])
+        keys = {key: pa.chunked_array([pa.repeat(self.keys[key], len(stored))]) for key in self.keys if key in names}
+        return [keys[name] if name in keys else stored.column(name) for name in names]
+
+
 class ParquetSource(Source):
     """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows.
     Missing values are NaN.
 
     Parameters
     ----------
-    files : pyarrow.parquet.ParquetFile, or dict of str to ParquetFile
-        Of numbers, in the columns that are read; several, by their names, are one table.
+    parts : sequence of ParquetPart
+        Of numbers, in the columns that are read.
     columns : list of str or None, default None
-        Names of columns; all by default.
+        Names of columns; all that are stored by default.
     target, weight : str or None, default None
         Columns that are read into memory, as the attributes of these names, and not among those.
     """
 
     order = "F"
-    name: str  # of the file, for errors
     names: list[str]
 
-    def __init__(self, files: Any, columns: Any = None, target: str | None = None, weight: str | None = None) -> None:
-        tables = files if isinstance(files, dict) else {"": files}
-        every = next(iter(tables.values())).schema_arrow.names
+    def __init__(self, parts: Sequence[ParquetPart], columns: Any = None, target: str | None = None, weight: str | None = None):
+        every = parts[0].file.schema_arrow.names
         own = [name for name in (target, weight) if name is not None]
         self.names = [name for name in every if name not in own] if columns is None else list(columns)
         if both := set(own) & set(self.names):
             raise ValueError(f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight")
         if not self.names:
             raise ValueError(f"columns={columns!r} of a table of {len(every)}; expected one at least")
-        self.name = "the Parquet table"
-        self._groups = [(file, g) for file in tables.values() for g in range(file.metadata.num_row_groups)]
-        self.target, self.weight = (None if name is None else self._whole(name, every) for name in (target, weight))
-        kinds = [kind for label, file in tables.items() for kind in self._kinds(f"{label}: " if label else "", file.schema_arrow)]
-        self.dtype = self.stored = np.result_type(*kinds)
-        rows = [file.metadata.row_group(g).num_rows for file, g in self._groups]
+        self._groups = [(part, g) for part in parts for g in part.groups]
+        self.target, self.weight = (None if name is None else self._whole(name) for name in (target, weight))
+        self.dtype = self.stored = np.result_type(*(kind for part in parts for kind in self._kinds(part)))
+        rows = [part.file.metadata.row_group(g).num_rows for part, g in self._groups]
         self._edges = np.concatenate([[0], np.cumsum(rows)]).astype(int)
         self.shape = int(self._edges[-1]), len(self.names)
         self.row_step = max(rows, default=1)
 
-    def _whole(self, name: str, every: list[str]) -> np.ndarray:
-        """A column of any kind."""
-        if name not in every:
-            raise ValueError(f"the table has no column {name!r}; it has {', '.join(every[:20])}")
-        with damage_named(self.name):
-            return np.concatenate([file.read_row_group(g, columns=[name]).column(0).to_pandas() for file, g in self._groups])
+    def matching(self, filters: Any) -> Source:
+        """The rows for which pyarrow's filters hold."""
+        import pyarrow as pa
+        from pyarrow.parquet import filters_to_expression
 
-    def _kinds(self, label: str, schema: Any) -> Iterator[np.dtype]:
+        expression, found = filters_to_expression(filters), [np.empty(0, int)]
+        names = sorted({name for clause in ([filters] if isinstance(filters[0][0], str) else filters) for name, *_ in clause})
+        for start, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
+            table = pa.table([*part.read(g, names), np.arange(start, end)], [*names, "number of the row"])
+            found.append(table.filter(expression).column(len(names)).to_numpy())
+        rows = np.concatenate(found)
+        if not len(rows):
+            raise ValueError(f"filters={filters!r} leave no row of the table")
+        return self if len(rows) == self.shape[0] else RowSubset(self, rows)
+
+    def _whole(self, name: str) -> np.ndarray:
+        """A column of any kind."""
+        return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
+
+    def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
         """What the numbers of each column are read as."""
         for name in self.names:
-            if name not in schema.names:
-                raise ValueError(f"{label}the table has no column {name!r}; it has {', '.join(schema.names[:20])}")
+            kind = part.kind(name)
             try:
-                yield float_dtype(schema.field(name).type.to_pandas_dtype())
+                yield float_dtype(kind.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):
-                raise ValueError(f"{label}column {name!r} holds {schema.field(name).type}; expected numbers") from None
+                raise ValueError(f"{part.name}: column {name!r} holds {kind}; expected numbers") from None
 
     def cuts(self, height: int) -> list[slice]:
         found, start = [], 0
@@ -252,27 +299,24 @@ class ParquetSource(Source):
         return found
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        for first_row, end, (file, g) in zip(self._edges, self._edges[1:], self._groups):
+        for first_row, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
             start, stop = max(rows.start, first_row), min(rows.stop, end)
             if start >= stop:
                 continue
             # Few at a time: their values are in memory twice
             for first in range(0, len(columns), 256):
-                part = columns[first : first + 256]
-                with damage_named(self.name):
-                    table = file.read_row_group(g, columns=[self.names[j] for j in part])
-                for j, name in enumerate(self.names[c] for c in part):
-                    values = table.column(name).to_numpy()
+                for j, cells in enumerate(part.read(g, [self.names[c] for c in columns[first : first + 256]])):
+                    values = cells.to_numpy()
                     out[start - rows.start : stop - rows.start, first + j] = values[start - first_row : stop - first_row]
 
     def cost(self, columns: np.ndarray) -> int:
         """Bytes of these columns as they are stored, compressed."""
         total = 0
-        for file in dict.fromkeys(file for file, _ in self._groups):
-            meta = file.metadata
+        for part in dict.fromkeys(part for part, _ in self._groups):
+            meta = part.file.metadata
             at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
-            groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
-            total += sum(group.column(at[self.names[j]]).total_compressed_size for group in groups for j in columns)
+            places = [at[self.names[j]] for j in columns if self.names[j] not in part.keys]
+            total += sum(meta.row_group(g).column(place).total_compressed_size for g in part.groups for place in places)
         return total
 
 
@@ -284,6 +328,7 @@ def on_disk(
     columns: list[str] | None = None,
     target: str | None = None,
     weight: str | None = None,
+    filters: list[Any] | None = None,
     memory_limit: int | str | None = None,
     subsample: float = 1.0,
 ) -> Source:
@@ -294,17 +339,21 @@ def on_disk(
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
         Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``, or are folders of
         ``.parquet`` files, also nested: one table, in the order of the names; or a folder that
-        :func:`write_csr` wrote.
+        :func:`write_csr` wrote. Parquet also by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
         Instead of ``data``: returns an iterable of (X, y) or (X, y, weight), arrays or data frames
         of some rows; called for each pass over the data, and always of the same batches.
     name : str or None, default None
         The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
     columns : list of str or None, default None
-        Columns of a Parquet table; all by default, but for the next two.
+        Columns of a Parquet table; all that are stored by default, but for the next two. The names
+        of folders such as ``year=2024`` are columns that can be asked for.
     target, weight : str or None, default None
         Columns of a Parquet table that become the attributes ``target`` and ``weight``, in memory:
         ``fit(source, source.target, sample_weight=source.weight)``. Batches have them anyway.
+    filters : list or None, default None
+        Rows of a Parquet table, as pyarrow's filters: ``[("year", ">=", 2024), ("x", "<", 5)]``.
+        Files and groups of rows that hold none are not read.
     memory_limit : int, str or None, default None
         Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The
         remaining columns stay in memory once they fit into half of it. The result does not depend
@@ -348,44 +397,54 @@ def on_disk(
     array([5, 9])
     """
     if batches is not None:
-        if data is not None or name or columns is not None or target or weight:
-            raise ValueError("batches stand for themselves; expected no data, name, columns, target and weight with them")
+        if data is not None or name or columns is not None or target or weight or filters:
+            raise ValueError("batches stand for themselves; expected no data, name, columns, target, weight and filters with them")
         return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
         if memory_limit is None and subsample == 1.0:
             return data
         source = copy(data)
     elif isinstance(data, (str, os.PathLike)):
-        source = _of_path(Path(data), name, columns, target, weight)
+        source = _of_path(str(data) if "://" in str(data) else Path(data), name, filters, columns, target, weight)
     else:
-        source = _of_array(data, columns, target, weight)
+        source = _of_array(data, filters, columns, target, weight)
+    if filters is not None:
+        source = source.matching(filters)  # type: ignore[attr-defined]
     return source.set_limits(memory_limit, subsample)
 
 
-def _of_path(path: Path, name: str | None, *columns: Any) -> Source:
-    if not path.exists():
+def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) -> Source:
+    if isinstance(path, Path) and not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     try:
-        source = _of_array(_open(path, name), *columns)
+        source = _of_array(_open(path, name, filters), filters, *columns)
     except ModuleNotFoundError:
         raise
     except Exception as error:  # each library has its own exceptions for damaged files
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
-    if isinstance(source, ChunkedSource | ParquetSource):
+        reason = " ".join(str(error).split())
+        raise ValueError(reason if reason.startswith(str(path)) else f"{path}: {reason}") from None
+    if isinstance(source, ChunkedSource):
         source.name = str(path)
-    source._reopen = partial(_of_path, path.absolute(), name, *columns)
+    source._reopen = partial(_of_path, anywhere(path), name, filters, *columns)
     return source
 
 
-def _of_array(data: Any, columns: list[str] | None, target: str | None, weight: str | None) -> Source:
+def anywhere(path: Path | str) -> Path | str:
+    """What names the same place in another process."""
+    return path if isinstance(path, str) else path.absolute()
+
+
+def _of_array(data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None) -> Source:
     """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
-    if module == "pyarrow" or isinstance(data, dict):
+    if module == "pyarrow":
+        data = (ParquetPart(data),)
+    if isinstance(data, tuple):
         return ParquetSource(data, columns, target, weight)
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
-    for option, given in (("columns", columns), ("target", target), ("weight", weight)):
+    for option, given in (("columns", columns), ("target", target), ("weight", weight), ("filters", filters)):
         if given is not None:
             raise ValueError(f"{option}={given!r} of an array; expected a Parquet table, whose columns have names")
     if data.ndim != 2 or 0 in data.shape:
@@ -411,28 +470,22 @@ class _Whole:
         return self._array[where]
 
 
-def _open(path: Path, name: str | None) -> Any:
+def _open(path: Path | str, name: str | None, filters: Any) -> Any:
+    if isinstance(path, str):
+        return open_parquet(path, filters)
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
     if (path / "index.npz").exists():
         return SparseSource(path)
-    if path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet")):
-        return open_parquet(path)
+    if kind == ".parquet" or (path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet"))):
+        return open_parquet(path, filters)
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
                 raise ValueError("not what numpy.save writes; expected an array in NumPy's format")
         return np.load(path, mmap_mode="r")
     try:
-        if kind == ".parquet":
-            from pyarrow import OSFile
-            from pyarrow.parquet import ParquetFile
-
-            file = OSFile(str(path))
-            with suppress(AttributeError):  # some releases before 24 do not hand out the descriptor
-                _as_asked(file.fileno())
-            return ParquetFile(file)
         if kind in (".h5", ".hdf5"):
             import h5py
 
@@ -442,43 +495,96 @@ def _open(path: Path, name: str | None) -> Any:
 
             return _only(zarr.open(str(path), mode="r"), name)
     except ModuleNotFoundError as error:
-        extra = "parquet" if kind == ".parquet" else "disk"
-        raise ModuleNotFoundError(
-            f"{path}: reading {kind} needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)"
-        ) from None
+        raise _without(error, path) from None
     raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files")
 
 
-def open_parquet(path: Path) -> dict[str, Any]:
+def _without(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
+    """The error of a missing package, which says how to install it."""
+    extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
+    return ModuleNotFoundError(
+        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)", name=error.name
+    )
+
+
+def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
     """Open a Parquet file, or those of a folder, also nested: one table, in the order of the names.
 
     Parameters
     ----------
-    path : Path
+    where : Path, or str of a URL
+    filters : list or None, default None
+        Leave out groups of rows that have none for which pyarrow's filters hold.
 
     Returns
     -------
-    dict of str to pyarrow.parquet.ParquetFile
-        By their names in the folder; a file alone is called "".
+    tuple of ParquetPart
 
     Raises
     ------
     ValueError
-        That names a file which is damaged; for a folder without any.
+        That names a file which is damaged; for a folder without any, and filters of other columns.
     ModuleNotFoundError
-        Without pyarrow.
+        Without pyarrow, or fsspec where a URL needs it.
     """
-    parts = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    files = {}
-    for part in parts:
-        label = str(part.relative_to(path)) if part != path else ""
-        try:
-            files[label] = _open(part, None)
-        except ModuleNotFoundError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{label or part}: {' '.join(str(error).split())}") from None
-    return files
+    try:
+        from pyarrow import OSFile, dataset, fs, scalar
+        from pyarrow.parquet import ParquetFile, filters_to_expression
+
+        with damage_named(str(where)):
+            system, root = _file_system(where)
+            place = system.get_file_info(root)
+            folder = place.type == fs.FileType.Directory
+            inside = system.get_file_info(fs.FileSelector(root, recursive=True)) if folder else [place]
+            files = [file.path for file in inside if file.is_file and file.path.lower().endswith(".parquet")]
+            options = dataset.FileSystemFactoryOptions(root, dataset.HivePartitioning.discover())
+            made = dataset.FileSystemDatasetFactory(
+                system, sorted(files, key=lambda name: name.split("/")), dataset.ParquetFileFormat(), options
+            )
+            # files may hold what their folders say, too, in wider numbers
+            table = made.finish(made.inspect(promote_options="permissive", fragments=1))
+    except ModuleNotFoundError as error:
+        raise _without(error, where) from None
+    if not files:
+        what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
+        raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
+    said = [field for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries) if values is not None]
+    try:
+        wanted = None if filters is None else filters_to_expression(filters)
+        fragments = list(table.get_fragments(wanted))
+    except Exception as error:
+        reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
+        raise ValueError(f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}") from None
+    if not fragments:
+        raise ValueError(f"filters={filters!r} leave no row of the table")
+    parts = []
+    for fragment in fragments:
+        name = f"{where}: {fragment.path[len(root) + 1 :]}" if len(fragment.path) > len(root) else str(where)
+        with damage_named(name):
+            found = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
+            stream = OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
+            with suppress(AttributeError, OSError):  # other systems and some releases before 24 have no descriptor
+                _as_asked(stream.fileno())
+            groups = None if wanted is None else [g.id for g in fragment.subset(wanted, schema=table.schema).row_groups]
+            parts.append(ParquetPart(ParquetFile(stream, metadata=fragment.metadata), name, groups, keys))
+    return tuple(parts)
+
+
+def _file_system(where: str | Path) -> tuple[Any, str]:
+    """Where a path or a URL leads, and the path there."""
+    from pyarrow import fs
+
+    if isinstance(where, Path):
+        return fs.LocalFileSystem(), where.as_posix()
+    try:
+        system, root = fs.FileSystem.from_uri(where)
+    except ValueError:  # a kind of URL that is left to fsspec
+        from fsspec.core import url_to_fs
+
+        other, root = url_to_fs(where)
+        system = fs.PyFileSystem(fs.FSSpecHandler(other))
+    return system, root.rstrip("/")
 
 
 def _only(group: Any, name: str | None) -> Any:

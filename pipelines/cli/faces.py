@@ -234,6 +234,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     config: Annotated[Path | None, typer.Option(help="TOML or JSON file with settings, a table for each stage.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Train a detector from nothing; the defaults are those of the shipped model.
@@ -245,6 +246,7 @@ def train(
     """
     from ...models.keypoints.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
+    from ..common.file_map import jobs_or_map
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
     from ..faces.data import KEYPOINTS, read_faces
@@ -259,8 +261,8 @@ def train(
     images = read_faces(data)
     console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
-    jobs = console.jobs_of(jobs, len(images) + len(empty), quiet)
-    train_detector(images, empty, out, settings, names, mode, resume, lambda line: console.say(line, quiet), jobs)
+    n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
+    train_detector(images, empty, out, settings, names, mode, resume, lambda line: console.say(line, quiet), n_jobs)
 
 
 @command_of(app)

@@ -48,6 +48,7 @@ def train(
     report: Annotated[Path | None, typer.Option(help="Folder for a page about the training: errors, worst pictures, ...")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Train a detector; what is not given is decided from the pictures, and printed.
@@ -60,6 +61,7 @@ def train(
     from dataclasses import replace
 
     from ..common.config import check_names
+    from ..common.file_map import jobs_or_map
     from ..common.outputs import check_outputs, make_folder
     from ..keypoints.data import check_number, read_objects, schema_of
     from ..keypoints.report import REPORT_FILES, write_report
@@ -81,9 +83,9 @@ def train(
     images = read_objects(data, known)
     few = check_number(images)
     n = sum(len(image.faces) for image in images)
+    n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
     say = lambda line: console.say(line, quiet)  # noqa: E731
-    n_jobs = console.jobs_of(jobs, len(images) + len(empty), quiet)
     made, decisions = train_keypoints(images, empty, out, resume, say, n_jobs, **given)
     if report is not None:
         make_folder(report)

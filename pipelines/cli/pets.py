@@ -22,6 +22,8 @@ def train(
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
     method: Annotated[str, typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd.")] = "fsa",
     max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Learn words and classes from photographs (of the training split, where the data name one).
@@ -31,9 +33,12 @@ def train(
       annealed pets train --data photographs --out mine.safetensors
       annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
     """
+    from functools import partial
+
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.estimators import PetFeatures
+    from ..common.file_map import file_map_of, map_on
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
@@ -44,7 +49,9 @@ def train(
     check_outputs([data], model=out)
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
-    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), features.side)
+    file_map = file_map_of(jobs, dask, len(files), quiet)
+    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), features.side, file_map)
+    features.each = partial(map_on, file_map)
     for error in errors:
         console.complain(error)
     classes = sorted({f.label for f in files})

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
 ]
+_or_url = "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin."
+TableOrUrl = Annotated[
+    Any, typer.Argument(metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
@@ -50,7 +54,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 @contextmanager
-def _on_disk(table: Path) -> Iterator[Path]:
+def _on_disk(table: Any) -> Iterator[Any]:
     """A table as a file: what stands for stdin, "-", becomes a temporary one."""
     if str(table) != "-":
         yield table
@@ -77,7 +81,7 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
 @_asking
 def select(
     context: typer.Context,
-    table: Table,
+    table: TableOrUrl,
     config: Annotated[
         Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
     ] = None,
@@ -100,7 +104,7 @@ def select(
 
     given: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items() if v is not None}
     request = Request(**given, pvalues=report is not None)
-    if out and (request.memory_limit or table.is_dir()):
+    if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
         from ..common.outputs import check_outputs, make_folder

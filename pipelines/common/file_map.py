@@ -12,7 +12,7 @@ import socket
 import tempfile
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
 # is a function of a module, or a partial of one. An error is raised when it is that item's turn.
 FileMap = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
+Jobs = int | FileMap  # threads of this process, or where else
 _Answer = tuple[Any, Exception | None, list[str]]
 TIMEOUT = 10.0  # seconds in which a scheduler has to answer. A choice
 
@@ -116,6 +117,43 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
     if jobs != 1:
         raise ValueError(f"--jobs {jobs}: with --dask each worker is one; expected one of the two options")
     return by_dask(dask)
+
+
+def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
+    """So many threads, see :func:`..console.jobs_of`, or the cluster with that address.
+
+    Raises
+    ------
+    ValueError
+        For both, and where no scheduler answers.
+
+    Examples
+    --------
+    >>> jobs_or_map(1, None, 3, quiet=True)
+    1
+    """
+    if dask is None:
+        return jobs_of(jobs, n_items, quiet)
+    found = file_map_of(jobs or 1, dask, n_items, quiet)
+    check_scheduler(dask)
+    return found
+
+
+def map_on(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """``map(work, items)`` elsewhere: function and items are sent once, and items are asked for
+    there.
+
+    Examples
+    --------
+    >>> list(map_on(by_processes(), abs, [-2, 3]))
+    [2, 3]
+    """
+    return file_map(_of_number, (work, items), range(len(items)))
+
+
+def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -> Any:
+    work, items = known
+    return work(items[number])
 
 
 def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False) -> tuple[Any, str | None]:
@@ -217,13 +255,15 @@ class _Carried:
 
 
 def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) -> Iterator[Any]:
+    import cloudpickle
+
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address, set_as_default=False) as client:
         with _one_line(address):
             # A task and no scattered data: when the workers that hold the model die, others make it
             # again. Messages name functions of Python alone: a worker without the package can read
             # them, and answer with an error.
-            carried = _Carried(pickle.dumps(partial(_answer, os.getcwd(), work, model)))
+            carried = _Carried(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
         while True:
             with _one_line(address):

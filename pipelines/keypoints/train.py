@@ -10,6 +10,7 @@ from typing import Any
 from ...models.files import check_writable
 from ...models.keypoints.detector import KeypointDetector
 from ...vision.windows.feature_pool import FeaturePool
+from ..common.file_map import Jobs
 from ..common.outputs import make_folder
 from ..faces.data import FaceImage
 from ..faces.training.classifier import TrainingJob
@@ -24,7 +25,7 @@ def train_keypoints(
     out: Path,
     resume: bool = False,
     say: Callable[[str], None] = print,
-    n_jobs: int = 1,
+    n_jobs: Jobs = 1,
     pool: FeaturePool | None = None,
     **given: Any,
 ) -> tuple[KeypointDetector, Decisions]:
@@ -42,8 +43,8 @@ def train_keypoints(
         Go on from the checkpoints; the result is that of an uninterrupted training.
     say : function
         Called with lines about the progress.
-    n_jobs : int
-        Threads; the result does not depend on it.
+    n_jobs : int or FileMap
+        Threads, or where else photographs are read; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
     **given

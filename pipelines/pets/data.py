@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
+from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")
@@ -171,14 +172,16 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
     return _box([t.strip() for t in texts], str(path))
 
 
-def usable(files: Sequence[PetFile], side: int) -> tuple[list[PetFile], list[str]]:
+def usable(files: Sequence[PetFile], side: int, file_map: FileMap | None = None) -> tuple[list[PetFile], list[str]]:
     """The photographs that can be read, with the head box inside, and one line for each other."""
-    good, errors = [], []
-    for file in files:
-        try:
-            file.read(side)
-        except ValueError as error:
-            errors.append(str(error))
-        else:
-            good.append(file)
-    return good, errors
+    reasons = list((file_map or by_processes())(_reason, side, files))
+    return [file for file, reason in zip(files, reasons) if reason is None], [reason for reason in reasons if reason is not None]
+
+
+def _reason(side: int, file: PetFile) -> str | None:
+    """Why a photograph cannot be read."""
+    try:
+        file.read(side)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...learners.sources.files import ParquetSource, damage_named, open_parquet
+from ...learners.sources.files import ParquetPart, ParquetSource, anywhere, open_parquet
 from ...learners.sources.matrix import Source, parse_bytes
 from ...models.tabular.encoding import TableEncoding
 from .encoding import LARGE, MAX_ROWS, Table, is_precise
@@ -29,8 +29,8 @@ class EncodedSource(ParquetSource):
 
     Parameters
     ----------
-    path : path
-        A ``.parquet`` file, or a folder of them.
+    path : Path or str
+        A ``.parquet`` file, or a folder of them; or a URL of one.
     encoding : TableEncoding
         Of some of their columns.
     dtype : dtype
@@ -42,39 +42,38 @@ class EncodedSource(ParquetSource):
         If a file is damaged, lacks a column, or has another kind of values in it.
     """
 
-    def __init__(self, path: Path, encoding: TableEncoding, dtype: Any) -> None:
+    def __init__(self, path: Path | str, encoding: TableEncoding, dtype: Any) -> None:
         super().__init__(open_parquet(path), [column.name for column in encoding.columns])
-        self.name, self.encoding, self.dtype, self.stored = str(path), encoding, np.dtype(dtype), np.dtype(dtype)
+        self.encoding, self.dtype, self.stored = encoding, np.dtype(dtype), np.dtype(dtype)
         self.shape, self.names = (self.shape[0], len(encoding.groups)), None  # type: ignore[assignment]
-        self._reopen = partial(EncodedSource, path.absolute(), encoding, dtype)
+        self._reopen = partial(EncodedSource, anywhere(path), encoding, dtype)
 
-    def _kinds(self, label: str, schema: Any) -> Iterator[np.dtype]:
+    def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
         """Values of any kind are encoded."""
         return iter([np.dtype(np.float64)])
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         groups = self.encoding.groups
         first, wanted = np.searchsorted(groups, groups[columns]), groups[columns]
-        for low, high, (file, g) in zip(self._edges, self._edges[1:], self._groups):
+        for low, high, (part, g) in zip(self._edges, self._edges[1:], self._groups):
             start, stop = max(rows.start, low), min(rows.stop, high)
             for number in np.unique(wanted) if start < stop else ():
                 column, there = self.encoding.columns[number], wanted == number
-                with damage_named(self.name):
-                    values = file.read_row_group(g, columns=[column.name]).column(0)[start - low : stop - low].to_pandas()
+                values = part.read(g, [column.name])[0][start - low : stop - low].to_pandas()
                 numbers = column.encode(values.rename(column.name))
                 out[start - rows.start : stop - rows.start, there] = numbers[:, (columns - first)[there]]
 
     cost = Source.cost
 
 
-def read_out_of_core(path: Path, request: Request) -> Table:
+def read_out_of_core(path: Path | str, request: Request) -> Table:
     """Read the target of a table in Parquet files, and decide on some of its rows what becomes of
     its columns.
 
     Parameters
     ----------
-    path : Path
-        A ``.parquet`` file, or a folder of them.
+    path : Path or str
+        A ``.parquet`` file, or a folder of them; or a URL of one.
     request : Request
         See :func:`.tables.read_table`.
 
@@ -88,23 +87,21 @@ def read_out_of_core(path: Path, request: Request) -> Table:
     ValueError
         If the files cannot be read, their columns differ, or what is asked for needs all in memory.
     """
-    if path.suffix.lower() != ".parquet" and not any(path.rglob("*.parquet")):
-        raise ValueError(f"{path}: {'a folder, ' * path.is_dir()}expected a table in .parquet, or a folder of such files")
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
             raise ValueError(f"{option}: needs the table in memory; expected no folder and no --memory-limit")
     limit = parse_bytes(request.memory_limit or "2GiB")
-    files = open_parquet(path)
-    names = _checked_names(path, files)
-    n = sum(file.metadata.num_rows for file in files.values())
+    parts = open_parquet(path)
+    names = _checked_names(parts)
+    n = sum(part.file.metadata.num_rows for part in parts)
     n_drawn = min(MAX_ROWS, max(_LEAST_ROWS, limit // (_SHARE * 8 * len(names))))
     keep_missing = request.response == "piecewise"
-    some = _frame(path, files, names, -(-n // n_drawn))
+    some = _frame(path, parts, names, -(-n // n_drawn))
     decided = from_frame(path, some, request, keep_missing, [])
     whole = decided
     if len(some) < n:
         own = [name for name in (request.target, request.row_groups, request.weight, request.time) if name]
-        frame, plain = _frame(path, files, own, 1), replace(request, include=(), exclude=(), kinds=())
+        frame, plain = _frame(path, parts, own, 1), replace(request, include=(), exclude=(), kinds=())
         whole, lines = from_frame(path, frame, plain, keep_missing, []), decided.notes
         decided.notes = [*lines, f"columns are read as {len(some)} of {n} rows show, which are spread evenly"]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
@@ -114,32 +111,30 @@ def read_out_of_core(path: Path, request: Request) -> Table:
     return usable(path, replace(whole, X=X, max_rows=n_drawn, **found))
 
 
-def _checked_names(path: Path, files: dict[str, Any]) -> list[str]:
+def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
     """Names of the columns that all files have."""
-    label, first = next((label, file.schema_arrow) for label, file in files.items())
-    for other, file in files.items():
-        for name in dict.fromkeys([*first.names, *file.schema_arrow.names]):
-            kinds = [schema.field(name).type if name in schema.names else "no such column" for schema in (first, file.schema_arrow)]
+    first = parts[0]
+    for part in parts:
+        for name in dict.fromkeys([*first.kinds, *part.kinds]):
+            kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
             if kinds[0] != kinds[1]:
-                raise ValueError(f"{path}: {other}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {label}")
-    return list(first.names)
+                raise ValueError(f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}")
+    return list(first.kinds)
 
 
-def _frame(path: Path, files: dict[str, Any], columns: Sequence[str], step: int) -> pd.DataFrame:
+def _frame(path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int) -> pd.DataFrame:
     """Some columns of every so many rows; one column of a group of rows is in memory at a time."""
     import pyarrow as pa
 
-    parts, start = [], 0
-    for label, file in files.items():
-        with damage_named(f"{path}: {label}" if label else str(path)):
-            for g in range(file.num_row_groups):
-                n = file.metadata.row_group(g).num_rows
-                at = pa.array(np.arange(-start % step, n, step))
-                cells = [file.read_row_group(g, columns=[name]).column(0).take(at) for name in columns]
-                parts.append(pa.table(cells, names=list(columns)))
-                start += n
+    tables, start = [], 0
+    for part in parts:
+        for g in part.groups:
+            n = part.file.metadata.row_group(g).num_rows
+            at = pa.array(np.arange(-start % step, n, step))
+            tables.append(pa.table([part.read(g, [name])[0].take(at) for name in columns], names=list(columns)))
+            start += n
     if not start:
         raise ValueError(f"{path}: holds no row")
-    frame = pa.concat_tables(parts).to_pandas()
+    frame = pa.concat_tables(tables).to_pandas()
     pa.default_memory_pool().release_unused()
     return frame

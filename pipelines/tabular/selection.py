@@ -131,13 +131,13 @@ class Selection:
 
 
 def select_file(
-    path: Path, request: Request, progress: Progress = lambda iterable, what: iterable, note: Note = lambda text: None
+    path: Path | str, request: Request, progress: Progress = lambda iterable, what: iterable, note: Note = lambda text: None
 ) -> Selection:
     """Read a table and select the columns that predict its target.
 
     Parameters
     ----------
-    path : Path
+    path : Path, or str of a URL
     request : Request
     progress : function
         Called with what is gone through, and what it is.
@@ -156,7 +156,7 @@ def select_file(
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
-    large = path.is_dir() or request.memory_limit is not None
+    large = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
     if request.dask is not None and not large:
         raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
     if request.dask is not None:

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -247,12 +248,12 @@ class PetFeatures(_Transformer, PetColumns):
             If there are fewer descriptors than words, or ``heads`` is asked for and no photograph
             has a head box.
         """
-        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.describe(p) for p in X)
+        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.each(self.describe, X))
         self.head_words_ = None
         if self.heads:
-            boxed = [p for p in X if p.head is not None]
-            if not boxed:
+            found = (d for d in self.each(self.describe_head, X) if d is not None)
+            if (first := next(found, None)) is None:
                 raise ValueError("no photograph has a head box; expected some, or heads=False")
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
-            self.head_words_ = head_words.fit(d for d in map(self.describe_head, boxed) if d is not None)
+            self.head_words_ = head_words.fit(chain([first], found))
         return self

@@ -1,7 +1,7 @@
 """Visual words: descriptors become words of a vocabulary, images frequencies of words in spatial
 bins."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any, Self
@@ -63,6 +63,8 @@ class ImageRows:
     """What turns images into sparse rows, one image at a time, once it has words: the part of the
     transformers that a trained model needs, without scikit-learn."""
 
+    each: Callable[..., Iterator[Any]] = map  # what else applies functions to all images, where it is set
+
     def row(self, image: Any) -> np.ndarray:
         """Columns of one image.
 
@@ -97,7 +99,7 @@ class ImageRows:
             For a head box outside its image.
         """
         self.check_fitted()
-        return sparse_rows((self.row(image) for image in X), len(self.get_feature_names_out()))
+        return sparse_rows(self.each(self.row, X), len(self.get_feature_names_out()))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0

@@ -10,6 +10,7 @@ import numpy as np
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.non_maximum_suppression import Localisation, suppress_non_maxima
 from ....models.keypoints.window_models import KeypointModel, Mode
+from ...common.file_map import Jobs
 from ..average_precision import NEAR, judge, pooled
 from .views import NamedView, each, open_view
 
@@ -22,7 +23,7 @@ _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views selec
 
 
 def calibrate(
-    detector: KeypointDetector, keypoint: str, views: Sequence[NamedView], precision: float, n_jobs: int = 1, mode: str = Mode.SCAN
+    detector: KeypointDetector, keypoint: str, views: Sequence[NamedView], precision: float, n_jobs: Jobs = 1, mode: str = Mode.SCAN
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose how positions are averaged, their offset and the default threshold on views that were
     not fitted.

@@ -18,6 +18,7 @@ from ....models.keypoints.window_models import KeypointModel, Mode
 from ....vision.pyramid import Level
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import is_finished, read_part, write_part
+from ...common.file_map import Jobs
 from ..data import FaceImage
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
@@ -82,7 +83,7 @@ class TrainingJob:
     folder: Path
     resume: bool = False
     say: Callable[[str], None] = print
-    n_jobs: int = 1
+    n_jobs: Jobs = 1
 
     def __post_init__(self) -> None:
         self.split = split_views(self.images, self.background, self.settings.held_out)

@@ -16,6 +16,7 @@ from ....models.keypoints.window_models import FaceCascade, Guide, KeypointModel
 from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.patches import extract_patches
+from ...common.file_map import Jobs
 from .classifier import ClassifierTraining
 from .fitting import WindowFitSettings, fit_offsets
 from .sampling import positive_windows
@@ -104,7 +105,7 @@ def train_guide(
     settings: GuideSettings,
     pool: FeaturePool,
     say: Callable[[str], None] = print,
-    n_jobs: int = 1,
+    n_jobs: Jobs = 1,
 ) -> tuple[Guide, dict[str, float]]:
     """Train the regressor of one keypoint; its score on the held-out views is the median error in
     pixels.

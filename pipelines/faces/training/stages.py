@@ -18,6 +18,7 @@ from ....models.keypoints.serialisation import read_guide, write_parts
 from ....models.keypoints.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
+from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
 from ..data import FACES, FaceImage
@@ -174,7 +175,7 @@ def train_detector(
     mode: str = Mode.PRUNE,
     resume: bool = False,
     say: Callable[[str], None] = print,
-    n_jobs: int = 1,
+    n_jobs: Jobs = 1,
     pool: FeaturePool | None = None,
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
@@ -200,8 +201,8 @@ def train_detector(
         Continue from checkpoints; the result is that of an uninterrupted training, to the byte.
     say : function
         Called with lines about the progress.
-    n_jobs : int
-        Threads that read and scan photographs; the result does not depend on it.
+    n_jobs : int or FileMap
+        Threads, or what else reads and scans photographs; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
 

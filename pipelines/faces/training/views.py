@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from ....models.keypoints.schema import Schema
+from ...common.file_map import Jobs, map_on
 from ..data import FaceImage
 
 #: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
@@ -113,10 +114,13 @@ def held_out(image: FaceImage, share: float) -> bool:
     return number < share * 2**32
 
 
-def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: int) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items; threads work ahead, but never by more than a
-    few items.
+def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
+    """Yield ``work(item)`` in the order of the items; threads, or the workers of a cluster, work
+    ahead, but never by more than a few items.
     """
+    if not isinstance(n_jobs, int):
+        yield from map_on(n_jobs, work, list(items))
+        return
     if n_jobs <= 1:
         yield from map(work, items)
         return

@@ -128,8 +128,8 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
     assert_same_fit(found, FSAClassifier(3).fit(X, y, sample_weight=weight))
     assert on_disk(tmp_path / "big", columns=["c3", "c9"], target="y").weight is None
     for options, message in (
-        ({"target": "x"}, "big: the table has no column 'x'; it has c0"),
-        ({"target": "y", "weight": "v", "columns": ["c1"]}, "big: the table has no column 'v'"),
+        ({"target": "x"}, r"big: a\.parquet: the table has no column 'x'; it has c0"),
+        ({"target": "y", "weight": "v", "columns": ["c1"]}, r"big: a\.parquet: the table has no column 'v'"),
         ({"columns": ["c1", "y"], "target": "y"}, "hold 'y'; expected neither the target nor the weight"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -173,7 +173,15 @@ def test_pictures_in_classes_on_a_cluster(cluster, tmp_path, monkeypatch):
     for i, label in enumerate(["ring", "cross"] * 5):
         (tmp_path / "data" / label).mkdir(parents=True, exist_ok=True)
         Image.fromarray(picture(label, i)).save(tmp_path / "data" / label / f"{i}.png")
-    assert run("pets", "train", "--data", "data", "--out", "m.safetensors", "--words", 30, "--select", 20).exit_code == 0
+    lines = ["image,label,head_xmin,head_ymin,head_xmax,head_ymax", "cross/bad.png,cross,,,,"]
+    lines += [f"{label}/{i}.png,{label},{'20,10,80,70' if i < 8 else ',,,'}" for i, label in enumerate(["ring", "cross"] * 5)]
+    (tmp_path / "data" / "labels.csv").write_text("\n".join(lines))
+    trained = []
+    for i, more in enumerate(((), ("--jobs", 2), ("--dask", cluster.scheduler_address))):
+        result = run("pets", "train", "--data", "data", "--out", f"{i}.safetensors", "--words", 30, "--select", 20, *more)
+        trained.append((result.exit_code, result.stderr, (tmp_path / f"{i}.safetensors").read_bytes()))
+    assert trained[0] == trained[1] == trained[2] and trained[0][0] == 1 and trained[0][1].count("bad.png") == 1
+    (tmp_path / "0.safetensors").rename("m.safetensors")
     images = ["data/ring/0.png", "x.png", "data/cross/1.png", "data/ring/2.png"]
     options = ("pets", "classify", *images, "--model", "m.safetensors", "--json")
     one, two, dask = (

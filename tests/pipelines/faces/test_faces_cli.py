@@ -264,6 +264,8 @@ def test_train_complains_early(pixels, tmp_path):
         (("--out", tmp_path / "no" / "m.safetensors"), "cannot be written"),
         (("--out", tmp_path / "m.safetensors", "--keypoint", "nose"), "keypoint 'nose' is unknown"),
         (("--out", tmp_path / "m.safetensors", "--config", tmp_path / "no.toml"), "no.toml"),
+        (("--out", tmp_path / "m.safetensors", "--dask", "tcp://127.0.0.1:9"), "tcp://127.0.0.1:9: no scheduler answers"),
+        (("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2), "--jobs 2: with --dask"),
         (("--out", tmp_path / "m.safetensors"), "too few"),
     ):
         result = run(*base, *args, "--quiet")

@@ -186,6 +186,8 @@ def test_few_pictures(tmp_path):
         (["--category", "screw"], "categories bar; expected one of them, not 'screw'"),
         (["--schema", "gone.toml"], "gone.toml"),
         (["--background", "gone"], "gone: no such folder"),
+        (["--dask", "tcp://127.0.0.1:9"], "--dask tcp://127.0.0.1:9: no scheduler answers"),
+        (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2: with --dask"),
     ],
 )
 def test_bad_options(tmp_path, options, message):

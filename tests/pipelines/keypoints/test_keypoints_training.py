@@ -17,6 +17,7 @@ from annealed.pipelines.keypoints.data import read_objects, schema_of, turned_up
 from annealed.pipelines.keypoints.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.evaluate import errors_of, score
 from annealed.pipelines.keypoints.train import train_keypoints
+from clusters import assert_same_on_a_cluster
 from painted import GIVEN, NAMES, POOL, folder_of, paint
 from typer.testing import CliRunner
 
@@ -70,6 +71,16 @@ def test_resumed_training_is_the_same(trained):
     train_keypoints(images, [], out, resume=True, say=lambda line: None, pool=POOL, **GIVEN)
     (place / "again.safetensors.checkpoint").rename(place / "fish.safetensors.checkpoint")
     assert out.read_bytes() == (place / "fish.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_training_on_a_cluster(trained, tmp_path):
+    place, images, _, _ = trained
+
+    def train(out, say, n_jobs):
+        train_keypoints(images, [], out, say=say, n_jobs=n_jobs, pool=POOL, **GIVEN)
+
+    assert_same_on_a_cluster(train, place / "fish.safetensors", "mining", tmp_path)
 
 
 def test_commands(trained):

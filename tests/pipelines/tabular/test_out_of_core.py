@@ -170,6 +170,24 @@ def test_blocks_of_an_encoding(frame, folder):
             assert (out == expected[rows][:, columns]).all()
 
 
+def test_a_url_and_its_partitions(frame, tmp_path):
+    """Names of folders are columns as others are."""
+    for town, rows in frame.fillna({"town": "nowhere"}).groupby("town"):
+        (tmp_path / "big" / f"town={town}").mkdir(parents=True)
+        rows.drop(columns="town").to_parquet(tmp_path / "big" / f"town={town}" / "p.parquet")
+    options = ("-k", 3, "--memory-limit", "200KB")
+    here, there = (json.loads(select(place, *options).stdout) for place in (tmp_path / "big", (tmp_path / "big").as_uri()))
+    assert there["selected"] == here["selected"] and {c["name"] for c in here["selected"]} == {"b", "e", "town"}
+    result = select("nowhere://big", *options)
+    assert result.exit_code == 2 and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+    result = select((tmp_path / "small").as_uri(), *options)
+    assert (
+        result.exit_code == 2
+        and "small: does not exist; expected a table in .parquet" in result.stderr
+        and result.stderr.count("\n") == 1
+    )
+
+
 def test_bad_input_is_one_line(frame, folder, tmp_path):
     part = folder / "2.parquet"
     whole = part.read_bytes()
@@ -179,7 +197,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for content, message in (
         (whole[:-100], "2.parquet: "),
         (whole[: len(whole) // 2], "2.parquet: "),
-        (frame[["a", "y"]].to_parquet(), "big: 2.parquet: column 'b': no such column; expected double as in 1.parquet"),
+        (frame[["a", "y"]].to_parquet(), "big: 2.parquet: column 'b': no such column; expected double as in "),
         (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a': "),
     ):
         part.write_bytes(content)

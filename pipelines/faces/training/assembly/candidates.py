@@ -11,6 +11,7 @@ import numpy as np
 from .....models.keypoints.detections import DetectionOptions
 from .....models.keypoints.detector import KeypointDetector
 from .....vision.pyramid import Level
+from ....common.file_map import Jobs
 from ...data import FaceImage
 from ..views import each
 from .points import points_of
@@ -60,7 +61,7 @@ def search_all(
     anchors: Sequence[str],
     images: Sequence[FaceImage],
     ied: Iterable[float | None] = (None,),
-    n_jobs: int = 1,
+    n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
     """Search photographs at their size (None) and shrunk to other IED of their first face, where
     that is smaller.

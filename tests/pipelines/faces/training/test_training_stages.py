@@ -26,6 +26,7 @@ from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.responses import Responses
+from clusters import assert_same_on_a_cluster
 from helpers import face_images
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
@@ -199,6 +200,11 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     loaded = load_model(out)
     for mode in ("scan", "regress", "prune+regress"):
         assert loaded.detect(pixels, mode=mode) == made.detect(pixels, mode=mode)
+
+    def train(out, say, n_jobs):
+        train_detector(photographs[:14], [], out, WHOLE, say=say, n_jobs=n_jobs, pool=POOL)
+
+    assert_same_on_a_cluster(train, out, "fitted", tmp_path)
     # The same training again, from nothing and from the checkpoints of every stage: the same bytes.
     again = tmp_path / "again.safetensors"
     train_detector(photographs[:14], [], again, WHOLE, n_jobs=2, **options)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ...models.keypoints.schema import Schema, read_schema
-from ...models.keypoints.turned_photographs import turned
 from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
@@ -60,8 +59,8 @@ class FaceImage:
         What the points are; by default those of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, where they are annotated.
-    turn : float, default 0.0
-        Degrees, counter-clockwise, by which the picture is turned before it is shown.
+    view : function, optional
+        Makes of the photograph's pixels those of the picture that the annotations belong to.
     """
 
     path: Path
@@ -72,7 +71,7 @@ class FaceImage:
     origin: str = ""
     schema: Schema = FACES
     boxes: np.ndarray | None = None
-    turn: float = 0.0
+    view: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def name(self) -> str:
@@ -93,9 +92,9 @@ class FaceImage:
         return self.schema.lengths(self.faces, self.boxes)
 
     def pixels(self) -> np.ndarray:
-        """Read the picture: RGB (H, W, 3), uint8, turned as the annotations are."""
+        """Read the picture: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
-        return turned(pixels, self.turn)[0] if self.turn else pixels
+        return pixels if self.view is None else self.view(pixels)
 
     def mirrored(self, width: int) -> FaceImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""

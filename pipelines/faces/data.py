@@ -190,17 +190,26 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     A box that no photograph has would be no box at all, so it is refused; a photograph without
     annotated faces may have boxes.
     """
-    boxes: dict[Path, list[list[float]]] = {}
     path = folder / "ignore.csv"
-    if path.is_file():
-        for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
-            image = folder / row["image"]
-            if not image.is_file():
-                raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not in this folder")
-            x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
-            if not (x0 < x1 and y0 < y1):
-                raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
-            boxes.setdefault(image, []).append(box)
+    if not path.is_file():
+        return {}
+    found = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
+    return {folder / name: boxes for name, boxes in found.items()}
+
+
+def read_boxes(path: Path, is_known: Callable[[str], bool], known: str) -> dict[str, list[list[float]]]:
+    """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
+
+    A ValueError names the file and the line, also of images that are not ``known``.
+    """
+    boxes: dict[str, list[list[float]]] = {}
+    for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
+        if not is_known(row["image"]):
+            raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not {known}")
+        x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
+        if not (x0 < x1 and y0 < y1):
+            raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
+        boxes.setdefault(row["image"], []).append(box)
     return boxes
 
 

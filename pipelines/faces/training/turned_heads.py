@@ -23,6 +23,9 @@ from .assembly.shapes import learn_rigid
 _REACH, _LARGEST = 4.0, 64.0
 # degrees by which heads are turned at least: by less, photographs show enough. A choice
 _LEAST = 12.0
+# share of the area around a point below which it counts as hidden: seen too much from the side to
+# look like itself. A choice
+_STEEPEST = 0.15
 # IED: where the ring around the head lies, which does not move
 _RING = 2.6
 _JAW, _BROWS, _BESIDE = np.arange(17), np.arange(17, 27), np.array([0, 1, 2, 3, 13, 14, 15, 16])
@@ -58,6 +61,17 @@ class _Mesh:
             around = shown[np.clip(y + j - 1, 0, height - 1), np.clip(x + i - 1, 0, width - 1)]
             seen |= (self.triangles[around] == np.arange(n)[:, None]).any(axis=1)
         return seen
+
+    def shrinkage(self) -> np.ndarray:
+        """How much of the area around each vertex is left: (n,), negative where the back is
+        seen."""
+        areas = []
+        for corners in (self.before[self.triangles], self.after[self.triangles]):
+            (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
+            areas.append(np.repeat(a * d - b * c, 3))
+        of = self.triangles.ravel()
+        sums = [np.bincount(of, area * np.sign(areas[0]), minlength=len(self.before)) for area in areas]
+        return sums[1] / np.maximum(sums[0], 1e-9)
 
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
         """Where the face ends to the right, or left, of the picture beside points (n, 2), whose own
@@ -123,7 +137,7 @@ def turned_head(image: FaceImage, degrees: float, rigid: RigidModel) -> FaceImag
 
     mesh = _mesh(shown(landmarks), degrees, rigid, *size.tolist())
     triangles = mesh.labels(*size.tolist())
-    hidden = ~mesh.seen(len(landmarks), triangles)
+    hidden = ~(mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST))
     points = mesh.after[: len(landmarks)].copy()
     points[_JAW, 0] = np.where(hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0])
     schema = image.schema

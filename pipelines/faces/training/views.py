@@ -161,11 +161,14 @@ def split_views(
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
         raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
+    schema = images[0].schema
+    # thresholds are set on photographs: those that the hardest made pictures need would let through
+    # ten times as many windows
+    held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # Numbers of views are part of the keys of windows: their order is that of the names.
-    schema = images[0].schema
     views = [(image, flip) for image in [*fitted, *without_faces(background, schema)] for flip in schema.flips]
-    return Split(fitted, calibration, views, [(image, flip) for image in calibration for flip in schema.flips])
+    return Split(fitted, calibration, views, held_out_views)
 
 
 def since(start: float) -> str:

@@ -30,6 +30,7 @@ from annealed.pipelines.faces.training.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
 
+SMALLER = "--min-size 12"
 FOUND = 0.2  # IED: mean distance of the anchors
 LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of probabilities
 
@@ -58,7 +59,8 @@ def kinds_of(images, rigid):
             made.setdefault(f"turned to a side by {degrees} degrees", []).append(picture)
         for degrees in (15, 25, 40):
             made.setdefault(f"turned in the picture by {degrees} degrees", []).append(rolled(image, rng.choice([-1, 1]) * degrees))
-        made.setdefault("IED 14 to 20 pixels", []).append(small(image, float(rng.uniform(14, 20))))
+        for name in ("IED 14 to 20 pixels", f"the same, {SMALLER}"):
+            made.setdefault(name, []).append(small(image, float(np.random.default_rng(number).uniform(14, 20))))
     return made | {name: pictures for name, pictures in unlike_views(images, seed=7).items() if name != "rolled"}
 
 
@@ -104,7 +106,7 @@ def main(argv=None):
         rows, judged, seconds = [], [], []
         for image in pictures:
             pixels, start = image.pixels(), time.process_time()
-            faces = detector.find(pixels, min_probability=0.1).faces
+            faces = detector.find(pixels, min_probability=0.1, min_size=12 if SMALLER in name else None).faces
             seconds.append(time.process_time() - start)
             found = judge(image, faces)
             rows += found[0]

@@ -1,5 +1,5 @@
-"""Our face keypoints beside MTCNN and OpenCV 4's eye cascades: recall, false points and seconds on
-the same photographs.
+"""Our face keypoints beside FaceMesh, dlib, MTCNN and OpenCV 4's eye cascades: recall, false points
+and seconds on the same photographs.
 
     python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
     others/bin/python [--model faces] [--every 1]
@@ -23,7 +23,7 @@ from annealed.pipelines.faces.data import KEYPOINTS, read_faces
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
-SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what MTCNN finds too
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what the others find too
 
 
 def recall(points, images, names, tolerance):
@@ -55,7 +55,7 @@ def row(name, points, images, seconds, names):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--others", help="interpreter with MTCNN and OpenCV before version 5")
+    parser.add_argument("--others", help="interpreter of the others' environment")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
     options = parser.parse_args(argv)
@@ -82,7 +82,7 @@ def main(argv=None):
             ran = subprocess.run([options.others, script, path], capture_output=True, text=True, check=True)
         for line in ran.stdout.splitlines():
             made = json.loads(line)
-            row(made["name"], made["points"], images, made["seconds"], SHARED if made["name"] == "MTCNN" else ["eye"])
+            row(made["name"], made["points"], images, made["seconds"], ["eye"] if made["name"].startswith("OpenCV") else SHARED)
 
 
 if __name__ == "__main__":

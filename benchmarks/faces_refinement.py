@@ -92,7 +92,7 @@ def main(argv=None):
             errors = errors_by_stage(regressor, back, finder.assembler.shape, tested)
             trial, scores = replace(finder, regressor=regressor), Scores()
             for image, view in zip(back, searched, strict=True):
-                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0)))
+                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).faces))
             cells = " | ".join(scores.cells(name))
             steps = ", ".join(f"{error:.3f}" for error in errors)
             print(f"| {name} | {'yes' if augmented else 'no'} | {steps} | {cells} |", flush=True)

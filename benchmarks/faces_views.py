@@ -1,113 +1,134 @@
-"""Turned and small faces: photographs kept back from training, turned in the picture, and shrunk,
-at several ``--min-size``.
+"""Faces unlike the photographs: heads turned to a side and in the picture, small, in hard light,
+out of focus, covered in part, several in one picture; made from photographs kept back from
+training.
 
-Printed are the share of the faces that are found by default, the average precision at 5% / 10% of
-the inter-eye distance (IED), and the median of the processor time per photograph. Small faces: of
-all candidates. Turned faces: of what is reported by default, without and with the search of turned
-photographs; also the faces reported in photographs that show none.
+Printed for each kind: the share of the faces that are found by default, of their six anchors within
+10% of the inter-eye distance (IED), the mean error of the 68 landmarks of those found over the
+distance of the outer eye corners, false faces, and the median of the processor time per picture;
+then how often faces of a probability are right, and the faces reported in photographs without any.
 
     python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background
     --skip-background 140
 """
 
 import time
+from collections import defaultdict
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import cv2
 import numpy as np
 from annealed.models import load_model
+from annealed.models.faces.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.faces.data import read_faces
+from annealed.pipelines.faces.training.turned_heads import turned_head
+from annealed.pipelines.faces.training.unlike_views import rolled, unlike_views
 from annealed.pipelines.faces.training.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
-from faces_parts import PAIRS, Scores, reported
 
-NOTHING = np.zeros((0, 4))
+SMALLER = "--min-size 12"
 FOUND = 0.2  # IED: mean distance of the anchors
+LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of probabilities
 
 
-def shrunk(image, pixels, ied):
+def small(image, ied):
     """The photograph with its first face at that IED in pixels, unless it is smaller."""
     factor = min(1.0, ied / float(image.ied[0]))
-    small = cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
-    return replace(image, faces=(image.faces + 0.5) * factor - 0.5, ignore=NOTHING), small
+    moved = {"faces": (image.faces + 0.5) * factor - 0.5, "landmarks": (image.landmarks + 0.5) * factor - 0.5}
+    return replace(image, **moved, ignore=image.ignore * factor, view=partial(shrunk, factor))
 
 
-def turned(image, pixels, degrees):
-    """The photograph turned about its middle, nothing cut off."""
-    height, width = pixels.shape[:2]
-    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
-    cosine, sine = abs(matrix[0, :2])
-    size = (int(height * sine + width * cosine) + 1, int(height * cosine + width * sine) + 1)
-    matrix[:, 2] += [(size[0] - width) / 2, (size[1] - height) / 2]
-    shown = cv2.warpAffine(pixels, matrix, size, borderMode=cv2.BORDER_REPLICATE)
-    return replace(image, faces=image.faces @ matrix[:, :2].T + matrix[:, 2]), shown
+def shrunk(factor, pixels):
+    """A photograph shrunk by a factor."""
+    return cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
 
 
-def n_found(image, faces):
-    """Annotated faces that a reported one agrees with."""
-    places = [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces if face.probability >= 0.5]
-    near = [
-        [np.nanmean(np.hypot(*(place - face[:6]).T)) < FOUND * ied for place in places] for face, ied in zip(image.faces, image.ied)
-    ]
-    return sum(any(row) for row in near)
+def kinds_of(images, rigid):
+    """Pictures by their kind."""
+    some = [image for image in images if len(image.faces) == 1]
+    made = {"as they are": images}
+    for number, image in enumerate(some):
+        rng = np.random.default_rng([7, number])
+        own = np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
+        for degrees in (15, 30, 45, 60):
+            picture = turned_head(image, rng.choice([-1, 1]) * degrees - own, rigid)
+            made.setdefault(f"turned to a side by {degrees} degrees", []).append(picture)
+        for degrees in (15, 25, 40):
+            made.setdefault(f"turned in the picture by {degrees} degrees", []).append(rolled(image, rng.choice([-1, 1]) * degrees))
+        for name in ("IED 14 to 20 pixels", f"the same, {SMALLER}"):
+            made.setdefault(name, []).append(small(image, float(np.random.default_rng(number).uniform(14, 20))))
+    return made | {name: pictures for name, pictures in unlike_views(images, seed=7).items() if name != "rolled"}
+
+
+def judge(image, faces):
+    """Of each annotated face whether it is found, its anchors within 10% and the error of its
+    landmarks; of each reported one its probability and whether it is right."""
+    rows, places = [], [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces]
+    far = np.array(
+        [[np.nanmean(np.hypot(*(place - face[:6]).T)) / ied for place in places] for face, ied in zip(image.faces, image.ied)]
+    )
+    for i, (face, ied) in enumerate(zip(image.faces, image.ied)):
+        best = int(far[i].argmin()) if places else -1
+        found = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
+        within = np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if found else np.zeros(6, bool)
+        eyes = np.hypot(*(image.landmarks[i, 36] - image.landmarks[i, 45]))
+        error = np.hypot(*(faces[best].landmarks - image.landmarks[i]).T).mean() / eyes if found else np.nan
+        rows.append((found, within.mean(), error))
+    middles = np.array([place.mean(axis=0) for place in places]).reshape(-1, 1, 2)
+    x0, y0, x1, y1 = image.ignore.T
+    ignored = ((middles[..., 0] >= x0) & (middles[..., 0] <= x1) & (middles[..., 1] >= y0) & (middles[..., 1] <= y1)).any(axis=1)
+    right = (far < FOUND).any(axis=0) if len(far) else np.zeros(len(places), bool)
+    return rows, [(face.probability, ok) for face, ok, skip in zip(faces, right, ignored) if not skip]
 
 
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
+    parser.add_argument("--shapes", default="faces", help="model whose rigid model turns the heads")
     parser.add_argument("--background", type=Path, help="photographs without faces")
     parser.add_argument("--skip-background", type=int, default=0, help="leave out the first ones")
     parser.add_argument("--every", type=int, default=1, help="take every so-many-th photograph")
-    parser.add_argument("--degrees", type=float, nargs="*", default=[0, 15, 25, 40])
-    parser.add_argument("--rolls", type=float, nargs="*", default=[0, 30])
-    parser.add_argument("--min-sizes", type=float, nargs="*", default=[24, 17, 12])
+    parser.add_argument("--all", action="store_true", help="all photographs of the folder, not those kept back")
+    parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
     args = parser.parse_args(argv)
-    detector = load_model(args.model)
-    images = [image for image in read_faces(args.data) if held_out(image, 0.1)][:: args.every]
-    scores, seconds, found, total = Scores(), {}, {}, sum(len(image.ied) for image in images)
-
-    def judge(name, image, pixels, **options):
-        start = time.process_time()
-        faces = detector.find(pixels, **options).faces
-        seconds.setdefault(name, []).append(time.process_time() - start)
-        found[name] = found.get(name, 0) + n_found(image, faces)
-        scores.add(name, image, reported(faces))
-
-    for number, image in enumerate(images):
-        pixels = read_image(image.path)
-        for degrees in args.degrees:
-            for roll in args.rolls:
-                judge(
-                    f"IED to 60, turned by {degrees:g} degrees, --roll {roll:g}",
-                    *turned(*shrunk(image, pixels, 60.0), degrees),
-                    roll=roll,
-                )
-        ied = float(np.exp(np.random.default_rng(number).uniform(*np.log([12, 20]))))
-        for min_size in args.min_sizes:
-            everything = {"min_size": min_size, "min_probability": 0.0}
-            judge(f"IED to 100, --min-size {min_size:g}", *shrunk(image, pixels, 100.0), **everything)
-            judge(f"IED 12 to 20, --min-size {min_size:g}", *shrunk(image, pixels, ied), **everything)
-    print(
-        f"{len(images)} photographs, {total} faces\n\n| | found | "
-        + " | ".join(PAIRS)
-        + " | seconds |\n"
-        + "|---" * (3 + len(PAIRS))
-        + "|"
-    )
-    for name in sorted(found):
-        cells = " | ".join(scores.cells(name))
-        print(f"| {name} | {found[name] / total:.2f} | {cells} | {np.median(seconds[name]):.3f} |")
+    detector, rigid = load_model(args.model), load_model(args.shapes).faces.rigid
+    images = [image for image in read_faces(args.data) if args.all or held_out(image, 0.1)][:: args.every]
+    print("| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n" + "|---" * 7 + "|")
+    reliability = defaultdict(list)
+    for name, pictures in kinds_of(images, rigid).items():
+        if args.kinds and not name.startswith(tuple(args.kinds)):
+            continue
+        rows, judged, seconds = [], [], []
+        for image in pictures:
+            pixels, start = image.pixels(), time.process_time()
+            faces = detector.find(pixels, min_probability=0.1, min_size=12 if SMALLER in name else None).faces
+            seconds.append(time.process_time() - start)
+            found = judge(image, faces)
+            rows += found[0]
+            judged += found[1]
+        reliability["as they are" if name == "as they are" else "unlike"] += judged
+        found, within, error = np.array(rows, float).T
+        false = sum(not right for p, right in judged if p >= 0.5)
+        numbers = f"{found.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
+        print(f"| {name} | {len(rows)} | {numbers} |", flush=True)
+    print("\n| probability | " + " | ".join(f"{low} to {high}" for low, high in pairwise(LIMITS)) + " |")
+    for name, judged in reliability.items():
+        p, right = np.array(judged, float).T
+        band = np.digitize(p, LIMITS[1:-1])
+        cells = [
+            f"{right[band == k].mean():.2f} of {(band == k).sum()}" if (band == k).any() else "" for k in range(len(LIMITS) - 1)
+        ]
+        print(f"| right, {name} | {' | '.join(cells)} |")
     if args.background is not None:
         empty = [read_image(path) for path in list_images(args.background)[args.skip_background :]]
-        for roll in args.rolls:
-            start = time.process_time()
-            n = sum(len(detector.find(pixels, roll=roll).faces) for pixels in empty)
-            mean = (time.process_time() - start) / len(empty)
-            print(f"{len(empty)} photographs without faces, --roll {roll:g}: {n} faces reported, {mean:.3f} s per photograph")
+        start = time.process_time()
+        n = sum(len(detector.find(pixels).faces) for pixels in empty)
+        print(f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each")
 
 
 if __name__ == "__main__":

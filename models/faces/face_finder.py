@@ -1,6 +1,8 @@
 """Finds whole faces: candidates are assembled, all points refined together, and both judged by
 probabilities."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +18,9 @@ from .shape_regression import ShapeRegressor
 from .suppression import is_same_face, suppress_faces
 
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
+_LIKELY = 0.5  # probability from which something is rather a face than none
+# probability from which something may be a face that is not found. A choice
+_MAY_BE = 0.02
 MAX_FACES = 12  # hypotheses that are refined where only probable faces are asked for
 MAX_HYPOTHESES = 30  # where all are
 
@@ -77,6 +82,22 @@ class Face:
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
 
+    def moved(self, x: float, y: float) -> Face:
+        """Return the face at another place.
+
+        Parameters
+        ----------
+        x, y : float
+            By how many image pixels.
+
+        Returns
+        -------
+        Face
+        """
+        box = (self.box[0] + x, self.box[1] + y, self.box[2] + x, self.box[3] + y)
+        keypoints = {name: point._replace(x=point.x + x, y=point.y + y) for name, point in self.keypoints.items()}
+        return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
+
     def record(self) -> dict:
         """Return the JSON object of the command line, without the landmarks.
 
@@ -92,6 +113,20 @@ class Face:
             "box": [round(v, 2) for v in self.box],
             "keypoints": {name: [round(p.x, 2), round(p.y, 2), round(p.probability, 6)] for name, p in self.keypoints.items()},
         }
+
+
+class FoundFaces(NamedTuple):
+    """What a search finds.
+
+    Parameters
+    ----------
+    faces : list of Face
+    complete : bool
+        Whether there is a face, and beside them nothing that may be one.
+    """
+
+    faces: list[Face]
+    complete: bool
 
 
 @dataclass(frozen=True)
@@ -189,7 +224,7 @@ class FaceFinder:
         reference_length: float,
         min_probability: float = 0.5,
         assembly: str | None = None,
-    ) -> list[Face]:
+    ) -> FoundFaces:
         """Find faces.
 
         Parameters
@@ -207,8 +242,8 @@ class FaceFinder:
 
         Returns
         -------
-        list of Face
-            By falling probability, none twice.
+        FoundFaces
+            Faces by falling probability, none twice.
 
         Raises
         ------
@@ -227,12 +262,26 @@ class FaceFinder:
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
             log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
-            if probability_of(log_odds) >= min_probability:
-                faces.append((log_odds, refined))
-                sure += [refined] if log_odds > log_odds_of(_SURE) else []
+            faces.append((log_odds, refined))
+            sure += [refined] if log_odds > log_odds_of(_SURE) else []
         faces.sort(key=lambda entry: -entry[0])
         kept = suppress_faces([self._anchors_of(face) for _, face in faces], [face.ied for _, face in faces])
-        return [self.report(self.refine_again(faces[i][1], levels), faces[i][0], candidates) for i in kept]
+        probability = np.array([probability_of(faces[i][0]) for i in kept])
+        reported = [faces[i] for i, p in zip(kept, probability) if p >= min_probability]
+        complete = bool((probability >= _LIKELY).any()) and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
+        return FoundFaces([self.report(self.refine_again(face, levels), odds, candidates) for odds, face in reported], complete)
+
+    def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Face:
+        """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
+        assert self.probabilities is not None
+        mean = self.regressor.mean_points
+        size = max(float(np.sqrt((box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag)))), 1.0)
+        middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
+        start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
+        refined = self.refine_again(self.refine(start, 0.0, levels), levels)
+        log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
+        nothing = np.empty(0)
+        return self.report(refined, log_odds, Candidates(np.empty(0, np.int64), nothing.astype(complex), nothing, nothing))
 
     def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]

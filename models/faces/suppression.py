@@ -17,6 +17,9 @@ SAME_FACE = 0.4
 #: the improbable ones, on which evaluations count. A choice.
 SAME_HYPOTHESIS = 0.35
 
+# IED of the larger: faces whose middles lie this near to each other are not two. A choice
+_SAME_PLACE = 0.6
+
 # IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this,
 # the best one is completed. A choice.
 _SAME_TRANSFORM = 0.25
@@ -40,8 +43,8 @@ def is_inside(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float)
 
 
 def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Which of some faces remain, where they come by falling probability: those that are not the
-    same as a better one.
+    """Which of some faces remain, where they come by falling probability: those that are neither
+    the same as a better one nor, smaller or larger, in its place.
 
     Parameters
     ----------
@@ -57,9 +60,13 @@ def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> lis
     """
     kept: list[int] = []
     for i, points in enumerate(keypoints):
-        if not any(is_same_face(points, keypoints[k], ied[k]) for k in kept):
+        if not any(is_same_face(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept):
             kept.append(i)
     return kept
+
+
+def _in_its_place(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float) -> bool:
+    return abs(points.mean() - face.mean()) < _SAME_PLACE * max(ied, face_ied)
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:

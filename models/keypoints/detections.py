@@ -45,9 +45,12 @@ class DetectionOptions:
         Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every
         candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no face is found, the image, shrunk to at most 4 million pixels
-        and 10 million once it is turned, is searched again turned by so much to either side; 0: it
-        is not.
+        Degrees, at most 50: where no face is found, or something else may be one, the image, shrunk
+        to at most 4 million pixels and 10 million once it is turned, is searched again turned by so
+        much to either side, and in evened light; 0: it is not.
+    boxes : sequence of (x0, y0, x1, y1), optional
+        Boxes around known faces, in image pixels: each gets the points of one face, whatever its
+        probability, and nothing else is searched. Only with assembly.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class DetectionOptions:
     assembly: str | None = None
     min_probability: float | None = None
     roll: float = DEFAULT_ROLL
+    boxes: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         if self.assembly is not None and self.assembly not in list(Assembly):
@@ -80,6 +84,11 @@ class DetectionOptions:
             raise ValueError(f"min_probability={self.min_probability}: expected an assembly of faces, or a threshold of the score")
         if not 0 <= self.roll <= MAX_ROLL:
             raise ValueError(f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}")
+        if self.boxes is not None and self.assembly == Assembly.NONE:
+            raise ValueError("boxes: expected an assembly of faces, not 'none'")
+        for box in self.boxes or ():
+            if len(box) != 4 or not np.isfinite(box).all() or not (box[0] < box[2] and box[1] < box[3]):
+                raise ValueError(f"box {tuple(box)}: expected x0, y0, x1, y1 with x0 < x1 and y0 < y1")
 
 
 class Detection(NamedTuple):

@@ -16,17 +16,21 @@ from ...vision.windows.feature_pool import FeaturePool
 from ..faces.assembly import Assembly
 from ..faces.face_finder import Face, FaceFinder
 from ..faces.probabilities import probability_of
+from ..faces.suppression import suppress_faces
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
 from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .turned_photographs import ALL_ROUND, turned_maxima
+from .turned_photographs import ALL_ROUND, evened, turned_maxima
 from .window_models import FaceCascade, Guide, KeypointModel, Mode
 from .window_search import WindowSearch
 
 KIND = "keypoint detector"
 
+# reference lengths of the side of a box around a face; how far sizes in it may differ from that.
+# Choices
+_BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
 
@@ -204,22 +208,26 @@ class KeypointDetector:
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
         pixels = as_rgb(image)
+        if o.boxes is not None:
+            faces = [self._in_box(pixels, box, o) for box in o.boxes]
+            detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_length)
+            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
         if o.assembly == Assembly.NONE or self.faces is None:
             return DetectionResult(self._detect_alone(levels, o), [])
         min_probability = o.min_probability
         if min_probability is None:
             min_probability = 0.5 if o.threshold is None else 0.0
-        if self.schema is None or self.schema.upright:
+        upright = self.schema is None or self.schema.upright
+        if upright:
             maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
             maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
-        faces = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        faces, complete = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
         # without a level, it is too narrow for a face
-        if o.roll and not faces and min_probability > 0 and levels and (self.schema is None or self.schema.upright):
-            maxima = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
-            faces = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        if o.roll and levels and upright and not complete:
+            faces = self._found_again(pixels, levels, o, faces, min_probability)
         detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
             detections += self._candidates_alone(maxima, o.keypoints, faces)
@@ -227,6 +235,42 @@ class KeypointDetector:
             detections = [d for d in detections if d.score >= o.threshold]
         detections.sort(key=lambda detection: -detection.score)
         return DetectionResult(best_of_each(detections, o.max_detections), faces)
+
+    def _found_again(
+        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, faces: list[Face], min_probability: float
+    ) -> list[Face]:
+        """Faces, and those of the turned photograph and of evened light; of the same ones the most
+        probable."""
+        assert self.faces is not None and o.mode is not None
+        light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
+        turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
+        light_anchors = self.anchor_maxima(light, self.faces.anchors, o.mode, o.max_detections)
+        for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
+            faces = faces + self.faces.find(maxima, searched, self.reference_length, min_probability, o.assembly).faces
+        faces.sort(key=lambda face: -face.probability)
+        anchors = [np.array([complex(*face.keypoints[name][:2]) for name in self.faces.anchors]) for face in faces]
+        return [faces[i] for i in suppress_faces(anchors, [face.ied for face in faces])]
+
+    def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Face:
+        """The most probable face that lies in a box; without any, the mean shape in it, refined."""
+        assert self.faces is not None
+        height, width = pixels.shape[:2]
+        low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
+        if (low >= high).any():
+            raise ValueError(f"box {tuple(box)}: expected one that lies in the image of {width} x {height} pixels")
+        side = float(np.sqrt(np.prod(np.subtract(box[2:], box[:2]))))
+        left, top = np.maximum(np.floor(np.subtract(box[:2], side / 2)), 0).astype(int).tolist()
+        right, bottom = np.ceil(np.add(box[2:], side / 2)).astype(int).tolist()
+        part = np.ascontiguousarray(pixels[top:bottom, left:right])
+        window = max(side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4)
+        sizes = {"min_size": max(window / _BOX_RANGE, self.pool.window / 4), "max_size": window * _BOX_RANGE}
+        found = self.find(part, replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, **sizes)).faces
+        middles = np.array([face.landmarks.mean(axis=0) for face in found]).reshape(-1, 2) + [left, top]
+        inside = ((middles >= low) & (middles <= high)).all(axis=1)
+        if inside.any():
+            return found[int(inside.argmax())].moved(left, top)
+        levels = self.search.pyramid(part, **sizes)
+        return self.faces.placed((box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels).moved(left, top)
 
     def _search_turned(self, o: DetectionOptions, turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
         """Local maxima of the anchors in a turned photograph, shrunk by a factor."""

@@ -23,6 +23,9 @@ MAX_TURNED = 10_000_000
 with the square of its length. Photographs with sides of up to 1 : 3, turned by 30 degrees, are
 within it when they are within `MAX_PIXELS`."""
 
+# of the equalisation. Choices
+_CLIP, _TILES = 2.5, 4
+
 Maxima = dict[str, np.ndarray]
 """Local maxima (n, 4) x, y, score, scale of each keypoint."""
 
@@ -60,6 +63,15 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
     """Width and height of the box around a turned photograph."""
     cosine, sine = abs(np.cos(np.radians(degrees))), abs(np.sin(np.radians(degrees)))
     return height * sine + width * cosine, height * cosine + width * sine
+
+
+def evened(image: np.ndarray) -> np.ndarray:
+    """A photograph (H, W, 3), uint8, in even light: its lightness equalised, tile by tile, with
+    limited contrast.
+    """
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
+    return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 
 
 def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:

@@ -33,7 +33,8 @@ def detect(
     threshold: Annotated[float | None, typer.Option(help="Minimum score of a keypoint, whatever the face.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    roll: Annotated[float | None, typer.Option(help="Where no face is upright: search turned; degrees, 30 (video: 0).")] = None,
+    roll: Annotated[float | None, typer.Option(help="Without an upright face: search turned; degrees, 30 (video: 0).")] = None,
+    boxes: Annotated[Path | None, typer.Option(help="CSV (image, x0, y0, x1, y1) of known faces: their points alone.")] = None,
     mode: Mode = None,
     assembly: Assembly = None,
     landmarks: Annotated[bool, typer.Option("--landmarks", help="All points of a face, not the nine keypoints alone.")] = False,
@@ -76,6 +77,14 @@ def detect(
     source = video_source(images)
     if roll is None:  # frames without a face are many: they are not searched thrice
         roll = DEFAULT_ROLL if source is None else 0.0
+    known = None
+    if boxes is not None:
+        from ..faces.data import read_boxes
+
+        names = {Path(name).name for name in images}
+        if source is not None or len(names) != len(images) or not images:
+            raise ValueError(f"--boxes {boxes}: expected photographs of different names")
+        known = read_boxes(boxes, names.__contains__, "among the photographs")
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask}: frames are searched one after the other; expected photographs")
     sizes: dict[str, Any] = {"min_size": min_size, "max_size": max_size, "min_probability": min_probability}
@@ -102,7 +111,7 @@ def detect(
         elif todo or not images:
             # the rest of an earlier run is handled as all are: the same numbers
             file_map = file_map_of(jobs, dask, max(1, len(todo)), quiet)
-            results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops))
+            results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops), known)
         output.write(detector, results, finished, source)
 
 

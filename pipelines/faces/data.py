@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ...models.keypoints.schema import Schema, read_schema
-from ...models.keypoints.turned_photographs import turned
 from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
@@ -60,8 +59,8 @@ class FaceImage:
         What the points are; by default those of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, where they are annotated.
-    turn : float, default 0.0
-        Degrees, counter-clockwise, by which the picture is turned before it is shown.
+    view : function, optional
+        Makes of the photograph's pixels those of the picture that the annotations belong to.
     """
 
     path: Path
@@ -72,7 +71,7 @@ class FaceImage:
     origin: str = ""
     schema: Schema = FACES
     boxes: np.ndarray | None = None
-    turn: float = 0.0
+    view: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def name(self) -> str:
@@ -93,9 +92,9 @@ class FaceImage:
         return self.schema.lengths(self.faces, self.boxes)
 
     def pixels(self) -> np.ndarray:
-        """Read the picture: RGB (H, W, 3), uint8, turned as the annotations are."""
+        """Read the picture: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
-        return turned(pixels, self.turn)[0] if self.turn else pixels
+        return pixels if self.view is None else self.view(pixels)
 
     def mirrored(self, width: int) -> FaceImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
@@ -191,17 +190,26 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     A box that no photograph has would be no box at all, so it is refused; a photograph without
     annotated faces may have boxes.
     """
-    boxes: dict[Path, list[list[float]]] = {}
     path = folder / "ignore.csv"
-    if path.is_file():
-        for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
-            image = folder / row["image"]
-            if not image.is_file():
-                raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not in this folder")
-            x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
-            if not (x0 < x1 and y0 < y1):
-                raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
-            boxes.setdefault(image, []).append(box)
+    if not path.is_file():
+        return {}
+    found = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
+    return {folder / name: boxes for name, boxes in found.items()}
+
+
+def read_boxes(path: Path, is_known: Callable[[str], bool], known: str) -> dict[str, list[list[float]]]:
+    """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
+
+    A ValueError names the file and the line, also of images that are not ``known``.
+    """
+    boxes: dict[str, list[list[float]]] = {}
+    for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
+        if not is_known(row["image"]):
+            raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not {known}")
+        x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
+        if not (x0 < x1 and y0 < y1):
+            raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
+        boxes.setdefault(row["image"], []).append(box)
     return boxes
 
 

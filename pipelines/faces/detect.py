@@ -95,6 +95,7 @@ def detect_files(
     file_map: FileMap | None = None,
     plain: bool | None = None,
     keep_pixels: bool = True,
+    boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
@@ -102,9 +103,11 @@ def detect_files(
     ``file_map`` says where they are searched; the detections do not depend on it. ``plain``:
     nothing is compiled, by default for few photographs; results differ in the last digits.
     ``keep_pixels=False``: results without the photographs, which would come from other processes.
+    ``boxes``: of known faces, by the names of the files.
     """
     plain = are_few(images) if plain is None else plain
-    return (file_map or by_processes())(partial(detect_file, options, plain, keep_pixels=keep_pixels), detector, images or [None])
+    work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
+    return (file_map or by_processes())(work, detector, images or [None])
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -122,13 +125,20 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
 
 
 def detect_file(
-    options: DetectionOptions, plain: bool, detector: KeypointDetector, name: str | None, keep_pixels: bool = True
+    options: DetectionOptions,
+    plain: bool,
+    detector: KeypointDetector,
+    name: str | None,
+    keep_pixels: bool = True,
+    boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
     """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
     loops."""
     if not plain:
         warm_up(detector, options)
     shown = SAMPLE if name is None else name
+    if boxes is not None:
+        options = replace(options, boxes=boxes.get(Path(shown).name, []))
     try:
         pixels = sample_photograph() if name is None else read_image(name)
         with plain_forms(plain):

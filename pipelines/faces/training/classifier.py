@@ -25,7 +25,8 @@ from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, w
 from .fitting import fit_rows
 from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, NamedView, each, open_view, since, split_views
+from .turned_heads import turned_heads
+from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
@@ -86,8 +87,12 @@ class TrainingJob:
     n_jobs: Jobs = 1
 
     def __post_init__(self) -> None:
-        self.split = split_views(self.images, self.background, self.settings.held_out)
+        self.split = split_views(self.images, self.background, self.settings.held_out, self._turned_heads)
         self.schema = self.images[0].schema
+
+    def _turned_heads(self, images: list[FaceImage]) -> list[FaceImage]:
+        known = [image for image in self.images if not held_out(image, self.settings.held_out)]
+        return turned_heads(images, known, self.settings.turned_heads)
 
     @property
     def trained(self) -> list[str]:
@@ -107,6 +112,7 @@ class TrainingJob:
             "keypoint": name,
             "settings": {name: asdict(getattr(self.settings, name)) for name in before},
             "held_out": self.settings.held_out,
+            "turned_heads": self.settings.turned_heads,
             "pool": self.pool.to_dict(),
             "schema": self.schema.to_dict(),
             "images": [image.name for image in self.images],

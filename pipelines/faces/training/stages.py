@@ -55,6 +55,8 @@ class FaceSettings:
         The cascade that moves all points of a face.
     probabilities : ProbabilitySettings
         Whether something is a face, and its points right.
+    turned_heads : float, default 45.0
+        Degrees by which copies of heads with landmarks are turned to a side at most; 0: no copies.
     """
 
     held_out: float = 0.1
@@ -65,10 +67,13 @@ class FaceSettings:
     assembly: AssemblySettings = field(default_factory=AssemblySettings)
     refinement: RegressionSettings = field(default_factory=RegressionSettings)
     probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
+    turned_heads: float = 45.0
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
+        if not 0 <= self.turned_heads <= 60:
+            raise ValueError(f"turned_heads={self.turned_heads}: expected degrees from 0 to 60")
         stages: dict[str, Any] = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
         ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
         if len(set(ranges.values())) > 1:
@@ -235,7 +240,11 @@ def train_detector(
     info = {
         "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
         "package": source_of_code(),
-        "settings": {"held_out": settings.held_out, **{name: asdict(getattr(settings, name)) for name in stages}},
+        "settings": {
+            "held_out": settings.held_out,
+            "turned_heads": settings.turned_heads,
+            **{name: asdict(getattr(settings, name)) for name in stages},
+        },
         "photographs": [image.name for image in images],
         "background": [path.name for path in background],
         "stages": facts,

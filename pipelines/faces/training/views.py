@@ -150,18 +150,29 @@ class Split:
     held_out_views: list[NamedView]
 
 
-def split_views(images: Sequence[FaceImage], background: Sequence[Path], share: float) -> Split:
+def split_views(
+    images: Sequence[FaceImage],
+    background: Sequence[Path],
+    share: float,
+    further: Callable[[list[FaceImage]], list[FaceImage]] = lambda images: [],
+) -> Split:
     """Split photographs into those that are fitted and a share that is held out; those without
     faces are fitted.
+
+    ``further`` makes more pictures of the photographs of either part, which join it.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
         raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
-    # Numbers of views are part of the keys of windows: their order is that of the names.
     schema = images[0].schema
+    # thresholds are set on photographs: those that the hardest made pictures need would let through
+    # ten times as many windows
+    held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
+    fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
+    # Numbers of views are part of the keys of windows: their order is that of the names.
     views = [(image, flip) for image in [*fitted, *without_faces(background, schema)] for flip in schema.flips]
-    return Split(fitted, calibration, views, [(image, flip) for image in calibration for flip in schema.flips])
+    return Split(fitted, calibration, views, held_out_views)
 
 
 def since(start: float) -> str:

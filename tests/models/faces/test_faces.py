@@ -12,6 +12,7 @@ from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifi
 from annealed.models.faces.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
 from annealed.models.files import read_model, write_model
+from annealed.pipelines.faces.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid
 from window_models import IMAGE, POOL, random_classifier
@@ -184,14 +185,14 @@ def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_an
 def test_faces_have_pose_box_and_probabilities():
     model, levels = finder(), gaussian_pyramid(IMAGE)
     face = 40 * assembler().shape.mean_points[6:] + 90 + 80j
-    faces = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
-    assert len(faces) == 1
+    faces, complete = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
+    assert len(faces) == 1 and complete
     (one,) = faces
     assert set(one.keypoints) == set(KEYPOINTS) and one.landmarks.shape == (7, 2) and 0 < one.probability < 1
     x0, y0, x1, y1 = one.box
     assert x0 < x1 and y0 < y1 and np.isfinite(one.pose).all()
     assert all(0 <= p.probability_5 <= p.probability <= one.probability for p in one.keypoints.values())
-    assert model.find(maxima([face], clutter=0), levels, 28.3, 1.0) == []
+    assert model.find(maxima([face], clutter=0), levels, 28.3, 1.0) == ([], True)
     record = one.record()
     assert set(record) == {"probability", "pose", "box", "keypoints"} and len(record["keypoints"]["chin"]) == 3
     with pytest.raises(ValueError, match="probabilities are missing"):
@@ -231,12 +232,30 @@ class Blind(KeypointDetector):
         return dict.fromkeys(anchors, np.empty((0, 4)))
 
 
-@pytest.mark.parametrize("options, n", [({}, 3), ({"roll": 0}, 1), ({"min_probability": 0.0}, 1)])
-def test_photographs_without_an_upright_face_are_searched_turned(options, n):
+@pytest.mark.parametrize("options, n", [({}, 4), ({"roll": 0}, 1), ({"min_probability": 0.0}, 4)])
+def test_photographs_without_an_upright_face_are_searched_turned_and_in_evened_light(options, n):
     blind = Blind({name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, faces=finder())
     assert blind.find(IMAGE, mode="scan", **options).faces == []
     searched, size = blind.info["searched"], IMAGE.shape[:2]
-    assert len(searched) == n and searched[0] == size and all(min(shape) > min(size) for shape in searched[1:])
+    assert len(searched) == n and searched[0] == size and all(min(shape) > min(size) for shape in searched[1:3])
+    assert searched[3:] == [size] * (n > 3)
+
+
+@pytest.mark.parametrize("shift", [(0, 0), (12, -9)])
+def test_the_face_in_a_box_is_that_of_the_whole_photograph(shift):
+    model, pixels = load_model("faces"), sample_photograph()
+    (face,) = model.find(pixels).faces
+    box = np.add(face.box, (*shift, *shift))
+    (inside,) = model.find(pixels, boxes=[box.tolist()]).faces
+    np.testing.assert_allclose(inside.landmarks, face.landmarks, atol=0.1 * face.ied)
+    assert inside.probability > 0.9 and np.abs(np.subtract(inside.box, face.box)).max() < 0.1 * face.ied
+
+
+def test_a_box_without_a_face_gets_points_too():
+    found = load_model("faces").find(np.full((200, 300, 3), 128, np.uint8), boxes=[(50, 40, 150, 150), (10, 10, 60, 70)])
+    first, second = found.faces
+    assert first.probability < 0.1 and len(found.detections) == 18
+    assert 50 <= first.landmarks[:, 0].mean() <= 150 and 10 <= second.landmarks[:, 0].mean() <= 60
 
 
 def test_nonsense_is_refused():
@@ -248,6 +267,8 @@ def test_nonsense_is_refused():
         ({"min_probability": 0.5, "threshold": 1.0}, "expected one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "expected an assembly of faces"),
         ({"roll": 60}, "roll=60: expected degrees from 0 to 50"),
+        ({"boxes": [(5, 1, 5, 9)]}, r"box \(5, 1, 5, 9\): expected x0, y0, x1, y1 with x0 < x1"),
+        ({"boxes": [(900, 1, 950, 9)]}, "expected one that lies in the image of"),
     ):
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)

@@ -57,8 +57,8 @@ class RegressionSettings:
     mean_starts: int = 3
     ied: tuple[int, ...] = (24, 28, 32, 40)
     cell: tuple[int, ...] = (6, 6, 5, 4)
-    n_features: int = 1500
-    n_components: int = 30
+    n_features: int = 2500
+    n_components: int = 40
     ridge: float = 9.0
     n_steps: int = 60
     mu: float = 30.0

@@ -4,6 +4,7 @@ train``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -26,9 +27,9 @@ class AssemblySettings:
     ----------
     noise : float
         Standard deviation of a found anchor that the shape model assumes, in IED.
-    turned : float
-        Share of the faces, most turned to either side, whose means are templates beside the mean
-        shape.
+    turned : tuple of float
+        Shares of the faces, most turned to either side, ascending: the means between them are
+        templates beside the mean shape.
     least : float
         Least log-odds of a candidate.
     ied : tuple of float
@@ -38,7 +39,7 @@ class AssemblySettings:
     """
 
     noise: float = 0.02
-    turned: float = 0.08
+    turned: tuple[float, ...] = (0.12, 0.25)
     least: float = -6.0
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
@@ -69,12 +70,21 @@ def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> 
     if not schema.landmarks:
         flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
         return Assembler(shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn)
-    rigid = factorise(points[: len(faces)], np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
+    rigid = learn_rigid(faces, schema)
     yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
     aligned = np.array([shape.align(face[:n_anchors], anchors).to_shape(face[:n_anchors]) for face in points])
-    low, high = np.quantile(yaw, [settings.turned, 1 - settings.turned])
-    templates = np.stack([shape.mean_points[:n_anchors], aligned[yaw >= high].mean(axis=0), aligned[yaw <= low].mean(axis=0)])
-    return Assembler(shape, templates, rigid, unknown, unknown, settings.least, turn)
+    limits = np.quantile(yaw, [0, *settings.turned, *1 - np.array(settings.turned[::-1]), 1])
+    bands = [aligned[(low <= yaw) & (yaw <= high)].mean(axis=0) for low, high in pairwise(limits)]
+    templates = [shape.mean_points[:n_anchors], *bands[: len(settings.turned)], *bands[len(settings.turned) + 1 :]]
+    return Assembler(shape, np.stack(templates), rigid, unknown, unknown, settings.least, turn)
+
+
+def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
+    """Rigid model of the anchors and of the points of faces (n_faces, n), complex, in this
+    order."""
+    n, n_anchors = faces.shape[1], len(schema.anchors)
+    points = np.concatenate([faces @ to_keypoints(schema, n)[:n_anchors].T, faces], axis=1)
+    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
 
 
 def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ probabilities.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from .....models.keypoints.detector import KeypointDetector
 from ...average_precision import HIT, judge
 from ...data import FaceImage
 from ..classifier import TrainingJob
+from ..unlike_views import unlike_views
 from ..views import Split
 from .candidates import SearchedImage, search_all
 from .points import annotated
@@ -59,7 +61,12 @@ def train_probabilities(
     finder = replace(finder, classifier=classifier)
 
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
-    judged = list(judged_hypotheses(finder, search_all(detector, schema.anchors, views, (None, *s.ied), job.n_jobs), unit, s))
+    # of faces, whose photographs are mostly of upright heads in good light
+    unlike = [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
+    searched = [
+        search_all(detector, schema.anchors, *pictures, n_jobs=job.n_jobs) for pictures in ((views, (None, *s.ied)), (unlike,))
+    ]
+    judged = list(judged_hypotheses(finder, chain(*searched), unit, s))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
@@ -70,8 +77,9 @@ def train_probabilities(
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
     probabilities = fit_probabilities(finder, shapes, schema.alike(schema.keypoints), s.regularisation)
-    searched = search_all(detector, schema.anchors, views, n_jobs=job.n_jobs)
-    alone = alone_log_odds(replace(finder, probabilities=probabilities), searched, unit)
+    alone = alone_log_odds(
+        replace(finder, probabilities=probabilities), search_all(detector, schema.anchors, views, n_jobs=job.n_jobs), unit
+    )
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
     return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
 
@@ -97,7 +105,7 @@ def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], refere
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        faces = finder.find(view.maxima, view.levels, reference_length, 0.0)
+        faces = finder.find(view.maxima, view.levels, reference_length, 0.0).faces
         truth, ied = view.keypoints(finder.regressor.to_keypoints), view.ied
         found = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):

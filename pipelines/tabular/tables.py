@@ -88,7 +88,7 @@ def read_table(path: str | Path, request: Request) -> Table:
     return usable(path, table)
 
 
-def usable(path: Path | str, table: Table) -> Table:
+def usable(path: Path, table: Table) -> Table:
     """Return a table that has columns; else a ValueError."""
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
@@ -101,7 +101,7 @@ def _special(request: Request) -> list[tuple[str, list[str]]]:
     return [*((option, [name] if name else []) for option, name in named.items()), ("--as", list(request.kinds))]
 
 
-def _kinds(path: Path | str, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, _, kind = text.rpartition("=")
@@ -113,7 +113,7 @@ def _kinds(path: Path | str, names: Sequence[str], given: Sequence[str]) -> dict
     return found
 
 
-def _check_names(path: Path | str, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
+def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             if name not in names:
@@ -127,7 +127,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def from_frame(path: Path | str, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
     """What is decided on a data frame, after some notes; see :func:`read_table`."""
     names, target, exclude = list(frame.columns), request.target, request.exclude
     y = _target(path, frame, target)
@@ -165,7 +165,7 @@ def from_frame(path: Path | str, frame: pd.DataFrame, request: Request, keep_mis
     return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
 
 
-def _target(path: Path | str, frame: pd.DataFrame, target: str | None) -> np.ndarray:
+def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
     if target is None:
         raise ValueError(f"{path}: name the target's column with --target")
     if target not in frame.columns:
@@ -176,7 +176,7 @@ def _target(path: Path | str, frame: pd.DataFrame, target: str | None) -> np.nda
         raise ValueError(f"{path}: {error}") from None
 
 
-def _weights(path: Path | str, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
     if name is None:
         return None
     if name not in frame.columns:
@@ -189,7 +189,7 @@ def _weights(path: Path | str, frame: pd.DataFrame, name: str | None, rows: np.n
     return weight
 
 
-def _times(path: Path | str, values: pd.Series, style: str) -> np.ndarray:
+def _times(path: Path, values: pd.Series, style: str) -> np.ndarray:
     times = values.to_numpy(np.float64, na_value=np.nan) if values.dtype.kind in "iuf" else days(values, style)
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
@@ -246,7 +246,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     return Table(X, y, table.encoding, rows=rows, weight=_weights(path, frame, request.weight, rows))
 
 
-def _rows_with_target(path: Path | str, y: np.ndarray, notes: list[str]) -> np.ndarray:
+def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
     import pandas as pd
 
     rows = np.flatnonzero(~pd.isna(y))

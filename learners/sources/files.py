@@ -528,7 +528,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
         Without pyarrow, or fsspec where a URL needs it.
     """
     try:
-        from pyarrow import OSFile, dataset, fs, scalar
+        from pyarrow import OSFile, dataset, fs, scalar, unify_schemas
         from pyarrow.parquet import ParquetFile, filters_to_expression
 
         with damage_named(str(where)):
@@ -542,7 +542,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
                 system, sorted(files, key=lambda name: name.split("/")), dataset.ParquetFileFormat(), options
             )
             # files may hold what their folders say, too, in wider numbers
-            table = made.finish(made.inspect(promote_options="permissive", fragments=1))
+            table = made.finish(unify_schemas(made.inspect_schemas(), promote_options="permissive"))
     except ModuleNotFoundError as error:
         raise _without(error, where) from None
     if not files:

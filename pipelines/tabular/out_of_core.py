@@ -66,7 +66,7 @@ class EncodedSource(ParquetSource):
     cost = Source.cost
 
 
-def read_out_of_core(path: Path | str, request: Request) -> Table:
+def read_out_of_core(path: Any, request: Request) -> Table:
     """Read the target of a table in Parquet files, and decide on some of its rows what becomes of
     its columns.
 

@@ -87,7 +87,7 @@ def read_table(path: str | Path, request: Request) -> Table:
     return usable(path, table)
 
 
-def usable(path: Path | str, table: Table) -> Table:
+def usable(path: Path, table: Table) -> Table:
     """Return a table that has columns; else a ValueError."""
     if not table.encoding.columns:
         raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
@@ -100,7 +100,7 @@ def _special(request: Request) -> list[tuple[str, list[str]]]:
     return [*((option, [name] if name else []) for option, name in named.items()), ("--as", list(request.kinds))]
 
 
-def _kinds(path: Path | str, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, _, kind = text.rpartition("=")
@@ -111,7 +111,7 @@ def _kinds(path: Path | str, names: Sequence[str], given: Sequence[str]) -> dict
     return found
 
 
-def _check_names(path: Path | str, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
+def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             _check_column(path, name, names, option)
@@ -120,13 +120,13 @@ def _check_names(path: Path | str, names: Sequence[str], include: Sequence[str],
         raise ValueError(f"column {min(both)!r} is named by --include and by --exclude")
 
 
-def _check_column(path: Path | str, name: str, names: Sequence[str], option: str) -> None:
+def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
         shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {shown}")
 
 
-def from_frame(path: Path | str, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
     """What is decided on a data frame, after some notes; see :func:`read_table`."""
     names, target, exclude = list(frame.columns), request.target, request.exclude
     y = _target(path, frame, target)
@@ -163,7 +163,7 @@ def from_frame(path: Path | str, frame: pd.DataFrame, request: Request, keep_mis
     return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
 
 
-def _target(path: Path | str, frame: pd.DataFrame, target: str | None) -> np.ndarray:
+def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
     if target is None:
         raise ValueError(f"{path}: name the target's column with --target")
     _check_column(path, target, list(frame.columns), "the target")
@@ -173,7 +173,7 @@ def _target(path: Path | str, frame: pd.DataFrame, target: str | None) -> np.nda
         raise ValueError(f"{path}: {error}") from None
 
 
-def _weights(path: Path | str, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
     if name is None:
         return None
     _check_column(path, name, list(frame.columns), "--weight")
@@ -185,7 +185,7 @@ def _weights(path: Path | str, frame: pd.DataFrame, name: str | None, rows: np.n
     return weight
 
 
-def _times(path: Path | str, values: pd.Series, style: str) -> np.ndarray:
+def _times(path: Path, values: pd.Series, style: str) -> np.ndarray:
     times = values.to_numpy(np.float64, na_value=np.nan) if values.dtype.kind in "iuf" else days(values, style)
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
@@ -240,7 +240,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     return Table(X, y, table.encoding, rows=rows, weight=_weights(path, frame, request.weight, rows))
 
 
-def _rows_with_target(path: Path | str, y: np.ndarray, notes: list[str]) -> np.ndarray:
+def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
         raise ValueError(f"{path}: no row with a target")

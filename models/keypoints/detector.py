@@ -263,13 +263,14 @@ class KeypointDetector:
         right, bottom = np.ceil(np.add(box[2:], side / 2)).astype(int).tolist()
         part = np.ascontiguousarray(pixels[top:bottom, left:right])
         window = max(side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4)
-        sizes = {"min_size": max(window / _BOX_RANGE, self.pool.window / 4), "max_size": window * _BOX_RANGE}
-        found = self.find(part, replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, **sizes)).faces
+        sizes = max(window / _BOX_RANGE, self.pool.window / 4), window * _BOX_RANGE
+        inside = replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, min_size=sizes[0], max_size=sizes[1])
+        found = self.find(part, inside).faces
         middles = np.array([face.landmarks.mean(axis=0) for face in found]).reshape(-1, 2) + [left, top]
-        inside = ((middles >= low) & (middles <= high)).all(axis=1)
-        if inside.any():
-            return found[int(inside.argmax())].moved(left, top)
-        levels = self.search.pyramid(part, **sizes)
+        in_box = ((middles >= low) & (middles <= high)).all(axis=1)
+        if in_box.any():
+            return found[int(in_box.argmax())].moved(left, top)
+        levels = self.search.pyramid(part, *sizes)
         return self.faces.placed((box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels).moved(left, top)
 
     def _search_turned(self, o: DetectionOptions, turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:

@@ -76,7 +76,8 @@ class _Mesh:
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
         """Where the face ends to the right, or left, of the picture beside points (n, 2), whose own
         x it is where it ends before them: (n,)."""
-        cheek = (self.triangles < N_LANDMARKS).all(axis=1) & ~np.isin(self.triangles, _INNER).all(axis=1)
+        inner = np.isin(self.triangles, _INNER).all(axis=1)
+        cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
         face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
         columns = np.where(face, np.arange(face.shape[1]), -np.inf if right else np.inf)
         return np.maximum(points[:, 0], columns.max(axis=1)) if right else np.minimum(points[:, 0], columns.min(axis=1))

@@ -63,10 +63,9 @@ def train_probabilities(
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
     # of faces, whose photographs are mostly of upright heads in good light
     unlike = [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
-    searched = [
-        search_all(detector, schema.anchors, *pictures, n_jobs=job.n_jobs) for pictures in ((views, (None, *s.ied)), (unlike,))
-    ]
-    judged = list(judged_hypotheses(finder, chain(*searched), unit, s))
+    shown = ((views, (None, *s.ied)), (unlike, (None,)))
+    searched = chain(*(search_all(detector, schema.anchors, pictures, ied, job.n_jobs) for pictures, ied in shown))
+    judged = list(judged_hypotheses(finder, searched, unit, s))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:

@@ -72,11 +72,8 @@ class MotionChooser:
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
     """The best candidate of each number of motions."""
-    chosen = []
-    for k in np.unique(mixed.n_motions):
-        rows = np.flatnonzero(mixed.n_motions == k)
-        chosen.append(rows[int(np.argmax(ranking.scores(mixed.features[rows])))])
-    return mixed.only(np.array(chosen))
+    groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
+    return mixed.only(np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups]))
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

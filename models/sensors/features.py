@@ -34,6 +34,12 @@ class SensorMinutes:
     activities: np.ndarray | None = None
 
     @property
+    def truth(self) -> np.ndarray:
+        """The activities, where they must be known."""
+        assert self.activities is not None
+        return self.activities
+
+    @property
     def days(self) -> np.ndarray:
         """Calendar day of each minute, as text."""
         return self.times.astype("datetime64[D]").astype(str)

@@ -26,10 +26,7 @@ def list_command(as_json: AsJson = False) -> None:
     from ...models.weights import path_of
 
     headers = {name: read_header(path_of(name)) for name in list_models()}
-    rows = [
-        {"name": name, "kind": header["kind"], "file": str(path_of(name)), "summary": header.get("summary")}
-        for name, header in headers.items()
-    ]
+    rows = [{"name": n, "kind": h["kind"], "file": str(path_of(n)), "summary": h.get("summary")} for n, h in headers.items()]
     print_answer(rows, as_json, "", ["name", "kind", "summary"])
 
 

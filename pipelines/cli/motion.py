@@ -135,10 +135,9 @@ def evaluate(
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
     from ..common.outputs import check_outputs, make_folder
+    from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
     from ..motion.cross_validation import folds
-    from ..motion.evaluate import evaluate as run_protocol
-    from ..motion.evaluate import evaluate_auto, made_from
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_columns, shipped_settings
@@ -158,19 +157,20 @@ def evaluate(
         _ = sequence.n_motions
     folds(np.array([s.video for s in sequences]), 0)
     make_folder(report)
-    cells = Checkpoint(report and report / ".annealed-finished", made_from(sequences, pool), resume=resume)
+    cells = Checkpoint(report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume)
     steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
     console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
-    results = run_protocol(
-        benchmark, methods, partitions, choose=choose, checkpoint=cells,
-        progress=lambda it, n: console.progress(it, quiet, "partitions", n),
-    )  # fmt: skip
+
+    def bar(steps, n: int):
+        return console.progress(steps, quiet, "partitions", n)
+
+    results = protocol.evaluate(benchmark, methods, partitions, choose, bar, cells)
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)
         ranker = shipped_settings()
-        record["settings"]["auto"] = evaluate_auto(sequences, ranker, partitions, shipped_columns(ranker.features))
+        record["settings"]["auto"] = protocol.evaluate_auto(sequences, ranker, partitions, shipped_columns(ranker.features))
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:

@@ -113,13 +113,12 @@ def select(
 
         check_out(out, table)
         check_outputs([table, request.test, config], [out], save, report, REPORT_FILES)
+
+    def bar(iterable, what: str):
+        return progress(iterable, quiet, what, wait=10.0)
+
     with _on_disk(table) as path:
-        found = select_file(
-            path,
-            request,
-            progress=lambda iterable, what: progress(iterable, quiet, what, wait=10.0),
-            note=lambda text: say(f"annealed: {text}", quiet),
-        )
+        found = select_file(path, request, bar, lambda text: say(f"annealed: {text}", quiet))
         if save is not None:
             found.to_model(request.target).save(save)
         if out is not None:

@@ -152,11 +152,8 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     down = lips.mean(axis=0) - eyes.mean(axis=0)
     along = np.array([down[1], -down[0]])  # to the subject's left: where x grows in an upright face
     eyes = eyes[np.argsort(-(eyes @ along))]
-    found = [eyes]
-    for part in (xy[_NOSE], lips, jaw[[0, -1]]):
-        order = np.argsort(-(part @ along))
-        found.append(part[order[[0, -1]]])
-    return np.concatenate([*found, jaw[len(jaw) // 2][None]])
+    ends = [part[np.argsort(-(part @ along))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])]
+    return np.concatenate([eyes, *ends, jaw[len(jaw) // 2][None]])
 
 
 def _nine(points: Points, scheme: dict[str, str], sides: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
@@ -182,13 +179,10 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
     the line of the eyes and the way down to the mouth is positive; that holds however a face is
     turned in the image. The faces vote.
     """
-    votes = 0.0
-    for xy in faces:
-        across = xy[0] - xy[1]
-        down = xy[_MOUTH].mean(axis=0) - xy[_EYES].mean(axis=0)
-        sign = np.sign(across[0] * down[1] - across[1] * down[0])
-        votes += float(np.nan_to_num(sign))
-    return votes < 0
+    xy = np.array(list(faces))
+    across, down = xy[:, 0] - xy[:, 1], xy[:, _MOUTH].mean(axis=1) - xy[:, _EYES].mean(axis=1)
+    signs = np.sign(across[:, 0] * down[:, 1] - across[:, 1] * down[:, 0])
+    return bool(np.nansum(signs) < 0)
 
 
 def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:

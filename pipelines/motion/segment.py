@@ -23,6 +23,7 @@ from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 
+Bar = Callable[[Iterable], Iterable]  # passes an iterable through and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
 MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
 OWN_WEIGHT = 3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
@@ -198,11 +199,7 @@ def shipped_columns(features: Features) -> np.ndarray:
 
 
 def train_ranker(
-    sequences: Sequence[TrackSequence],
-    min_motion_size: int = 0,
-    synthetic: int = 0,
-    driving: int = 0,
-    progress: Callable[[Iterable], Iterable] = lambda it: it,
+    sequences: Sequence[TrackSequence], min_motion_size: int = 0, synthetic: int = 0, driving: int = 0, progress: Bar = iter
 ) -> SegmentationRanker:
     """Train on labelled sequences.
 

@@ -109,8 +109,7 @@ class _Set:
         """The scaling with which plain SGD has the least cross-validated error."""
         plain = candidates(self.name, loss)["SGD"]
         tried = {
-            scaling: self.cells(self.key | {"loss": loss, "scaling": scaling}, lambda s=scaling: self.choose(*plain, s, loss)[0])
-            for scaling in SCALINGS
+            s: self.cells(self.key | {"loss": loss, "scaling": s}, lambda s=s: self.choose(*plain, s, loss)[0]) for s in SCALINGS
         }
         return min(tried, key=tried.__getitem__)
 
@@ -119,10 +118,7 @@ class _Set:
         positives; the first of equals.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
-        found = [
-            (self.cells(key | settings, partial(self.cross_validate, model, settings, scaling)), settings)
-            for settings in ParameterGrid(grid)
-        ]
+        found = [(self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s) for s in ParameterGrid(grid)]
         return min(found, key=lambda f: f[0])
 
     def _folds(self, scaling):

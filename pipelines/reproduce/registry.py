@@ -73,11 +73,9 @@ def entries() -> list[tuple[str, str]]:
     """Every name and what it shows, tables first; after "--figures" what the figure of a table's
     name shows.
     """
-    drawn = {name: shows for name, (_, _, shows) in FIGURES.items()}
-    tables = [
-        (name, shows + (f"; --figures: {drawn[name]}" if name in drawn else "")) for name, (_, _, shows) in sorted(TABLES.items())
-    ]
-    return tables + [(name, f"figure only: {shows}") for name, shows in sorted(drawn.items()) if name not in TABLES]
+    also = {name: shows for name, (*_, shows) in FIGURES.items()}
+    tables = [(name, what + (f"; --figures: {also[name]}" if name in also else "")) for name, (*_, what) in sorted(TABLES.items())]
+    return tables + [(name, f"figure only: {shows}") for name, shows in sorted(also.items()) if name not in TABLES]
 
 
 def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:

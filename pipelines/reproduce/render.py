@@ -139,10 +139,8 @@ def _detection(record: Record) -> str:
     def cell(row: dict[str, Any] | None) -> str:
         if row is None:
             return ""
-        pairs = [
-            " ".join(_percent(row[kind + what]) for what in ("DR", "PCD") if row.get(kind + what) is not None)
-            for kind in ("", "paper_")
-        ]
+        values = [[row.get(kind + what) for what in ("DR", "PCD")] for kind in ("", "paper_")]
+        pairs = (" ".join(_percent(value) for value in pair if value is not None) for pair in values)
         return " / ".join(filter(None, pairs)) + _runs(row)
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]

@@ -81,19 +81,17 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
     return {"error": float(wrong.mean()), "class_error": float(per_class.mean())}
 
 
-def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray, random_state: int = 0) -> dict[str, list[float]]:
+def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray) -> dict[str, list[float]]:
     """95% intervals of both errors: days are drawn with replacement."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
     total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
     n = len(total)
-    rng = np.random.default_rng(random_state)
-    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
     minutes, missed = drawn @ total, drawn @ wrong
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)
-    overall = missed.sum(axis=1) / minutes.sum(axis=1)
-    interval = {"error": overall, "class_error": per_class}
+    interval = {"error": missed.sum(axis=1) / minutes.sum(axis=1), "class_error": per_class}
     return {f"{key}_interval": np.quantile(values, [0.025, 0.975]).tolist() for key, values in interval.items()}
 
 
@@ -120,9 +118,7 @@ def evaluate_baselines(
     """
     cells = cells or Checkpoint()
     X, _ = minute_features(minutes, kinds)
-    y, days = minutes.activities, minutes.days
-    assert y is not None
-    found = []
+    y, days, found = minutes.truth, minutes.days, []
     for method, fit in BASELINES.items():
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
@@ -142,12 +138,7 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
 
 
 def evaluate_selection(
-    minutes: SensorMinutes,
-    kinds: tuple[str, ...],
-    sizes: range,
-    methods: list[str] | None = None,
-    n_folds: int = 5,
-    cells: Checkpoint | None = None,
+    minutes: SensorMinutes, kinds: tuple[str, ...], sizes: range, methods=None, n_folds: int = 5, cells: Checkpoint | None = None
 ) -> list[Prediction]:
     """Errors at each number of sensors, selected on the training days of each fold alone.
 
@@ -176,8 +167,7 @@ def evaluate_selection(
     check_selection_kinds(kinds)
     cells = cells or Checkpoint()
     X, groups = minute_features(minutes, kinds)
-    y, days = minutes.activities, minutes.days
-    assert y is not None
+    y, days = minutes.truth, minutes.days
     merged: dict[tuple[str, int], Prediction] = {}
     for method in methods or list(METHODS):
         for i, test in enumerate(day_folds(days, n_folds)):
@@ -244,9 +234,7 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     """One row per prediction: errors with and without idle minutes, intervals over days; and errors
     per activity.
     """
-    truth, days = minutes.activities, minutes.days
-    assert truth is not None
-    rows = []
+    truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
         own, labels = truth[seen], one.labels[seen]

@@ -67,12 +67,11 @@ def write_report(
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
-    assert minutes.activities is not None
     names = [day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720]  # at least half a day
-    share = {day: (best.labels != minutes.activities)[minutes.days == day].mean() for day in names}
+    share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
     for day in dict.fromkeys((min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()):
         rows = minutes.days == day
-        bands = {"truth": minutes.activities[rows], "predicted": best.labels[rows]}
+        bands = {"truth": minutes.truth[rows], "predicted": best.labels[rows]}
         draw_day(folder / f"day_{day}.png", minutes.times[rows], bands, f"{day}: {100 * share[day]:.1f}% of the minutes wrong")
 
 

@@ -46,16 +46,14 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
     if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
         raise ValueError(f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}")
     kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
-    assert minutes.activities is not None
     if n_sensors is not None:
         check_selection_kinds(kinds)
         X, groups = minute_features(minutes, kinds)
         sizes = range(n_sensors, n_sensors + 1)
-        found = select_sensors(METHODS[method], X, minutes.activities, minutes.days, groups, sizes, RIDGE)[n_sensors]
+        found = select_sensors(METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE)[n_sensors]
         minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
-        assert minutes.activities is not None
     X, _ = minute_features(minutes, kinds)
-    model = LinearChainCRF(RIDGE).fit(X, minutes.activities, sequence=minutes.days)
+    model = LinearChainCRF(RIDGE).fit(X, minutes.truth, sequence=minutes.days)
     training: dict[str, Any] = {"home": home.name, "days": len(np.unique(minutes.days)), "minutes": len(minutes.times)}
     training |= {"sensors_of_home": len(home.minutes.sensors), "method": None if n_sensors is None else method}
     training |= {"ridge": RIDGE, "objective": float(model.objective_)}

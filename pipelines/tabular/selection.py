@@ -369,20 +369,13 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
         encoding = table.encoding.columns[number]
         added = parts[:, members].sum(axis=1)
         effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
-        columns.append(
-            {
-                "name": encoding.name,
-                "coefficient": None,
-                "effect": effect,
-                "kind": encoding.kind,
-                **({"form": encoding.form} if encoding.form else {}),
-                "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
-                **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
-                **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
-                **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
-                "alternatives": _alternatives(table, int(number), units, model),
-            }
-        )
+        found: dict[str, Any] = {"name": encoding.name, "coefficient": None, "effect": effect, "kind": encoding.kind}
+        found |= {"form": encoding.form} if encoding.form else {}
+        found["stability"] = None if np.isnan(frequency[number]) else float(frequency[number])
+        found |= {} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)
+        found |= {"ranks": list(encoding.levels)} if encoding.kind == RANK else {}
+        found |= {} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}
+        columns.append(found | {"alternatives": _alternatives(table, int(number), units, model)})
     return sorted(columns, key=lambda column: -column["effect"])
 
 

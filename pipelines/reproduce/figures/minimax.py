@@ -89,10 +89,8 @@ def convergence(data_dir=None) -> Figure:
     """
     figure, (ax,) = panels(5, 3.2)
     X, y, _, _ = load_set("leukemia", data_dir)
-    for label, rows, target, r in (
-        ("leukemia", StandardScaler().fit_transform(X.T).T, y, 2),
-        ("news20", *STAND_INS["news20"](data_dir)[:2], 20),
-    ):
+    scaled = StandardScaler().fit_transform(X.T).T
+    for label, rows, target, r in (("leukemia", scaled, y, 2), ("news20", *STAND_INS["news20"](data_dir)[:2], 20)):
         objective = MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None).fit(rows, target).objective_
         change = np.abs(np.diff(objective)) / abs(objective[-1])
         curves(ax, ((f"{label}, r = {r}", cut, max(value, 1e-12)) for cut, value in enumerate(change, 2)))

@@ -18,10 +18,8 @@ _PASSES = 20
 def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
     """Annealed stages, and the threshold of the text with some settings."""
     threshold: dict[str, Any] = {"selection": "threshold", "rejection": 0.7, "min_bursts": 5, **settings}
-    return {
-        "annealed stages": StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0),
-        "threshold": StabilizedTruncatedSGDClassifier(**threshold, random_state=0),
-    }
+    annealed = StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)
+    return {"annealed stages": annealed, "threshold": StabilizedTruncatedSGDClassifier(**threshold, random_state=0)}
 
 
 def nonzeros(data_dir=None) -> Figure:

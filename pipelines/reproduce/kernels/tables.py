@@ -87,11 +87,8 @@ def kernel_simulated(runs: int = 10, data_dir=None, *, methods=None, checkpoint=
     check_names("method", methods, every)
     cells = Checkpoint.of(checkpoint, {"table": "kernel-simulated"})
     rows: list[dict[str, Any]] = []
-    ours = {
-        "chains": SparseFourierClassifier(random_state=0),
-        "chains, logistic": SparseFourierClassifier(likelihood="logistic", random_state=0),
-        "annealed": SparseFourierClassifier(solver="annealed", random_state=0),
-    }
+    kinds: dict[str, Any] = {"chains": {}, "chains, logistic": {"likelihood": "logistic"}, "annealed": {"solver": "annealed"}}
+    ours = {name: SparseFourierClassifier(**kind, random_state=0) for name, kind in kinds.items()}
     for case in ("xor", "rings"):
         for p in SIZES:
             true = {"RBF-SVM, true columns": competitors(2)["RBF-SVM"]}

@@ -86,7 +86,7 @@ class Decisions:
         copies = AugmentationSettings(copies=int(np.clip(_COPIES // n_objects, 1, 20)))
         values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
         refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
-        probabilities = ProbabilitySettings(n_features=min(300, n_objects), by_anchors=True)
+        probabilities = ProbabilitySettings(n_features=min(300, n_objects), photographs=200, by_anchors=True)
         return _settings(scan, 0.2 if n_objects < 600 else 0.1, refinement=refinement, probabilities=probabilities)
 
 

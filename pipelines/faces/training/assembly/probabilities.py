@@ -52,9 +52,9 @@ class ProbabilitySettings:
         Seed of all random choices.
     """
 
-    n_features: int = 300
+    n_features: int = 600
     augmentation: AugmentationSettings = field(default_factory=lambda: AugmentationSettings(copies=2))
-    photographs: int = 200
+    photographs: int = 900
     hypotheses: int = 12
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5

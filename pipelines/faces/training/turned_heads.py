@@ -158,13 +158,17 @@ def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pix
 
 def turned_heads(images: Sequence[FaceImage], known: Sequence[FaceImage], most: float, seed: int = 0) -> list[FaceImage]:
     """Each photograph of one face with landmarks, turned to a side by `_LEAST` to ``most`` degrees;
-    the rigid model is that of the ``known`` ones."""
+    the rigid model is that of the ``known`` ones. None where these are all seen from one
+    direction: their depth is unknown."""
     usable = [len(image.faces) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
     faces = np.concatenate([points_of(image) for image in annotated(known)])
     schema = images[0].schema
-    rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])
+    try:
+        rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])
+    except ValueError:
+        return []
     made = []
     for number in np.flatnonzero(usable).tolist():
         rng = np.random.default_rng([seed, number])

@@ -11,6 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from ....learners.compilation import plain_forms
 from ....models import load_model
 from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
@@ -45,7 +46,8 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         if masks is not None:
             masks.mkdir()
         outliers = fields.flag("outliers")
-        found = segment_file(ranker(), path, number, None, outliers, count, tracks_out, masks if is_video else None)
+        with plain_forms(True):  # as the command does for one file, to the bit
+            found = segment_file(ranker(), path, number, None, outliers, count, tracks_out, masks if is_video else None)
         record = found.record() | ({} if masks is None else {"files": zip_url(folder)})
     if fields.flag("frames"):
         tell("drawing the frames")

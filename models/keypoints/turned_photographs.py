@@ -50,6 +50,11 @@ def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
 
 
+def turned_pixels(degrees: float, image: np.ndarray) -> np.ndarray:
+    """The photograph alone that :func:`turned` makes."""
+    return turned(image, degrees)[0]
+
+
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
     """Affine map (2, 3) from a photograph to the turned one, and width and height of that."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)

@@ -33,7 +33,7 @@ def detect(
     threshold: Annotated[float | None, typer.Option(help="Minimum score of a keypoint, whatever the face.")] = None,
     min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
     max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    roll: Annotated[float | None, typer.Option(help="Without an upright face: search turned; degrees, 30 (video: 0).")] = None,
+    roll: Annotated[float | None, typer.Option(help="Search again, turned and in even light: degrees, 30; 0: not (video).")] = None,
     boxes: Annotated[Path | None, typer.Option(help="CSV (image, x0, y0, x1, y1) of known faces: their points alone.")] = None,
     mode: Mode = None,
     assembly: Assembly = None,
@@ -75,7 +75,7 @@ def detect(
     if crops is not None and detector.category is not None:
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
     source = video_source(images)
-    if roll is None:  # frames without a face are many: they are not searched thrice
+    if roll is None:  # frames without a face are many: they are searched once
         roll = DEFAULT_ROLL if source is None else 0.0
     known = None
     if boxes is not None:
@@ -101,7 +101,8 @@ def detect(
         if source is not None or not forms.files:
             finished = Finished(Path(folder) / "results", {})
         else:
-            finished = forms.unfinished(resolve_model(model), images, options, resume)
+            inputs = images if known is None else [*images, repr(known)]
+            finished = forms.unfinished(resolve_model(model), inputs, options, resume)
         todo = images[finished.n :]
         results: Iterator[FileDetections] = iter(())
         if source is not None:

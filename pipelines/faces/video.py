@@ -63,7 +63,7 @@ def detect_video(
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
-    a face are many, and not searched thrice. Faces are followed, and their persons numbered
+    a face are many, and searched once. Faces are followed, and their persons numbered
     (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
     asked for. ``smooth`` is the cut-off frequency at rest in Hz of the filter that keeps their
     points still, "auto" for :data:`~annealed.models.faces.one_euro.DEFAULT_CUTOFF`, or "off".

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...models.faces.shape_models import ShapeModel, learn_shape
 from ...models.keypoints.schema import BOX_SHARE, Schema, read_schema
-from ...models.keypoints.turned_photographs import ALL_ROUND, turned, turning
+from ...models.keypoints.turned_photographs import ALL_ROUND, turned_pixels, turning
 from ...vision.images import image_size
 from ..common.image_folders import read_rows
 from ..faces.data import FaceImage, read_coco, read_faces
@@ -110,10 +110,6 @@ def _completed(image: FaceImage, shape: ShapeModel) -> FaceImage:
     return replace(image, faces=faces[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
 
 
-def _turned(degrees: float, pixels: np.ndarray) -> np.ndarray:
-    return turned(pixels, degrees)[0]
-
-
 def turned_upright(images: Sequence[FaceImage]) -> list[FaceImage]:
     """A picture for each object, turned so that this one stands as the mean shape does, up to half
     the step between the rotations that are searched; the others in it are ignored.
@@ -137,6 +133,6 @@ def turned_upright(images: Sequence[FaceImage]) -> list[FaceImage]:
                 ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
                 half = transform.ied / BOX_SHARE / 2
                 box = np.concatenate([points.mean(axis=0) - half, points.mean(axis=0) + half])[None]
-                visible, view = image.visible[i : i + 1], partial(_turned, turn)
+                visible, view = image.visible[i : i + 1], partial(turned_pixels, turn)
                 made.append(replace(image, faces=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
     return made

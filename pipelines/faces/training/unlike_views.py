@@ -9,7 +9,7 @@ from functools import partial
 import cv2
 import numpy as np
 
-from ....models.keypoints.turned_photographs import turned, turning
+from ....models.keypoints.turned_photographs import turned_pixels, turning
 from ....vision.images import image_size, read_image
 from ..data import FaceImage
 
@@ -33,11 +33,7 @@ def _moved(image: FaceImage, matrix: np.ndarray, view: Callable[[np.ndarray], np
 def rolled(image: FaceImage, degrees: float) -> FaceImage:
     """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
     width, height = image_size(image.path)
-    return _moved(image, turning(height, width, degrees)[0], partial(_rolled, degrees))
-
-
-def _rolled(degrees: float, pixels: np.ndarray) -> np.ndarray:
-    return turned(pixels, degrees)[0]
+    return _moved(image, turning(height, width, degrees)[0], partial(turned_pixels, degrees))
 
 
 def lit(image: FaceImage, direction: float, darkest: float) -> FaceImage:

@@ -11,6 +11,7 @@ from annealed.models.faces.face_finder import FaceFinder
 from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
 from annealed.models.faces.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
 from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
+from annealed.models.faces.suppression import suppress_faces
 from annealed.models.files import read_model, write_model
 from annealed.pipelines.faces.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
@@ -256,6 +257,12 @@ def test_a_box_without_a_face_gets_points_too():
     first, second = found.faces
     assert first.probability < 0.1 and len(found.detections) == 18
     assert 50 <= first.landmarks[:, 0].mean() <= 150 and 10 <= second.landmarks[:, 0].mean() <= 60
+
+
+def test_a_face_in_the_place_of_a_better_one_is_the_same():
+    face = 40 * assembler().shape.mean_points[:6]
+    small, beside = face.mean() + 0.4 * (face - face.mean()), face + 60
+    assert suppress_faces([face, small, beside], [40.0, 16.0, 40.0]) == [0, 2]
 
 
 def test_nonsense_is_refused():

@@ -88,6 +88,24 @@ def test_the_sample_photograph_shows_one_face(tmp_path):
     assert certain["faces"] == certain["detections"] == []
 
 
+def test_points_in_boxes_of_known_faces(tmp_path):
+    picture, boxes, table = tmp_path / "a.png", tmp_path / "boxes.csv", tmp_path / "t.csv"
+    Image.fromarray(faces_detect.sample_photograph()).save(picture)
+    boxes.write_text("image,x0,y0,x1,y1\na.png,180,87,271,178\na.png,20,300,90,370\n")
+    (record,) = lines(run("faces", "detect", picture, "--boxes", boxes, "--json", "--table", table))
+    first, second = (face["probability"] for face in record["faces"])
+    assert first > 0.9 > 0.5 > second
+    for text, message in (
+        ("b.png,1,2,3,4", "line 2: image='b.png' is not among the photographs"),
+        ("a.png,3,2,1,4", "line 2: box (3, 2, 1, 4), expected x0 < x1"),
+        ("a.png,900,2,950,4", "expected one that lies in the image of 512 x 512 pixels"),
+    ):
+        boxes.write_text(f"image,x0,y0,x1,y1\n{text}\n")
+        result = run("faces", "detect", picture, "--boxes", boxes)
+        assert result.exit_code == 2 and message in " ".join(result.stderr.split())
+    assert "expected photographs of different names" in " ".join(run("faces", "detect", "--boxes", boxes).stderr.split())
+
+
 def test_detect_options(model, good):
     base = ("faces", "detect", good, "--model", model, "--json")
     (only,) = lines(run(*base, "--keypoint", "chin", "--threshold", "1.2"))

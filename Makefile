@@ -43,19 +43,19 @@ coverage: .venv/installed-test
 test-oldest:
 	$(PYTHON) -m venv --clear .venv/oldest
 	$(PYTHON) .ci/oldest.py > .venv/oldest/constraints.txt
-	.venv/oldest/bin/python -m pip install --quiet --constraint .venv/oldest/constraints.txt ".[test]"
+	.venv/oldest/bin/python -m pip install --quiet --constraint .venv/oldest/constraints.txt ".[test]" ./experiments
 	.venv/oldest/bin/python -m pytest $(IN_PARALLEL)
 
 # All tests on the newest releases that pip finds, pre-releases excepted. PYTHON names another Python.
 test-newest:
 	$(PYTHON) -m venv --clear .venv/newest
-	.venv/newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[test]"
+	.venv/newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager ".[test]" ./experiments
 	.venv/newest/bin/python -m pytest $(IN_PARALLEL)
 
 # The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
 campaign: .venv/installed-test
-	ANNEALED_CAMPAIGN_RESULTS=docs/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
-	$(BIN)/annealed reproduce --render docs
+	ANNEALED_CAMPAIGN_RESULTS=experiments/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
+	$(BIN)/annealed reproduce --render .
 
 # The release, rehearsed in clean environments: docs/releasing.md. FULL=1 runs all tests in each, which takes hours.
 release-check:
@@ -66,15 +66,15 @@ release-check:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # The installation is a copy, not a link, so that what runs is what a user gets; any change of source renews it.
-SOURCES := pyproject.toml __init__.py $(shell find learners vision models pipelines -type f -not -name '*.pyc')
+SOURCES := pyproject.toml __init__.py experiments/pyproject.toml $(shell find learners vision models pipelines experiments/annealed_experiments -type f -not -name '*.pyc')
 .venv/installed: .venv/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet ".[vision]"
 	@touch $@
 
 .venv/installed-test: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet ".[test]"
+	$(BIN)/python -m pip install --quiet ".[test]" ./experiments
 	@touch $@ .venv/installed
 
 .venv/installed-docs: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet ".[docs]"
+	$(BIN)/python -m pip install --quiet ".[docs]" ./experiments
 	@touch $@ .venv/installed

@@ -25,7 +25,7 @@ PAGES = {
     "select": "tables.md",
     "predict": "tables.md",
     "export": "export.md",
-    "reproduce": "benchmarks.md",
+    "reproduce": "../experiments/pages/benchmarks.md",
 }
 
 NAMES = """# Public names

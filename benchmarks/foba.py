@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 from annealed.learners import ForwardBackwardClassifier
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 from common import new_parser, seconds_of
 
 COLUMNS = 1000

@@ -6,7 +6,7 @@ minutes of processor time
 
 The number of motions is given. Rankings learn from the complete sequences of nine folds of videos
 and segment the damaged sequences of the tenth. Settings are those of the table in
-docs/motion_results.md, fixed before.
+experiments/pages/motion_results.md, fixed before.
 """
 
 from pathlib import Path

@@ -4,8 +4,8 @@ from, beside the best candidate.
     python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for
     all 60
 
-The numbers of the page docs/motion_results.md, "Strong perspective", and of the card of the model;
-the number of motions is given.
+The numbers of the page experiments/pages/motion_results.md, "Strong perspective", and of the card of
+the model; the number of motions is given.
 """
 
 import time

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 from annealed.learners import FSAClassifierCV, FSARegressorCV
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 from common import new_parser, print_head, print_line, timed
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.pipeline import make_pipeline

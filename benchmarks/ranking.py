@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 from annealed.learners import FSAPath, FSARanker, PiecewiseLinear, Prior
-from annealed.pipelines.reproduce.datasets import Queries, read_lambdarank, read_mq2008
+from annealed_experiments.datasets import Queries, read_lambdarank, read_mq2008
 from common import new_parser
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline

@@ -22,9 +22,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import SDist
-from annealed.pipelines.reproduce.datasets import load_set, random_split
-from annealed.pipelines.reproduce.metric import SIMULATED, sdist_real, sdist_simulated
-from annealed.pipelines.reproduce.simulated import simulated_case
+from annealed_experiments.datasets import load_set, random_split
+from annealed_experiments.tables.metric import SIMULATED, sdist_real, sdist_simulated
+from annealed_experiments.tables.simulated import simulated_case
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler

@@ -29,8 +29,16 @@ version = release = annealed.__version__
 
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "models/weights/*.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
-exclude_patterns = [".venv", "build", "paper", ".github", "docs/results", "docs/_static", "docs/site_root"]
+include_patterns = [
+    "docs/**",
+    "models/weights/*.md",
+    "experiments/pages/*",
+    "experiments/notebook/*",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+]
+exclude_patterns = [".venv", "build", "paper", ".github", "docs/_static", "docs/site_root"]
 exclude_patterns += ["docs/gallery/GALLERY_HEADER.rst", "docs/gallery/**.ipynb"]
 myst_heading_anchors = 4
 

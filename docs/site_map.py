@@ -15,7 +15,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/gallery/index",
             "docs/reference",
             "docs/choosing",
-            "docs/benchmarks",
+            "experiments/pages/benchmarks",
             "docs/background",
             "docs/contributing",
         ]
@@ -35,7 +35,14 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/howto": {
         "Tables": [
-            *("docs/tables", "docs/select_options", "docs/select_tables", "docs/export", "docs/how_sure", "docs/responses"),
+            *(
+                "docs/tables",
+                "docs/select_options",
+                "experiments/pages/select_tables",
+                "docs/export",
+                "docs/how_sure",
+                "docs/responses",
+            ),
             *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
         ],
         "Data of other kinds": ["docs/scale", "docs/cluster", "docs/online", "docs/metric", "docs/kernels"],
@@ -51,14 +58,14 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         "Sequences": ["docs/sensors"],
         "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
     },
-    "docs/benchmarks": {
+    "experiments/pages/benchmarks": {
         None: [
-            "docs/selector_tables",
-            "docs/selector_tables_clean",
-            "docs/selector_tables_noisy",
-            "docs/selector_tables_regression",
-            "docs/motion_results",
-            "docs/sensors_results",
+            "experiments/pages/selector_tables",
+            "experiments/pages/selector_tables_clean",
+            "experiments/pages/selector_tables_noisy",
+            "experiments/pages/selector_tables_regression",
+            "experiments/pages/motion_results",
+            "experiments/pages/sensors_results",
         ]
     },
     "docs/reference": {
@@ -67,22 +74,22 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/background": {
         "Papers": ["docs/papers", "docs/references"],
-        "Experiments": ["docs/experiments/index"],
+        "Experiments": ["experiments/notebook/index"],
     },
-    "docs/experiments/index": {
+    "experiments/notebook/index": {
         None: [
-            "docs/experiments/selectors",
-            "docs/experiments/minimax",
-            "docs/experiments/tables",
-            "docs/experiments/words",
-            "docs/experiments/scale",
-            "docs/experiments/metric",
-            "docs/experiments/online",
-            "docs/experiments/faces",
-            "docs/experiments/faces_training",
-            "docs/experiments/paper_faces",
-            "docs/experiments/motion",
-            "docs/experiments/pets",
+            "experiments/notebook/selectors",
+            "experiments/notebook/minimax",
+            "experiments/notebook/tables",
+            "experiments/notebook/words",
+            "experiments/notebook/scale",
+            "experiments/notebook/metric",
+            "experiments/notebook/online",
+            "experiments/notebook/faces",
+            "experiments/notebook/faces_training",
+            "experiments/notebook/paper_faces",
+            "experiments/notebook/motion",
+            "experiments/notebook/pets",
         ]
     },
     "docs/contributing": {None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]},
@@ -92,6 +99,6 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
 SHORT = {
     "docs/howto": "How to",
     "docs/choosing": "Which selector?",
-    "docs/benchmarks": "Benchmarks",
+    "experiments/pages/benchmarks": "Benchmarks",
     "docs/background": "Papers",
 }

@@ -2,11 +2,10 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
+from real_data import data_dir, no_line_on_compiling, pytest_collection_modifyitems  # noqa: F401
 
-DATA = Path(os.environ.get("ANNEALED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 GATE = bool(os.environ.get("ANNEALED_GATE"))
 # What the extra `test` does not bring. Any other skip hides a test, and fails the gate.
 # SCIPY_ARRAY_API: scikit-learn skips a check of its own without it.
@@ -14,14 +13,6 @@ MAY_SKIP = re.compile(
     r"real data not found|needs annealed\[(torch|bench|integrations)\]|needs a (CUDA device|browser)|SCIPY_ARRAY_API"
 )
 skipped: dict[str, str] = {}
-
-
-def pytest_collection_modifyitems(items):
-    if not DATA.is_dir():
-        skip = pytest.mark.skip(reason=f"real data not found in {DATA} (set ANNEALED_DATA)")
-        for item in items:
-            if "data" in item.keywords:
-                item.add_marker(skip)
 
 
 def pytest_runtest_logreport(report):
@@ -50,17 +41,3 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("skipped, and the gate does not allow it", red=True)
         for test, reason in skipped.items():
             terminalreporter.line(f"{test}: {reason}")
-
-
-@pytest.fixture(scope="session")
-def data_dir():
-    return DATA
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_line_on_compiling():
-    """Commands run in this process: what they say does not depend on which test was the first to
-    compile."""
-    from annealed.learners import compilation
-
-    compilation._watch.told = True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce.metric import sdist_simulated
+from annealed_experiments.tables.metric import sdist_simulated
 from helpers import rigid_motions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +39,7 @@ def test_every_benchmark_imports_and_explains_its_options(name, capsys):
 
 
 def test_every_benchmark_is_named_on_a_page():
-    pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    pages = "".join(path.read_text() for folder in ("docs", "experiments") for path in (ROOT / folder).rglob("*.md"))
     assert [name for name in SCRIPTS if f"benchmarks/{name}.py" not in pages and name not in NOT_OF_READERS] == []
 
 

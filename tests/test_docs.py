@@ -13,7 +13,7 @@ from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "models").rglob("*.md"))]
+PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((ROOT / folder).rglob("*.md"))]
 # A block below a line "<!-- not run: why -->" is not run: it needs files that only its reader has.
 # One below "<!-- needs: package -->" is run by test_integrations.py.
 BLOCK = re.compile(r"(?P<mark><!-- (?:not run|needs): [^\n]+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

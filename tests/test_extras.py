@@ -32,7 +32,7 @@ def test_learners_and_tables_need_no_extra(tmp_path):
         from annealed.models import TabularModel, list_models, load_model
         TabularModel.from_estimator(model).save("m.safetensors")
         load_model("m.safetensors").predict(X)
-        from annealed.pipelines.sensors.simulation import simulate_home
+        from annealed_experiments.tables.sensors_simulation import simulate_home
         simulate_home(2, 60)
         from typer.testing import CliRunner
         from annealed.pipelines.cli.app import app

@@ -9,8 +9,12 @@ from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "models").rglob("*.md"))]
-SOURCES = sorted(path for package in ("learners", "vision", "models", "pipelines") for path in (ROOT / package).rglob("*.py"))
+PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((ROOT / folder).rglob("*.md"))]
+SOURCES = sorted(
+    path
+    for package in ("learners", "vision", "models", "pipelines", "experiments/annealed_experiments")
+    for path in (ROOT / package).rglob("*.py")
+)
 # The word to write -> the words that only we would understand.
 TERMS = {
     "package, module, layer": r"\b(rooms?|houses?)\b",

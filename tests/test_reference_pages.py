@@ -40,11 +40,12 @@ def test_the_page_names_every_public_name(package):
     assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(importlib.import_module(f"annealed.{package}").__all__)
 
 
-PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((DOCS.parent / "models").rglob("*.md"))]
+PAGES = [DOCS.parent / "README.md"]
+PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((DOCS.parent / folder).rglob("*.md"))]
 
 
 def test_files_that_a_page_names_are_there():
-    folders = "benchmarks|tests|examples|docs|learners|vision|models|pipelines"
+    folders = "benchmarks|experiments|tests|examples|docs|learners|vision|models|pipelines"
     file_name = re.compile(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)")
     named = [(page.relative_to(DOCS.parent), file) for page in PAGES for file in file_name.findall(page.read_text())]
     assert_no_offenders((page, file) for page, file in named if not (DOCS.parent / file).exists())
@@ -57,8 +58,8 @@ def test_the_citation_has_the_version():
 
 def test_the_architecture_names_every_folder():
     root = DOCS.parent
-    packages = ("learners", "vision", "models", "pipelines")
-    modules = [path for package in packages for path in root.glob(f"{package}/*/**/__init__.py")]
+    packages = ("learners/*", "vision/*", "models/*", "pipelines/*", "experiments/annealed_experiments")
+    modules = [path for package in packages for path in root.glob(f"{package}/**/__init__.py")]
     folders = {path.parent.relative_to(root).as_posix() for path in modules}
     named = set(re.findall(r"^\| `([\w/]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE))
     assert named == folders

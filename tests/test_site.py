@@ -18,7 +18,7 @@ EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 
 def test_the_map_names_every_page_once():
-    folders = [ROOT / "docs", ROOT / "models" / "weights"]
+    folders = [ROOT / "docs", ROOT / "models" / "weights", ROOT / "experiments" / "pages", ROOT / "experiments" / "notebook"]
     pages = {p.relative_to(ROOT).with_suffix("").as_posix() for folder in folders for p in folder.rglob("*.md")}
     assert sorted([*ON_THE_MAP, "docs/index"]) == sorted({*pages, GENERATED, "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT"}), (
         "name every page once in docs/site_map.py, and link it from the page above it"

@@ -3,12 +3,12 @@ Activities from few sensors
 ===========================
 
 A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional
-random field on ten sensors labels every minute of a day.
+random field on ten sensors labels every minute of a day. The home comes with annealed-experiments.
 """
 
 import numpy as np
 from annealed.learners import ForwardBackwardCRF, LinearChainCRF
-from annealed.pipelines.sensors.simulation import simulate_home
+from annealed_experiments.tables.sensors_simulation import simulate_home
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
 

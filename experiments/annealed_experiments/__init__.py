@@ -1,1 +1,1 @@
-"""The papers' tables, for the command ``annealed reproduce``."""
+"""The papers' tables and figures, public data sets and stored results of annealed."""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from ..common.data_folder import data_folder
+from .data_folder import data_folder
 
 KNOWN_SETS = (
     "arcene", "dexter", "dorothea", "farm_ads", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac",

@@ -7,35 +7,39 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ..common.outputs import save_figure
+from annealed.pipelines.common.outputs import save_figure
 
 # Name -> (module beside this one, function, what it shows). A function takes ``runs`` and
 # ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported when its table is
 # asked for.
 TABLES: dict[str, tuple[str, str, str]] = {
-    "fsa-classification": ("selectors", "fsa_classification", "simulated classes: Barbu et al. (2017), Table II; III: --noisy"),
-    "fsa-regression": ("selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
-    "fsa-wide": ("selectors", "fsa_wide", "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3"),
-    "fsa-off-design": ("selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
-    "fsa-large": ("selectors", "fsa_large", "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)"),
-    "fsa-speed": ("annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
-    "fsa-challenge": ("annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
-    "fsa-stability": ("annealing", "fsa_stability", "AUC against rate, mu and steps"),
-    "public-tables": ("public_tables", "public_tables", "test error on public tables at equal numbers of features"),
-    "mslr-synthetic": ("minimax", "mslr_synthetic", "minimax sparse logistic regression on simulated data"),
-    "mslr-leukemia": ("minimax", "mslr_leukemia", "missed test samples and seconds by number of genes"),
-    "mslr-real": ("minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),
-    "sdist-simulated": ("metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
-    "sdist-real": ("metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4"),
-    "sensors": (".sensors.tables", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
-    "sensors-simulated": (".sensors.tables", "sensors_simulated", "true sensors found in ten simulated homes"),
-    "sensors-features": (".sensors.tables", "sensors_features", "single features in simulated homes: Liu et al. (2014), Figure 2"),
+    "fsa-classification": (
+        "tables.selectors",
+        "fsa_classification",
+        "simulated classes: Barbu et al. (2017), Table II; III: --noisy",
+    ),
+    "fsa-regression": ("tables.selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
+    "fsa-wide": ("tables.selectors", "fsa_wide", "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3"),
+    "fsa-off-design": ("tables.selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
+    "fsa-large": ("tables.selectors", "fsa_large", "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)"),
+    "fsa-speed": ("tables.annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
+    "fsa-challenge": ("tables.annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
+    "fsa-stability": ("tables.annealing", "fsa_stability", "AUC against rate, mu and steps"),
+    "public-tables": ("tables.public_tables", "public_tables", "test error on public tables at equal numbers of features"),
+    "mslr-synthetic": ("tables.minimax", "mslr_synthetic", "minimax sparse logistic regression on simulated data"),
+    "mslr-leukemia": ("tables.minimax", "mslr_leukemia", "missed test samples and seconds by number of genes"),
+    "mslr-real": ("tables.minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),
+    "sdist-simulated": ("tables.metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
+    "sdist-real": ("tables.metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4"),
+    "sensors": ("tables.sensors", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
+    "sensors-simulated": ("tables.sensors", "sensors_simulated", "true sensors found in ten simulated homes"),
+    "sensors-features": ("tables.sensors", "sensors_features", "single features in simulated homes: Liu et al. (2014), Figure 2"),
     "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
     "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
-    "motion-table": (".motion.paper_table", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII"),
+    "motion-table": ("tables.motion", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII"),
     "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows of faces"),
     "faces-modes": ("faces.curves", "faces_modes", "modes of search of face keypoints: Barbu et al. (2014), Table 4"),
-    "online-tables": ("online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
+    "online-tables": ("tables.online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
 }
 
 

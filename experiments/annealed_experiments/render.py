@@ -1,8 +1,8 @@
-"""The tables of the pages, written from the files of results: nothing is typed by hand (``annealed
-reproduce --render docs``).
+"""The tables of the pages, written from the stored results: nothing is typed by hand (``annealed
+reproduce --render CHECKOUT``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
-``results/NAME.json`` in the same folder, which ``annealed reproduce NAME --results FILE`` writes,
+``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
 in the form that the view names.
 """
 
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from ...models.files import replacing
-from ..common.provenance import run_of
-from ..console import markdown_table
+from annealed.models.files import replacing
+from annealed.pipelines.common.provenance import run_of
+from annealed.pipelines.console import markdown_table
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -232,25 +231,26 @@ def render_page(page: Path, results: Path) -> str:
     return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
 
 
-def pages_of(folder: Path) -> list[Path]:
+def pages_of(checkout: Path) -> list[Path]:
     """The pages that :func:`render` writes."""
-    beside = folder.absolute().parent
-    return sorted([*folder.rglob("*.md"), *beside.glob("README.md"), *beside.glob("models/weights/*.md")])
+    folders = ("docs/**", "experiments/pages", "experiments/notebook", "models/weights")
+    pages = {page for folder in folders for page in checkout.glob(f"{folder}/*.md")}
+    return sorted({*pages, *checkout.glob("README.md")})
 
 
-def render(folder: Path) -> list[Path]:
-    """Write the tables and numbers of all pages in a folder, its sub-folders, the README and the
-    cards of models beside it from ``folder/results``; returns the pages that changed.
+def render(checkout: Path) -> list[Path]:
+    """Write the tables and numbers of all pages of a checkout from its ``experiments/results``;
+    returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
     one row: in whole percent (``KEY#.2f``: in that format), or of a cell that is text the first
     number (``KEY#2``: the second).
     """
-    results = folder / "results"
+    results = checkout / "experiments" / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
     changed = []
-    for page in pages_of(folder):
+    for page in pages_of(checkout):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
             page.write_text(text, encoding="utf-8")

@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from annealed.pipelines.conversion.registry import DATA_SETS, convert
-from annealed.pipelines.reproduce.datasets import load_set, read_lambdarank, read_mq2008
 from annealed.pipelines.sensors.readers import read_home
 from annealed.vision import read_sequences
+from annealed_experiments.conversion.registry import DATA_SETS, convert
+from annealed_experiments.datasets import load_set, read_lambdarank, read_mq2008
 from helpers import rigid_motions, run
 from originals import (
     write_allaml,

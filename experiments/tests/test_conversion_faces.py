@@ -5,8 +5,8 @@ import sqlite3
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.conversion.registry import convert
 from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed_experiments.conversion.registry import convert
 from helpers import run
 
 # An upright face in a frame of 200 x 200: the subject's left is on the right-hand side.

@@ -1,9 +1,9 @@
 """The figures of the papers, small."""
 
 import pytest
-from annealed.pipelines.reproduce import annealing
-from annealed.pipelines.reproduce.figures import metric as metric_figures
-from annealed.pipelines.reproduce.registry import FIGURES, draw
+from annealed_experiments.figures import metric as metric_figures
+from annealed_experiments.registry import FIGURES, draw
+from annealed_experiments.tables import annealing
 from helpers import run
 
 

@@ -7,9 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from annealed.pipelines.reproduce.registry import FIGURES, TABLES, entries
+from annealed_experiments.registry import FIGURES, TABLES, entries
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = (ROOT / "tests", ROOT / "experiments" / "tests")
 # What each paper prints, as its captions number it.
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII")
 PRINTED = {
@@ -112,7 +113,7 @@ def test_the_list_names_what_the_page_names(paper):
 
 
 def test_every_table_and_figure_stands_on_a_page():
-    pages = " ".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    pages = " ".join(path.read_text() for folder in ("docs", "experiments") for path in (ROOT / folder).rglob("*.md"))
     pages = re.sub(r"\s+", " ", pages)
     assert [name for name, _ in entries() if f"annealed reproduce {name}" not in pages] == []
 
@@ -166,12 +167,12 @@ HELD = {
         "learners/selectors/test_selectors.py::test_one_coordinate_is_minimised_at_any_q",
     ),
     (TAN, "Figure 2"): (
-        "pipelines.reproduce.figures.minimax:conditioning",
-        "pipelines/reproduce/test_figures.py::test_figures_of_simulated_data_are_drawn",
+        "annealed_experiments.figures.minimax:conditioning",
+        "test_figures.py::test_figures_of_simulated_data_are_drawn",
     ),
     (MA, "Figure 2.2"): (
-        "pipelines.reproduce.figures.metric:base_classifier",
-        "pipelines/reproduce/test_figures.py::test_mean_distances_against_votes_on_ionosphere",
+        "annealed_experiments.figures.metric:base_classifier",
+        "test_figures.py::test_mean_distances_against_votes_on_ionosphere",
     ),
     (MA, "(2.5)"): (
         "learners.metric_learning.sdist:SDist",
@@ -216,6 +217,10 @@ def test_each_cell_that_says_as_printed_is_held_by_a_test():
     assert said == named and len(said) == len(HELD)
     for (_, what), (code, test) in HELD.items():
         module, name = code.split(":")
-        assert hasattr(import_module(f"annealed.{module}"), name), f"{what}: no {code}"
+        assert hasattr(import_module(module if module.startswith("annealed_") else f"annealed.{module}"), name), (
+            f"{what}: no {code}"
+        )
         file, function = test.split("::")
-        assert re.search(rf"^def {function}\(", (ROOT / "tests" / file).read_text(), re.MULTILINE), f"{what}: no test {test}"
+        assert re.search(
+            rf"^def {function}\(", next(path for folder in TESTS if (path := folder / file).is_file()).read_text(), re.MULTILINE
+        ), f"{what}: no test {test}"

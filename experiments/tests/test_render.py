@@ -6,23 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce.registry import FIGURES, TABLES
-from annealed.pipelines.reproduce.render import VIEWS, pages_of, render, render_page, update
+from annealed_experiments.registry import FIGURES, TABLES
+from annealed_experiments.render import VIEWS, pages_of, render, render_page, update
 from helpers import run
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "experiments" / "results"
 ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PCD": 99.96, "AUC": 0.9951, "seconds": 0.0123}
 RECORD = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [ROW | {"paper_DR": 29.0}]}
 
 
-PAGES = pages_of(DOCS)
+PAGES = pages_of(ROOT)
 # Tables of numbers that are no measurements: limits, dates, sizes of sets.
 NO_RESULTS = {"docs/sensors.md: kind", "docs/serve.md: "}
 TABLE = re.compile(r"^\|(.+)\|\n\|[ :|-]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)
 
 
 def name_of(page):
-    return page.relative_to(DOCS.parent).as_posix()
+    return page.relative_to(ROOT).as_posix()
 
 
 def tables_by_hand(page):
@@ -38,7 +39,7 @@ def tables_by_hand(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_show_what_the_results_hold(page):
-    assert render_page(page, DOCS / "results") == page.read_text(encoding="utf-8"), "run annealed reproduce --render docs"
+    assert render_page(page, RESULTS) == page.read_text(encoding="utf-8"), "run annealed reproduce --render ."
 
 
 def test_every_table_of_numbers_is_rendered():
@@ -46,23 +47,24 @@ def test_every_table_of_numbers_is_rendered():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "models/weights/faces.md", "docs/motion_results.md", "docs/selector_tables_clean.md"]
+    "page",
+    ["README.md", "models/weights/faces.md", "experiments/pages/motion_results.md", "experiments/pages/selector_tables_clean.md"],
 )
 def test_a_digit_that_is_changed_by_hand_is_found(page, tmp_path):
     """In every block and number of the page."""
-    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     marked = [*re.finditer(r"<!-- (table|number): .*?<!-- end of \1 -->", text, re.DOTALL)]
     assert marked
     for block in marked:
         digit = block.start() + [*re.finditer(r"\d", block[0])][-1].start()
         changed = text[:digit] + str((int(text[digit]) + 1) % 10) + text[digit + 1 :]
         (tmp_path / "page.md").write_text(changed, encoding="utf-8")
-        assert render_page(tmp_path / "page.md", DOCS / "results") == text != changed
+        assert render_page(tmp_path / "page.md", RESULTS) == text != changed
 
 
 def test_every_file_of_results_is_shown_and_says_where_it_comes_from():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for file in (DOCS / "results").glob("*.json"):
+    for file in (RESULTS).glob("*.json"):
         record = json.loads(file.read_text(encoding="utf-8"))
         assert f"<!-- table: {file.stem} " in pages or f"<!-- number: {file.stem} " in pages, file.name
         assert "columns" in record or record["name"] in {*TABLES, "sensors evaluate"}, file.name
@@ -89,9 +91,10 @@ def test_views_of_a_row(view, line):
 
 
 def test_blocks_are_filled_and_the_rest_stays(tmp_path):
-    (tmp_path / "results").mkdir()
-    update(tmp_path / "results" / "fsa-classification.json", RECORD, "annealed reproduce fsa-classification")
-    page = tmp_path / "page.md"
+    results = tmp_path / "experiments" / "results"
+    results.mkdir(parents=True)
+    update(results / "fsa-classification.json", RECORD, "annealed reproduce fsa-classification")
+    page = tmp_path / "README.md"
     page.write_text("before\n<!-- table: fsa-classification detection -->\nold\n<!-- end of table -->\nafter\n")
     assert render(tmp_path) == [page] and render(tmp_path) == []
     text = page.read_text()
@@ -106,7 +109,7 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     with pytest.raises(ValueError, match=r"nothing.json is missing"):
         render(tmp_path)
     with pytest.raises(ValueError, match="no such folder"):
-        render(tmp_path / "results")
+        render(results)
 
 
 def test_new_rows_replace_old_ones_of_the_same_method(tmp_path):

@@ -11,13 +11,13 @@ from annealed.models.keypoints.window_models import KeypointModel, Mode
 from annealed.pipelines.faces.average_precision import Curve
 from annealed.pipelines.faces.data import KEYPOINTS
 from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.reproduce.faces import curves
-from annealed.pipelines.reproduce.faces.learners import WindowLearners, hat_columns, histogram_svm
-from annealed.pipelines.reproduce.registry import draw, has_cells
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses
+from annealed_experiments.faces import curves
+from annealed_experiments.faces.learners import WindowLearners, hat_columns, histogram_svm
+from annealed_experiments.registry import draw, has_cells
 from helpers import run
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "centre")}, sides=(4, 6))

@@ -4,13 +4,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce import metric as reproduce_metric
-from annealed.pipelines.reproduce import online as reproduce_online
-from annealed.pipelines.reproduce.datasets import load_set, random_split
-from annealed.pipelines.reproduce.metric import VARIANTS, sdist_real, sdist_simulated
-from annealed.pipelines.reproduce.online import online_tables
-from annealed.pipelines.reproduce.registry import TABLES, reproduce, table
-from annealed.pipelines.reproduce.simulated import bayes_error, simulated_case
+from annealed_experiments.datasets import load_set, random_split
+from annealed_experiments.registry import TABLES, reproduce, table
+from annealed_experiments.tables import metric as reproduce_metric
+from annealed_experiments.tables import online as reproduce_online
+from annealed_experiments.tables.metric import VARIANTS, sdist_real, sdist_simulated
+from annealed_experiments.tables.online import online_tables
+from annealed_experiments.tables.simulated import bayes_error, simulated_case
 
 
 @pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])

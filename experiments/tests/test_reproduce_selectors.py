@@ -5,13 +5,13 @@ import importlib.util
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce import competitors, selectors
-from annealed.pipelines.reproduce import minimax as reproduce_minimax
-from annealed.pipelines.reproduce.annealing import fsa_challenge, fsa_speed, fsa_stability
-from annealed.pipelines.reproduce.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_real, mslr_synthetic
-from annealed.pipelines.reproduce.printed_values import TABLES, printed
-from annealed.pipelines.reproduce.selectors import fsa_classification, fsa_regression, refitted_scores
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.printed_values import TABLES, printed
+from annealed_experiments.tables import competitors, selectors
+from annealed_experiments.tables import minimax as reproduce_minimax
+from annealed_experiments.tables.annealing import fsa_challenge, fsa_speed, fsa_stability
+from annealed_experiments.tables.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_real, mslr_synthetic
+from annealed_experiments.tables.selectors import fsa_classification, fsa_regression, refitted_scores
+from annealed_experiments.tables.simulated import simulate
 from sklearn.linear_model import LogisticRegression
 
 

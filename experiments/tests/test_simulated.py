@@ -4,7 +4,7 @@ hundred are marked slow."""
 import numpy as np
 import pytest
 from annealed.learners import FSAClassifier, FSARegressor, Schedule
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 
 
 def _detection(task, n, m, k, runs, label_noise=0.0, **settings):

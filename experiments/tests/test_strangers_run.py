@@ -9,8 +9,8 @@ import json
 
 import numpy as np
 import pytest
-from annealed.pipelines.reproduce.datasets import load_set
 from annealed.vision import read_sequences
+from annealed_experiments.datasets import load_set
 from helpers import run
 from originals import write_allaml, write_ionosphere, write_nips2003, write_ordonez, write_truth
 

@@ -16,7 +16,7 @@ _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is
 _TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
 _PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
 # Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the
-# homes of docs/sensors_results.md.
+# homes of experiments/pages/sensors_results.md.
 N_LEAVING, N_ENTERING = 10, 2
 
 

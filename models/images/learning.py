@@ -12,7 +12,7 @@ from .scorers import AdditiveScorer, MetricScorer, Scorer
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
 # SDist of all columns: steps and votes by cross-validation on the training photographs of the
-# shipped model that have a head box, the rest choices (docs/experiments/pets.md).
+# shipped model that have a head box, the rest choices (experiments/notebook/pets.md).
 ALL_COLUMNS: dict[str, Any] = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
 
 

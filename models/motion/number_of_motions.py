@@ -12,7 +12,7 @@ from .candidate_set import CandidateSet
 from .header import read_settings
 from .ranking_function import RankerSettings, RankingFunction
 
-# by ten folds of Hopkins155, three divisions: docs/experiments/motion.md
+# by ten folds of Hopkins155, three divisions: experiments/notebook/motion.md
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)

@@ -8,20 +8,22 @@ Only the module of the command that was asked for is imported; for anything else
 import os
 import sys
 from importlib import import_module
-from typing import Annotated
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
 
-from ..console import command_of, new_app
+from ..console import command_of, new_app, one_line_errors
 
 # Libraries would add lines of their own to ours; whoever wants these sets the variables.
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # name -> module
-_GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "data", "models")}
+_GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "models")}
 _COMMANDS = dict.fromkeys(("select", "predict", "export"), "select")
-_COMMANDS |= {"reproduce": "reproduce", "serve": "serve", "warmup": "serve"}
+_COMMANDS |= {"serve": "serve", "warmup": "serve"}
+_EXPERIMENTS = ("reproduce", "data")  # of the distribution annealed-experiments
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
 
@@ -41,10 +43,27 @@ def _root(
     pass
 
 
-_names = _GROUPS | _COMMANDS
-for name in [name for name in _names if name in sys.argv[1:2]] or _names:
-    module = import_module(f".{_names[name]}", __package__)
-    if name in _GROUPS:
-        app.add_typer(module.app, name=name)
+def _add(name: str, command: Any) -> None:
+    """Add a group of commands, or a command."""
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
     else:
-        command_of(app)(getattr(module, name))
+        command_of(app, name)(command)
+
+
+def _not_installed() -> None:
+    raise ModuleNotFoundError("annealed-experiments is not installed; expected: pip install ./experiments in the checkout")
+
+
+_names = _GROUPS | _COMMANDS
+_requested = [name for name in _names if name in sys.argv[1:2]]
+for name in _requested or _names:
+    module = import_module(f".{_names[name]}", __package__)
+    _add(name, module.app if name in _GROUPS else getattr(module, name))
+if not _requested:  # commands that other distributions add
+    _installed = {entry.name: entry for entry in entry_points(group="annealed.commands")}
+    for entry in _installed.values():
+        _add(entry.name, entry.load())
+    for name in {*_EXPERIMENTS} - {*_installed}:
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        app.command(name, hidden=True, context_settings=anything)(one_line_errors(_not_installed))

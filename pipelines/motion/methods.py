@@ -39,7 +39,7 @@ PAPER = RankerSettings("piecewise", 40, schedule="inverse_arxiv")
 # marked so wherever it is shown.
 HINDSIGHT = RankerSettings("linear", 200)
 # Chosen on Hopkins155, by folds, and the made training scenes, each kind left out in turn
-# (docs/motion_results.md has its own choices).
+# (experiments/pages/motion_results.md has its own choices).
 SHIPPED = RankerSettings("linear", 40, n_steps=100, balance=1.0, standardize=True)
 # What the nested protocol chooses from, inside the training folds; among equals the first wins.
 GRID = (

@@ -253,7 +253,7 @@ PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNE
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
 MERGED_FAMILIES: tuple[Family, ...] = tuple(MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity"))
 # Recipes that add to the best candidate of Hopkins155 and of the made scenes to train on; without
-# the others a fit ranks better and takes half the time (docs/experiments/motion.md).
+# the others a fit ranks better and takes half the time (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
     PairFamily("affinity", (5, 10, 25)),

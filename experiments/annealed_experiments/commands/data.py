@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from ..console import AsJson, command_of, new_app, print_answer, print_json
+from annealed.pipelines.console import AsJson, command_of, new_app, print_answer, print_json
 
 app = new_app(help="Public data in their original formats.")
 

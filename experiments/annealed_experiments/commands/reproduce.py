@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from ..console import print_answer, print_json, print_table
+from annealed.pipelines.console import print_answer, print_json, print_table
 
 
 def reproduce(
@@ -20,7 +19,9 @@ def reproduce(
     checkpoint: Annotated[Path | None, typer.Option(help="File of finished cells, from which a run goes on.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Draw the figure of NAME, or without NAME all, into this folder.")] = None,
     results: Annotated[Path | None, typer.Option(help="JSON file of results in which the new rows replace the old.")] = None,
-    render: Annotated[Path | None, typer.Option(help="Write the tables of this folder's pages from its results; no NAME.")] = None,
+    render: Annotated[
+        Path | None, typer.Option(metavar="CHECKOUT", help="Write the tables of all pages from the stored results; no NAME.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
@@ -31,11 +32,12 @@ def reproduce(
       annealed reproduce --list
       annealed reproduce fsa-regression --runs 2 --json
     """
-    from ..common.outputs import check_outputs
-    from ..reproduce.registry import entries
+    from annealed.pipelines.common.outputs import check_outputs
+
+    from ..registry import entries
 
     if render is not None:
-        from ..reproduce.render import render as render_pages
+        from ..render import render as render_pages
 
         for page in render_pages(render):
             typer.echo(page)
@@ -53,7 +55,7 @@ def reproduce(
     options = {"noisy": noisy, "methods": method, "sets": sets}
     record = _make(name, runs, data, {key: value for key, value in options.items() if value}, checkpoint, quiet)
     if results is not None:
-        from ..reproduce.render import update
+        from ..render import update
 
         given: dict[str, list[Any]] = {"runs": [runs] if runs else [], "method": method or [], "set": sets or []}
         words = [f"--{key} {word!r}" for key, values in given.items() for word in values] + ["--noisy"] * noisy
@@ -69,9 +71,10 @@ def reproduce(
 
 def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None) -> None:
     """Draw the figure of a name, or all; the cells of a table serve its figure."""
-    from ..common.checkpoints import Checkpoint
-    from ..common.outputs import make_folder
-    from ..reproduce.registry import draw
+    from annealed.pipelines.common.checkpoints import Checkpoint
+    from annealed.pipelines.common.outputs import make_folder
+
+    from ..registry import draw
 
     if name is None and checkpoint is not None:
         raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
@@ -83,11 +86,11 @@ def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, c
 
 def _make(name: str, runs: int | None, data: Path | None, options: dict, checkpoint: Path | None, quiet: bool) -> dict[str, Any]:
     """Make a table, with a bar that names its cells."""
+    from annealed.pipelines.common.checkpoints import Checkpoint
     from tqdm import tqdm
 
-    from ..common.checkpoints import Checkpoint
-    from ..reproduce.registry import has_cells
-    from ..reproduce.registry import reproduce as make
+    from ..registry import has_cells
+    from ..registry import reproduce as make
 
     with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
 

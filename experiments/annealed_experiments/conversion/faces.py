@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from annealed.pipelines.common.image_folders import IMAGE_SUFFIXES
+from annealed.pipelines.faces.data import KEYPOINTS, MIRROR_ORDER
+from annealed.vision.images import image_size
 
-from ...vision.images import image_size
-from ..common.image_folders import IMAGE_SUFFIXES
-from ..faces.data import KEYPOINTS, MIRROR_ORDER
 from .files import find_file
 
 Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible, by name

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from ..common.config import check_names
-from ..common.outputs import make_folder
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.outputs import make_folder
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from annealed.vision.tracks.io import TRUTH, read_sequences
 
-from ...vision.tracks.io import TRUTH, read_sequences
 from .files import find_file
 
 _NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; the literature leaves it out

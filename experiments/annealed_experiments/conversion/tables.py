@@ -8,7 +8,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
-from ..reproduce.datasets import save_set
+from ..datasets import save_set
 from .files import find_file, numbers, open_file
 
 # Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries

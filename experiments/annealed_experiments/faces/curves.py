@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from annealed.models import load_model
+from annealed.models.keypoints.detector import KeypointDetector
+from annealed.models.keypoints.window_models import KeypointModel, Mode
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.image_folders import list_images
+from annealed.pipelines.faces.average_precision import Curve
+from annealed.pipelines.faces.data import KEYPOINTS, FaceImage, read_faces
+from annealed.pipelines.faces.evaluate import TOLERANCES, evaluate_detector
+from annealed.pipelines.faces.training.calibration import calibrate
+from annealed.pipelines.faces.training.classifier import ClassifierTraining, TrainingJob
+from annealed.pipelines.faces.training.settings import TrainingSettings
+from annealed.pipelines.faces.training.stages import FaceSettings
+from annealed.vision.windows.feature_pool import FeaturePool
 
-from ....models import load_model
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.window_models import KeypointModel, Mode
-from ....vision.windows.feature_pool import FeaturePool
-from ...common.checkpoints import Checkpoint
-from ...common.config import check_names
-from ...common.data_folder import data_folder
-from ...common.image_folders import list_images
-from ...faces.average_precision import Curve
-from ...faces.data import KEYPOINTS, FaceImage, read_faces
-from ...faces.evaluate import TOLERANCES, evaluate_detector
-from ...faces.training.calibration import calibrate
-from ...faces.training.classifier import ClassifierTraining, TrainingJob
-from ...faces.training.settings import TrainingSettings
-from ...faces.training.stages import FaceSettings
+from ..data_folder import data_folder
 from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
 

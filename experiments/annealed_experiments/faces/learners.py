@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from annealed.learners.designs.kernels import ROWS
+from annealed.learners.designs.piecewise_linear import hat_basis, sublevels
+from annealed.learners.objective.losses import get_loss
+from annealed.learners.selectors.logitboost import CodeLearners, boost, in_blocks
+from annealed.models.keypoints.window_models import KeypointModel
+from annealed.pipelines.faces.training.fitting import WindowFitSettings, balanced_weights, fit_rows
+from annealed.vision.windows.feature_pool import FeaturePool
+from annealed.vision.windows.patch_design import PatchDesign
+from annealed.vision.windows.responses import Responses
 from sklearn.svm import LinearSVC
-
-from ....learners.designs.kernels import ROWS
-from ....learners.designs.piecewise_linear import hat_basis, sublevels
-from ....learners.objective.losses import get_loss
-from ....learners.selectors.logitboost import CodeLearners, boost, in_blocks
-from ....models.keypoints.window_models import KeypointModel
-from ....vision.windows.feature_pool import FeaturePool
-from ....vision.windows.patch_design import PatchDesign
-from ....vision.windows.responses import Responses
-from ...faces.training.fitting import WindowFitSettings, balanced_weights, fit_rows
 
 SHARE_TRIED = 0.1  # of the features, in each round of LogitBoost: section 3.3.1
 _BLOCK = 2048  # windows whose columns are encoded at a time

@@ -5,13 +5,13 @@ stability, responses.
 from typing import Any
 
 import numpy as np
+from annealed.learners import FSAClassifier, FSAPath, HuberisedHingeLoss, LogisticLoss, LorenzLoss
+from annealed.learners.plots import plot_path, plot_schedule
+from annealed.models import load_model
 from matplotlib.figure import Figure
 
-from ....learners import FSAClassifier, FSAPath, HuberisedHingeLoss, LogisticLoss, LorenzLoss
-from ....learners.plots import plot_path, plot_schedule
-from ....models import load_model
-from ..annealing import fsa_stability
-from ..selectors import FSA, Design, fsa_large
+from ..tables.annealing import fsa_stability
+from ..tables.selectors import FSA, Design, fsa_large
 from .panels import curves, panels
 
 _LOSSES = {"FSA": "logistic", "FSV": "Huberised hinge", "FSL": "Lorenz"}

@@ -4,9 +4,9 @@ face keypoints.
 
 from typing import Any
 
+from annealed.pipelines.faces.evaluate import TOLERANCES
 from matplotlib.figure import Figure
 
-from ...faces.evaluate import TOLERANCES
 from ..faces.curves import curves_of, modes_of
 
 

@@ -4,16 +4,16 @@ import functools
 from typing import Any
 
 import numpy as np
+from annealed.learners import SDist
+from annealed.learners.metric_learning.boosting import SparseMetric
+from annealed.pipelines.common.checkpoints import Checkpoint
 from matplotlib.figure import Figure
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from ....learners import SDist
-from ....learners.metric_learning.boosting import SparseMetric
-from ...common.checkpoints import Checkpoint
 from ..datasets import load_set
-from ..metric import SIMULATED, sdist_real
-from ..simulated import simulated_case
+from ..tables.metric import SIMULATED, sdist_real
+from ..tables.simulated import simulated_case
 from .panels import panels
 
 

@@ -5,15 +5,15 @@ bisection.
 from typing import Any
 
 import numpy as np
+from annealed.learners import MinimaxSparseClassifier
+from annealed.pipelines.common.timing import timed
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.special import logsumexp, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
 
-from ....learners import MinimaxSparseClassifier
-from ...common.timing import timed
 from ..datasets import load_set
-from ..minimax import STAND_INS, mslr_leukemia, mslr_synthetic
+from ..tables.minimax import STAND_INS, mslr_leukemia, mslr_synthetic
 from .panels import curves, panels
 
 _ACROSS = 5  # panels in a row

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from annealed.pipelines.motion.report import cumulative_figure
 from matplotlib.figure import Figure
 
-from ...motion.paper_table import paper_results
-from ...motion.report import cumulative_figure
+from ..tables.motion import paper_results
 
 _NAMES = {"VC": "VC: least mean distance", "RankBoost": "RankBoost", "all": "FSA-Rank"}
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
+from annealed.learners import StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
+from annealed.learners.online.stabilised import rejection_rate
 from matplotlib.figure import Figure
 from sklearn.preprocessing import MaxAbsScaler, normalize
 
-from ....learners import StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
-from ....learners.online.stabilised import rejection_rate
 from ..datasets import load_set
 from .panels import panels
 

@@ -3,11 +3,11 @@ visual words.
 """
 
 import numpy as np
+from annealed.pipelines.pets.data import Photographs, read_pets
+from annealed.vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, DenseSift
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from ....vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, DenseSift
-from ...pets.data import Photographs, read_pets
 from ..datasets import data_folder
 
 _SIDE = 400  # pixels of the longer side, as in training

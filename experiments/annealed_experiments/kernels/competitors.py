@@ -3,6 +3,7 @@ fitted to.
 """
 
 import numpy as np
+from annealed.learners import SDist
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
@@ -13,8 +14,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-
-from ....learners import SDist
 
 
 class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):

@@ -10,15 +10,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-
-from ....learners.compilation import jit
-from ....learners.kernel_machines.chains.atoms import AtomPrior, empty_atoms
-from ....learners.kernel_machines.chains.gram import atom_features
-from ....learners.kernel_machines.chains.moves import PROBABILITIES, pick, propose
-from ....learners.kernel_machines.chains.sampler import Chain, empty_samples, log_prior, replace_atom
-from ....learners.kernel_machines.chains.screening import Table
-from ....learners.kernel_machines.estimators import SparseFourierClassifier
-from ....learners.types import Matrix
+from annealed.learners.compilation import jit
+from annealed.learners.kernel_machines.chains.atoms import AtomPrior, empty_atoms
+from annealed.learners.kernel_machines.chains.gram import atom_features
+from annealed.learners.kernel_machines.chains.moves import PROBABILITIES, pick, propose
+from annealed.learners.kernel_machines.chains.sampler import Chain, empty_samples, log_prior, replace_atom
+from annealed.learners.kernel_machines.chains.screening import Table
+from annealed.learners.kernel_machines.estimators import SparseFourierClassifier
+from annealed.learners.types import Matrix
 
 MAX_ROWS = 2000  # of a chain: N^2 numbers are kept
 MAX_KEPT = 50

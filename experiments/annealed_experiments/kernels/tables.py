@@ -4,16 +4,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from annealed.learners import SparseFourierClassifier
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from ....learners import SparseFourierClassifier
-from ...common.checkpoints import Checkpoint
-from ...common.config import check_names
-from ..competitors import measured_fit
 from ..datasets import load_set, random_split
-from ..simulated import bayes_error, simulated_case
+from ..tables.competitors import measured_fit
+from ..tables.simulated import bayes_error, simulated_case
 from .competitors import competitors
 from .neighbours import NeighbourFourierClassifier
 

@@ -12,6 +12,10 @@ import functools
 from typing import Any
 
 import numpy as np
+from annealed.learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
+from annealed.learners.solvers.schedules import step_counts
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.timing import timed
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import RFE, SelectorMixin
 from sklearn.linear_model import LogisticRegression
@@ -19,13 +23,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
-from ...learners.solvers.schedules import step_counts
-from ..common.checkpoints import Checkpoint
-from ..common.timing import timed
+from ..datasets import load_set
+from ..printed_values import beside
 from .competitors import l1_columns, measured_fit
-from .datasets import load_set
-from .printed_values import beside
 from .selectors import FSA, Design
 
 STABILITY: dict[str, list[float]] = {

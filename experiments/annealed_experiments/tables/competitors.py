@@ -12,13 +12,12 @@ from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.timing import timed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
 from sklearn.preprocessing import StandardScaler
-
-from ..common.config import check_names
-from ..common.timing import timed
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:

@@ -17,6 +17,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from annealed.learners import SDist, SDistCV
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.timing import timed
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
@@ -24,13 +28,9 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import SDist, SDistCV
-from ..common.checkpoints import Checkpoint
-from ..common.config import check_names
-from ..common.timing import timed
+from ..datasets import load_set, random_split
+from ..printed_values import printed
 from .competitors import measured_fit
-from .datasets import load_set, random_split
-from .printed_values import printed
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
 # One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from annealed.learners import FSAClassifier, MinimaxSparseClassifier
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.timing import timed
 from scipy.stats import ranksums, wilcoxon
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier, MinimaxSparseClassifier
-from ..common.checkpoints import Checkpoint
-from ..common.config import check_names
-from ..common.timing import timed
+from ..datasets import data_folder, existing, load_set, random_split
 from . import competitors
-from .datasets import data_folder, existing, load_set, random_split
 
 _TAUS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected

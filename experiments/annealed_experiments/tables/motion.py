@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.motion.benchmark import POOLS, Benchmark, prepare
+from annealed.pipelines.motion.cross_validation import N_FOLDS, cross_validate, folds
+from annealed.pipelines.motion.evaluate import Result, made_from
+from annealed.pipelines.motion.methods import PAPER, Fit, fit_fsa, fit_rankboost, fit_rule
+from annealed.pipelines.motion.report import table_rows
+from annealed.vision.tracks.io import read_sequences
 from scipy.stats import wilcoxon
 
-from ...vision.tracks.io import read_sequences
-from ..common.checkpoints import Checkpoint
-from ..common.config import check_names
-from ..common.data_folder import data_folder
-from .benchmark import POOLS, Benchmark, prepare
-from .cross_validation import N_FOLDS, cross_validate, folds
-from .evaluate import Result, made_from
-from .methods import PAPER, Fit, fit_fsa, fit_rankboost, fit_rule
-from .report import table_rows
+from ..data_folder import data_folder
 
 _COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
 _COLUMNS += ("prior train", "prior test", "all train", "all test")

@@ -12,17 +12,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from annealed.learners import (
+    FOBOSClassifier,
+    RDAClassifier,
+    Schedule,
+    StabilizedTruncatedSGDClassifier,
+    TruncatedGradientClassifier,
+)
+from annealed.learners.stability import mean_kappa, selected
+from annealed.pipelines.common.checkpoints import Checkpoint
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from ...learners import FOBOSClassifier, RDAClassifier, Schedule, StabilizedTruncatedSGDClassifier, TruncatedGradientClassifier
-from ...learners.stability import mean_kappa, selected
-from ..common.checkpoints import Checkpoint
+from ..datasets import load_set
+from ..printed_values import printed
 from .competitors import measured_fit
-from .datasets import load_set
-from .printed_values import printed
 
 PASSES = 30
 REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere

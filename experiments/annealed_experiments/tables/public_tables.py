@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from annealed.learners import FSAClassifier
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.timing import timed
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
@@ -22,10 +25,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from ...learners import FSAClassifier
-from ..common.checkpoints import Checkpoint
-from ..common.timing import timed
-from .datasets import load_set
+from ..datasets import load_set
 
 SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
 SIZES = {

@@ -22,16 +22,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from annealed import learners
+from annealed.learners.solvers.newton import SupportProblem, refit
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.timing import timed
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from ... import learners
-from ...learners.solvers.newton import SupportProblem, refit
-from ..common.checkpoints import Checkpoint
-from ..common.config import check_names
-from ..common.timing import timed
+from ..printed_values import beside
 from . import competitors
-from .printed_values import beside
 from .simulated import Simulated, simulate
 
 

@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from annealed.learners import LinearChainCRF
+from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.config import check_names
+from annealed.pipelines.common.timing import timed
+from annealed.pipelines.sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
+from annealed.pipelines.sensors.readers import read_home
+from annealed.pipelines.sensors.selection import FEATURE_METHODS, METHODS, select_features, select_sensors
+from annealed.pipelines.sensors.train import SELECTION_KINDS
 
-from ...learners import LinearChainCRF
-from ..common.checkpoints import Checkpoint
-from ..common.config import check_names
-from ..common.data_folder import data_folder
-from ..common.timing import timed
-from .evaluate import evaluate_baselines, evaluate_selection, table_rows
-from .readers import read_home
-from .selection import FEATURE_METHODS, METHODS, select_features, select_sensors
-from .simulation import SimulatedHome, simulate_home
-from .train import SELECTION_KINDS
+from ..data_folder import data_folder
+from .sensors_simulation import SimulatedHome, simulate_home
 
 N_TRUE = 10
 N_DAYS = 10  # of training, and as many of test

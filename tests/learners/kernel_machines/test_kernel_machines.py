@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from annealed.learners import SparseFourierClassifier, SparseFourierFeatures, SparseFourierRegressor, plots
-from annealed.pipelines.reproduce.kernels.neighbours import NeighbourFourierClassifier
+from annealed_experiments.kernels.neighbours import NeighbourFourierClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 FAST = {"n_steps": 600, "random_state": 0}

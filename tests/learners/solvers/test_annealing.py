@@ -10,7 +10,7 @@ from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal, strengths, strongest
 from annealed.learners.solvers.schedules import SCHEDULES, inverse
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -23,7 +23,7 @@ from annealed.learners.solvers.annealing import Annealed, anneal
 from annealed.learners.solvers.exchanges import Pool, exchange, exchange_changes, swap
 from annealed.learners.solvers.newton import SupportProblem, fit_at, predicted, refit
 from annealed.learners.solvers.schedules import inverse
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 from scipy.optimize import minimize
 
 N = 60

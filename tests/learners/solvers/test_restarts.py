@@ -6,7 +6,7 @@ from annealed.learners.designs.factory import make_design
 from annealed.learners.objective.losses import FlippedLogisticLoss
 from annealed.learners.solvers.newton import SupportProblem, refit
 from annealed.learners.solvers.restarts import search
-from annealed.pipelines.reproduce.simulated import simulate
+from annealed_experiments.tables.simulated import simulate
 
 
 def noisy(seed=0):

@@ -9,13 +9,11 @@ from annealed.learners import Schedule
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
-from annealed.pipelines.motion import paper_table
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
 from annealed.pipelines.motion.cross_validation import choose_in_training_folds, cross_validate, folds
 from annealed.pipelines.motion.evaluate import evaluate
 from annealed.pipelines.motion.methods import GRID, PAPER
-from annealed.pipelines.motion.paper_table import printed
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
 from annealed.vision.images import read_image
@@ -24,6 +22,8 @@ from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import read_frames
+from annealed_experiments.tables import motion as paper_table
+from annealed_experiments.tables.motion import printed
 from helpers import Scene, invented_sets, rigid_motions, run
 
 

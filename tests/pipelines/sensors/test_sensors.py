@@ -8,12 +8,12 @@ import pytest
 from annealed.models import load_model
 from annealed.models.sensors.features import SensorMinutes, minute_features
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.reproduce.render import VIEWS
-from annealed.pipelines.sensors import tables as sensor_tables
 from annealed.pipelines.sensors.evaluate import day_folds, evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import IDLE, read_home
-from annealed.pipelines.sensors.simulation import simulate_home
-from annealed.pipelines.sensors.tables import sensors, sensors_features, sensors_simulated
+from annealed_experiments.render import VIEWS
+from annealed_experiments.tables import sensors as sensor_tables
+from annealed_experiments.tables.sensors import sensors, sensors_features, sensors_simulated
+from annealed_experiments.tables.sensors_simulation import simulate_home
 from typer.testing import CliRunner
 
 # -- simulation ------------------------------------------------------------------------------------

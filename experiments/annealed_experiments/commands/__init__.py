@@ -1,0 +1,1 @@
+"""The commands ``annealed reproduce`` and ``annealed data``, added by entry points."""

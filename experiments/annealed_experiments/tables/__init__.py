@@ -1,0 +1,1 @@
+"""The papers' tables, one module per topic."""

@@ -1,0 +1,32 @@
+"""Where the real data sets lie, and what tests do without them; for the conftest of each
+distribution."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"  # beside the checkout
+DATA = Path(os.environ.get("ANNEALED_DATA", BESIDE))
+
+
+def pytest_collection_modifyitems(items):
+    if not DATA.is_dir():
+        skip = pytest.mark.skip(reason=f"real data not found in {DATA} (set ANNEALED_DATA)")
+        for item in items:
+            if "data" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    return DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_line_on_compiling():
+    """Commands run in this process: what they say does not depend on which test was the first to
+    compile."""
+    from annealed.learners import compilation
+
+    compilation._watch.told = True

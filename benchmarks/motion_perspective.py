@@ -4,7 +4,7 @@ from, beside the best candidate.
     python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for
     all 60
 
-The numbers of the page experiments/pages/motion_results.md, "Strong perspective", and of the card of
+The numbers of experiments/pages/motion_results.md, "Strong perspective", and of the card of
 the model; the number of motions is given.
 """
 

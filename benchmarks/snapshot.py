@@ -164,7 +164,7 @@ def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
     for name in ("StabilizedTruncatedSGD", "FOBOS", "RDA", "TruncatedGradient"):
         yield name, False, lambda n=name: getattr(learners, f"{n}Classifier")(random_state=0).fit(X, t["two"])
     yield "FDR", False, lambda: learners.FDRSelector(FSARegressor(), 0.2, random_state=0).fit(X, t["number"])
-    yield "inference", False, lambda: learners.FSAInference(FSARegressor(4)).fit(X, t["number"])
+    yield "inference", False, lambda: learners.FSAInference(FSARegressor(4), random_state=0).fit(X, t["number"])
     yield "SDist", False, lambda: learners.SDist(random_state=0, n_features_to_select=6).fit(X, t["two"])
     yield "Fourier", False, lambda: learners.SparseFourierRegressor(n_steps=500, random_state=0).fit(X[:, :6], t["number"])
     rng = np.random.default_rng(3)

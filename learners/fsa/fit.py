@@ -71,7 +71,10 @@ def solve(
         return solution
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
     squared, n_rows, n_columns = problem.loss.is_quadratic, problem.n_rows, len(solution.kept) * solution.design.width
-    gain = deviance(shrunken.value, n_rows, squared) - deviance(solution.value, n_rows, squared)
+    scores = solution.design.scores(solution.coef) + solution.intercept
+    sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, solution.design.width - 1)
+    charges = problem.loss.charges(sizes, problem.y, scores, problem.sample_weight, problem.n_copies)
+    gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(solution.value + charges[0], n_rows, squared)
     price = support_price(size, problem.n_units)
     if squared and 2.0 * shrunken.value > _WEAK:  # of targets of variance one
         price *= _PRICE * np.sqrt(n_columns / n_rows)

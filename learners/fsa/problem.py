@@ -16,6 +16,7 @@ from ..common.targets import group_codes
 from ..common.validation import check_container, check_finite
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
+from ..objective.base import effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
@@ -101,8 +102,7 @@ class FitProblem:
         if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
         self.sample_weight = self.weight / self.n_rows
-        # Weights that are all below one count no copies: the effective number of rows stands in.
-        self.n_copies = self.n_rows if self.weight.max() >= 1.0 else float(1.0 / np.sum(self.sample_weight**2))
+        self.n_copies = effective_rows(self.weight)
         self.mostly_zero = hasattr(self.X, "nnz") and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1

@@ -184,7 +184,7 @@ def refine(
 def _support_problem(problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE) -> SupportProblem:
     return SupportProblem(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
-        shrinkage,
+        shrinkage, n_rows=problem.n_copies,
     )  # fmt: skip
 
 

@@ -13,6 +13,47 @@ HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian of each output
 
 
+def effective_rows(weight: np.ndarray) -> float:
+    """Number of rows that weights stand for: their sum where they may be copies, one of them being
+    1 or more; else their effective number ``(sum w)^2 / sum w^2``."""
+    total = float(weight.sum())
+    return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
+
+
+def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
+    """What units pay for their coefficients beyond those of the smallest: as much as coefficients
+    without effect lower a mean loss by, on average.
+
+    One of them lowers it by ``dispersion / (2 n_rows)``; several at once by more, as if there were
+    as many rows less [1]_. Units of one size pay nothing.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_units,), int
+        Coefficients of each unit.
+    n_rows : float
+        See :func:`effective_rows`.
+    dispersion : float, default 1.0
+        Variance of the targets over what the loss takes it for; summed over the outputs.
+
+    Returns
+    -------
+    ndarray of shape (n_units,)
+
+    References
+    ----------
+    .. [1] P. Sur, E. J. Candes, "A modern maximum-likelihood theory for high-dimensional logistic
+           regression", PNAS 116 (2019).
+
+    Examples
+    --------
+    >>> charges_of(np.array([1, 1, 21]), 1020)
+    array([0.        , 0.        , 0.01001946])
+    """
+    gains = 0.5 * dispersion * sizes / np.maximum(n_rows - sizes, 0.5 * n_rows)
+    return gains - gains.min()
+
+
 class DiagonalProduct:
     """The product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the
     diagonal."""
@@ -79,6 +120,9 @@ class Loss(BaseEstimator):
         1; nothing.
     link : {"identity", "log"}
         With "log" the prediction is exp(score).
+    is_log_likelihood : bool
+        Whether the loss is minus the logarithm of a likelihood, whose dispersion is 1; else that is
+        estimated by the residuals, see :meth:`charges`.
     """
 
     name: str = ""
@@ -93,6 +137,7 @@ class Loss(BaseEstimator):
     censored: bool = False
     target_scaling: str | None = "variance"
     link: str = "identity"
+    is_log_likelihood: bool = False
     # Second derivatives, for Newton's method; these three follow from the methods of the class
     has_curvature: bool = False
     has_surrogate: bool = False
@@ -205,6 +250,28 @@ class Loss(BaseEstimator):
         Weights are those given. See :class:`Loss`.
         """
         return float(weight.sum())
+
+    def charges(
+        self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float
+    ) -> np.ndarray:
+        """What units of so many coefficients each pay where they are compared: :func:`charges_of`
+        for all free outputs. See :class:`Loss`.
+
+        The dispersion is 1 for a log likelihood, else the sum of the squared residuals over that of
+        the curvatures: the mean squared residual for the squared loss, Pearson's estimate for a
+        quasi-likelihood.
+        """
+        if (sizes == sizes[0]).all():
+            return np.zeros(len(sizes))
+        n_outputs = scores.shape[1]
+        dispersion = np.ones(n_outputs)
+        if not self.is_log_likelihood:
+            _, residual, hessian_products = self.second_order(y, scores, sample_weight)
+            squares = np.divide(residual**2, sample_weight[:, None], out=np.zeros_like(residual), where=sample_weight[:, None] > 0)
+            curvature = np.array([product(np.ones((len(y), 1))).sum() for product in hessian_products])
+            np.divide(squares.sum(axis=0), curvature, out=dispersion, where=curvature > 0)
+        share_free = 1.0 - self.redundant_outputs / n_outputs if n_outputs > 1 else 1.0
+        return charges_of(sizes, n_rows, share_free * float(dispersion.sum()))
 
     # -- for steps of one length -------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ class ChainLoss(Loss):
     pointwise = False
     several_classes = True
     redundant_outputs = 1
+    is_log_likelihood = True
 
     def __init__(self, lengths: ArrayLike | None = None, transitions: ArrayLike | None = None) -> None:
         self.lengths = lengths

@@ -17,6 +17,7 @@ class MultinomialLoss(Loss):
     default_step_size = 3.0
     several_classes = True
     redundant_outputs = 1
+    is_log_likelihood = True
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(-sample_weight @ (y * log_softmax(scores, axis=1)).sum(axis=1))

@@ -59,6 +59,7 @@ class _Logistic(MarginLoss):
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
     default_step_size = 3.0
+    is_log_likelihood = True
     flip = 0.0
 
     def _terms(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

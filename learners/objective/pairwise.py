@@ -46,6 +46,7 @@ class PairwiseLogisticLoss(Loss):
     max_curvature = 0.5
     default_step_size = 5.0
     pointwise = False
+    is_log_likelihood = True  # of pairs; their columns without effect gain a third less
 
     def __init__(self, pairs: Any = None, r: Any = None, pair_weight: np.ndarray | None = None) -> None:
         self.pairs = pairs

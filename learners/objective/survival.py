@@ -30,6 +30,7 @@ class CoxLoss(Loss):
     max_curvature = np.inf
     default_step_size = 1.0
     pointwise = False
+    is_log_likelihood = True
     censored = True
     target_scaling = None
 

@@ -26,7 +26,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
-    ``weight`` sums to one; ``coef_`` is (q, n_features), of regressions on one output at last
+    ``weight`` as given; ``coef_`` is (q, n_features), of regressions on one output at last
     (n_features,).
     """
 
@@ -108,7 +108,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         with problem_of(n_values(X)):
-            self._select(X, encoded, loss, weight / weight.sum())
+            self._select(X, encoded, loss, weight)
         return self
 
 
@@ -143,8 +143,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         """
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
-        weight = weight / weight.sum()
-        targets, mean, scale = unit_variance(y, weight)
+        targets, mean, scale = unit_variance(y, weight / weight.sum())
         with problem_of(n_values(X)):
             self._select(X, targets, pointwise_loss(self._named_loss), weight)
         self.intercept_ = mean + scale * self.intercept_

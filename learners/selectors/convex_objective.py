@@ -192,6 +192,10 @@ class _ConvexModel:
                 inverse = left @ inverse @ left.T + np.outer(moved, moved) / product
         return coef, value
 
+    def charges(self) -> np.ndarray:
+        """None: every unit is one coordinate."""
+        return np.zeros(len(self.coef))
+
     def strengths(self) -> np.ndarray:
         """Absolute derivatives; 0 for the free coordinates."""
         strength = np.abs(self._at(self.coef)[1])

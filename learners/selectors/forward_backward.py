@@ -13,6 +13,7 @@ from ..common.columns import included_and_excluded
 from ..common.targets import group_codes
 from ..common.validation import check_greedy, check_real, number_to_keep
 from ..designs.base import Design
+from ..objective.base import effective_rows
 from ..objective.losses import Loss, check_curvature
 from ..solvers.annealing import strengths
 from ..solvers.greedy import greedy_search
@@ -114,6 +115,10 @@ class _DesignModel:
         self.members = None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
         self.fit = (_QuadraticFit if problem.loss.is_quadratic else _NewtonFit)(problem)
         self.columns = np.empty(0, int)  # of the design, in the order of fit.Z
+        self.sizes = np.bincount(self.labels)
+
+    def charges(self) -> np.ndarray:
+        return self.problem.charges(self.sizes, self.fit.scores())
 
     @property
     def value(self) -> float:
@@ -186,8 +191,9 @@ class _ForwardBackward(ScaledSelector):
         size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, len(numbers))
         if size is not None and len(fixed) > size:
             raise ValueError(f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many")
+        n_rows, weight = effective_rows(weight), weight / weight.sum()
         design = self._make_design(X, weight)
-        problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge)
+        problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge, n_rows=n_rows)
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
         _, path = greedy_search(
             model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,

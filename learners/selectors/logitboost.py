@@ -334,6 +334,7 @@ class LogitBoostClassifier(SelectingClassifier):
         check_bounded(loss)
         check_curvature(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
+        weight = weight / weight.sum()
         used = weight > 0
         if not used.all():  # rows without weight must not stretch the bins
             X, y, weight = X[used], y[used], weight[used]

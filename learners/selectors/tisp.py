@@ -40,6 +40,7 @@ class _TISP(ScaledSelector):
         check_each(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
         check_bounded(loss)
         k = number_to_keep(self.n_features_to_select, X.shape[1])
+        weight = weight / weight.sum()
         design = self._make_design(X, weight)
         zero = np.zeros(y.shape[1])
         coef = np.zeros((X.shape[1], 1, y.shape[1]))

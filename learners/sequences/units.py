@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..objective.base import charges_of, effective_rows
 from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
@@ -40,6 +41,10 @@ class UnitModel:
         self.problem, self.codes = problem, codes
         self.n_units = int(codes.max()) + 1
         self.deviations = column_deviations(problem.X)
+        # Of the sum of the sequences' losses, which are log likelihoods; one class is redundant
+        weights = np.repeat(problem.weights, np.diff(problem.offsets))
+        dispersion = weights.sum() * (1.0 - 1.0 / problem.n_classes)
+        self._charges = charges_of(np.bincount(codes.ravel()), effective_rows(weights), dispersion)
         self._use(units or [])
         self.fit = fit if fit is not None else minimise(self.part, tol=SEARCH_TOLERANCE)
 
@@ -47,6 +52,10 @@ class UnitModel:
     def value(self) -> float:
         """The objective."""
         return self.fit.value
+
+    def charges(self) -> np.ndarray:
+        """What each unit pays for its coefficients beyond those of the smallest."""
+        return self._charges
 
     def strengths(self) -> np.ndarray:
         """Gradient of each unit over its columns' standard deviations: raw gradients favour columns
@@ -86,8 +95,8 @@ class UnitModel:
         return self.part.value(self.fit.with_coef(coef))
 
     def costs(self) -> np.ndarray:
-        """Increase of the objective without each of ``units``, all others held."""
-        return np.array([self.value_without(unit) for unit in self.units]) - self.value
+        """Increase of the objective without each of ``units``, all others held, less its charge."""
+        return np.array([self.value_without(unit) for unit in self.units]) - self.value - self._charges[self.units]
 
     def sizes(self) -> np.ndarray:
         """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
@@ -146,8 +155,8 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 
 
 def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float) -> int | None:
-    """A unit that brings the objective below ``goal`` in the place of ``leaving``; the model then
-    holds it.
+    """A unit that brings objective and charge below ``goal`` in the place of ``leaving``; the model
+    then holds it.
     """
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)
@@ -159,8 +168,9 @@ def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: i
             break
         model.restore(*without)
         model.add(entering, _TRIAL_TOLERANCE)
-        if model.value < goal * (1.0 + _PROMISING):
+        limit = goal - (model.charges()[entering] - model.charges()[leaving])
+        if model.value < limit * (1.0 + _PROMISING):
             model.keep(model.units)
-        if model.value < goal:
+        if model.value < limit:
             return entering
     return None

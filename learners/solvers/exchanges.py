@@ -132,6 +132,20 @@ class Pool:
     def _squares(self) -> np.ndarray:
         return self.Z * self.Z
 
+    def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
+        """What each unit pays for its coefficients beyond those of the smallest, (n_units,); see
+        :func:`~annealed.learners.objective.base.charges_of`.
+
+        Pieces that are the same in all rows are no coefficients; of those of one feature one is
+        determined by the others.
+        """
+        if self.single:
+            return np.zeros(len(self.units))
+        per_feature = self.Z.any(axis=0).reshape(-1, problem.width).sum(axis=1)
+        if problem.width > 1:
+            per_feature = np.maximum(per_feature - 1, 0)
+        return problem.charges(np.add.reduceat(per_feature, self.offsets[:-1] // problem.width), fit.scores)
+
     @property
     def single(self) -> bool:
         """Whether every unit is one column."""
@@ -184,7 +198,7 @@ def swap(
     hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for others of the pool while that lowers the refitted
-    objective.
+    objective and what units are charged for their coefficients.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried
     at once; where that fails, fewer; at last the ``n_tries`` best ones each alone.
@@ -214,14 +228,15 @@ def swap(
         change = exchange_changes(problem, pool, support, fit)
         if pool.fixed is not None:
             change[pool.fixed[support]] = np.inf
+        charges = pool.charges(problem, fit)
         enough = fit.value - _MIN_GAIN * abs(fit.value)
         for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
-            A = pool.matrix_of(new)
-            new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else enough)
-            if new_fit.value < enough:
+            A, limit = pool.matrix_of(new), enough - (charges[new].sum() - charges[support].sum())
+            new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else limit)
+            if new_fit.value < limit:
                 support, fit = new, new_fit
                 break
         else:
@@ -269,7 +284,9 @@ def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -
 def regrown(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit, bool]:
     """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
     found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
-    improved = found_fit.value < fit.value - REGROWTH * abs(fit.value)
+    charges = pool.charges(problem, fit)
+    charge = charges[found].sum() - charges[support].sum()
+    improved = found_fit.value + charge < fit.value - REGROWTH * abs(fit.value)
     return (found, found_fit, True) if improved else (support, fit, False)
 
 
@@ -370,7 +387,8 @@ def proposed(
     """The same on the candidates' part of the rows: the pool for all rows, which decide afterwards,
     is the support found and the units that come nearest to one of its."""
     weight = problem.sample_weight[candidates.rows]
-    part = replace(problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum())
+    n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
+    part = replace(problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows)
     fit = refit(part, pool.matrix_of(support), *start)
     pool, found, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
     near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
@@ -500,8 +518,8 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
     Returns
     -------
     ndarray of shape (k, n_units)
-        Negative where the exchange is predicted to lower the objective; +inf for units of the
-        support.
+        Negative where the exchange is predicted to lower the objective by more than the additional
+        coefficients are charged; +inf for units of the support.
     """
     Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
     A1, penalty = fit.A1, problem.penalty_hessian(p)
@@ -524,6 +542,9 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
             own[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
         starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
         block_changes(inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change)
+    charges = pool.charges(problem, fit)
+    if charges.any():
+        change += charges - charges[support][:, None]
     change[:, support] = np.inf
     return change
 

@@ -30,6 +30,9 @@ class GreedyModel(Protocol):
     def value(self) -> float:
         """The objective, refitted."""
 
+    def charges(self) -> np.ndarray:
+        """What each unit (n_units,) pays for its coefficients beyond those of the smallest."""
+
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""
 
@@ -59,6 +62,8 @@ def greedy_search(
 ) -> tuple[list[int], list[Step]]:
     """The best unit enters, all are refitted, those no longer worth half of what came in leave.
 
+    A unit is worth what it lowers the objective by, less its charge.
+
     The objective at each size falls from one visit to the next, so that the search ends.
 
     Parameters
@@ -87,12 +92,13 @@ def greedy_search(
     chosen: list[int] = []
     path: list[Step] = []
     gains = {0: np.inf}
+    charges = np.asarray(model.charges(), dtype=float)
 
     def enter(unit: int) -> None:
         before = model.value
         model.add(unit)
         chosen.append(unit)
-        gains[len(chosen)] = before - model.value
+        gains[len(chosen)] = before - model.value - charges[unit]
         path.append(Step("enter", unit, model.value, len(chosen)))
 
     for unit in fixed:
@@ -104,15 +110,17 @@ def greedy_search(
             break
         entering = int(strength.argmax())
         if criterion == "objective" and strength[entering] > 0:
-            decrease = model.decreases(strength > 0)
+            decrease = np.where(strength > 0, model.decreases(strength > 0) - charges, -np.inf)
             entering = int(decrease.argmax())
             if delta is not None and decrease[entering] < delta:
                 break
         if strength[entering] == 0.0:  # only constant columns, or none, are left
             break
         enter(entering)
+        charges = np.minimum(charges, model.charges())  # falls only, so that the search ends
         while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(model.value):
             worse = np.array([np.inf if unit in fixed else model.value_without(unit) for unit in chosen]) - model.value
+            worse -= charges[chosen]
             leaving = int(worse.argmin())
             if worse[leaving] >= 0.5 * gains[len(chosen)]:
                 break

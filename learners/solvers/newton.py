@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 from scipy.optimize import minimize
 
-from ..objective.base import HessianProduct, Loss
+from ..objective.base import HessianProduct, Loss, effective_rows
 from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
@@ -43,6 +43,8 @@ class SupportProblem:
         Added to that of the prior.
     offset : ndarray of shape (n_samples, n_outputs) or None
         Scores that stay fixed, added to those of the columns.
+    n_rows : float or None
+        Rows, each as often as it stands; None: the effective number by the weights.
     """
 
     y: np.ndarray
@@ -54,6 +56,7 @@ class SupportProblem:
     n_knots: int = 1
     shrinkage: float = SHRINKAGE
     offset: np.ndarray | None = None
+    n_rows: float | None = None
 
     @property
     def quadratic(self) -> bool:
@@ -99,6 +102,12 @@ class SupportProblem:
         A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
         A1[: A.shape[1]] = A.T
         return A1.T
+
+    def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """What units of so many coefficients pay, see :meth:`.Loss.charges`."""
+        scores = scores if self.offset is None else scores + self.offset
+        n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
+        return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
 
     def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value of the objective, gradient over the scores (the loss' alone) and the Hessian

@@ -1,0 +1,76 @@
+"""How often a category without meaning is selected before columns that matter, and how often a
+category with a meaning stays.
+
+1,000 rows, three columns with a coefficient of 0.15, 20 columns and one category without effect,
+k = 3. Targets: numbers, two classes, three classes and counts. The charge for coefficients
+(docs/constraints.md) keeps the first low and leaves the second high; ``--uncharged`` does without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from annealed.learners import Constraints, FSAClassifier, FSARegressor
+from annealed.learners.objective.base import Loss
+from common import new_parser, print_head, print_line
+
+ROWS, EFFECT, LEVEL_EFFECT, NOISE, TRUE = 1000, 0.15, 0.35, 20, 3
+
+
+def table(seed: int, levels: int, task: str, real: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns, groups and targets; the category is the last group.
+
+    A ``real`` category has an effect of each level and two columns have one.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS, TRUE + NOISE))
+    codes = rng.integers(0, levels, ROWS)
+    category = (codes[:, None] == np.arange(1, levels)).astype(float)
+    score = X[:, : TRUE - real].sum(axis=1) * EFFECT
+    if real:
+        score = score + LEVEL_EFFECT * rng.standard_normal(levels)[codes]
+    groups = np.concatenate([np.arange(TRUE + NOISE), np.full(levels - 1, TRUE + NOISE)])
+    return np.hstack([X, category]), groups, target(rng, score, task)
+
+
+def target(rng: np.random.Generator, score: np.ndarray, task: str) -> np.ndarray:
+    """Targets of a task with a score whose coefficients are about as certain in all tasks."""
+    if task == "numbers":
+        return score + rng.standard_normal(len(score))
+    if task == "counts":
+        return rng.poisson(np.exp(score)).astype(float)
+    noise = rng.logistic(size=len(score))
+    latent = 2.0 * score + noise
+    return latent > 0 if task == "two classes" else np.digitize(latent, [-0.8, 0.8])
+
+
+def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
+    """Whether the category is selected, and how many of the columns that matter."""
+    X, groups, y = table(seed, levels, task, real)
+    constraints = Constraints(groups=groups)
+    model: Any = FSAClassifier(TRUE, constraints=constraints)
+    if task in ("numbers", "counts"):
+        model = FSARegressor(TRUE, constraints=constraints, loss="poisson" if task == "counts" else "squared")
+    support = model.fit(X, y).support_
+    return bool(support[-1]), int(support[: TRUE - real].sum())
+
+
+def main() -> None:
+    """Print one line for each task and number of levels."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--uncharged", action="store_true", help="without the charge")
+    args = parser.parse_args()
+    if args.uncharged:
+        Loss.charges = lambda self, sizes, *_: np.zeros(len(sizes))  # type: ignore[method-assign]
+    print_head("task", "levels", "category of noise selected", "columns that matter, of 3", "real category selected")
+    for task in ("numbers", "two classes", "three classes", "counts"):
+        for levels in (5, 20, 80):
+            noise = np.array([selected(seed, levels, task, False) for seed in range(args.seeds)])
+            real = np.array([selected(seed, levels, task, True)[0] for seed in range(args.seeds)])
+            print_line(task, levels, f"{noise[:, 0].mean():.2f}", f"{noise[:, 1].mean():.2f}", f"{real.sum()} of {args.seeds}")
+
+
+if __name__ == "__main__":
+    main()

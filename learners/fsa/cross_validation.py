@@ -21,10 +21,9 @@ from ..common.validation import check_choice, whole_or_as_before
 from ..model_selection.size import choose_size
 from ..sources.matrix import OutOfCoreMatrix
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
-from .fit import solve_path
+from .fit import anneals_with_ridge, solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
-from .refinement import anneals_with_ridge
 from .settings import FitSettings
 from .size_search import held_out
 

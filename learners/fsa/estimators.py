@@ -117,9 +117,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator):
         with reported as callbacks:
             solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=callbacks)
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
-        solution.how = why + solution.how
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
-        self.__dict__.update(fitted_attributes(problem, solution))
+        self.__dict__.update(fitted_attributes(problem, solution, why))
         return self
 
     # -- what scikit-learn asks --------------------------------------------------------------------

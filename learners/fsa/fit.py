@@ -16,35 +16,18 @@ from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
-from ..model_selection.size import deviance, support_price
+from ..model_selection.size import deviance
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
-from ..solvers.schedules import Schedule, step_counts
+from ..solvers.schedules import step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
+from .policy import Plan, decide, keeps_swaps
 from .problem import FINITE, FitProblem, Solution
-from .refinement import anneals_with_ridge, refine
+from .refinement import refine
 from .settings import FitSettings, with_ridge
 
 _STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
-# Ridge of annealing with too few rows to tell as many columns apart, for losses that are not
-# quadratic and that are: by repeated cross-validation on eleven gene and face tables and four
-# tables of regression; 0.003 to 0.03 differ little, 0.1 and 0.3 are worse.
-_FEW_ROWS_RIDGE, _FEW_ROWS_RIDGE_SQUARED = 0.01, 0.1
-# Longer annealing with several classes: by the sets "choose" of benchmarks/many_classes.py and
-# draws of usps; below some hundred rows it gains nothing, and 500 steps err as often as 200.
-_LONGER_MU, _LONGER_STEPS, _MIN_ROWS_LONGER = 20.0, 200, 400
-_STEPS_BOUNDED = 500
-# Times sqrt(columns / rows), of what the extended criterion charges for a support: what exchanges
-# have to gain where they are in doubt. With noise alone they gain less, as a rule; by
-# benchmarks/few_rows.py on made tables
-_PRICE = 2.6
-# Share of the targets' variance that a shrunken fit leaves, above which a signal is weak: a choice.
-# With a strong one exchanges are in doubt below 150 rows and ten for each coefficient alone.
-_WEAK, _FEW = 0.25, 30.0
-# Of the loss' default step, with words: tens of thousands of columns that are hardly correlated
-# overshoot together; by cross-validation on the sets "choose" of benchmarks/sparse_words.py
-_SHARE_OF_STEP = 1.0 / 30.0
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
@@ -67,20 +50,18 @@ def solve(
     """
     size = size_of(problem, settings)
     (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
-    if not solution.doubtful:
+    if solution.plan is None or not solution.plan.checks_swaps:
         return solution
     (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
-    squared, n_rows, n_columns = problem.loss.is_quadratic, problem.n_rows, len(solution.kept) * solution.design.width
+    if np.array_equal(solution.kept, shrunken.kept):
+        return solution
+    squared, n_rows, width = problem.loss.is_quadratic, problem.n_rows, solution.design.width
     scores = solution.design.scores(solution.coef) + solution.intercept
-    sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, solution.design.width - 1)
+    sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, width - 1)
     charges = problem.loss.charges(sizes, problem.y, scores, problem.sample_weight, problem.n_copies)
     gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(solution.value + charges[0], n_rows, squared)
-    price = support_price(size, problem.n_units)
-    if squared and 2.0 * shrunken.value > _WEAK:  # of targets of variance one
-        price *= _PRICE * np.sqrt(n_columns / n_rows)
-    elif problem.supported_coefficients >= min(_FEW, 2 * n_columns):
-        return solution
-    return solution if gain > price or np.array_equal(solution.kept, shrunken.kept) else shrunken
+    residual = 2.0 * shrunken.value  # of targets of variance one
+    return solution if keeps_swaps(problem.facts, size, len(solution.kept) * width, gain, residual) else shrunken
 
 
 def solve_path(
@@ -101,7 +82,7 @@ def solve_path(
         design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
         if not settings.standardize:
             design = unscaled(design, problem.X)
-        elif isinstance(design, SparseDesign) and problem.mostly_zero:
+        elif isinstance(design, SparseDesign) and problem.facts.very_sparse:
             design.damp(problem.sample_weight, problem.n_copies)
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
@@ -111,10 +92,11 @@ def solve_path(
         # ridge; callbacks follow the other.
         few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
-        for run, few_rows in ((sizes[few], True), (sizes[~few], False)):
+        for run, shrinks in ((sizes[few], True), (sizes[~few], False)):
             if len(run):
-                follow = not few_rows or bool(few.all())
-                states |= _anneal(design, problem, settings, run, few_rows, *((start, callbacks) if follow else ()))
+                plan = decide(problem.facts, settings, float(run[0]) * problem.columns_per_unit)
+                follow = not shrinks or bool(few.all())
+                states |= _anneal(design, problem, settings, plan, run, *((start, callbacks) if follow else ()))
         previous = None
         for k in sorted(states):
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
@@ -128,6 +110,12 @@ def solve_path(
             previous = solution
             solutions.append(solution)
     return solutions
+
+
+def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
+    """Whether annealing to each of the sizes has a ridge of its own, by the plan."""
+    columns = sizes * problem.columns_per_unit
+    return np.array([decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool)
 
 
 @contextmanager
@@ -170,7 +158,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
             intercept = refit(support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept).intercept
     value = loss.value(problem.y, np.broadcast_to(intercept, problem.y.shape), weight)
     nothing, coef = np.zeros(0, int), np.zeros((0, design.width, q))
-    return Solution(nothing, coef, intercept, design.keep(nothing), 0, value, np.array([value]), how="the best constant")
+    return Solution(nothing, coef, intercept, design.keep(nothing), 0, value, np.array([value]), done=("the best constant",))
 
 
 def _start(design: Design, problem: FitProblem, start: Start | None) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -187,28 +175,26 @@ def _anneal(
     design: Design,
     problem: FitProblem,
     settings: FitSettings,
+    plan: Plan,
     sizes: np.ndarray,
-    few_rows: bool,
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of the loop at each of the ascending ``sizes``, from one run; where rows are few with a
-    ridge."""
+    """State of the loop at each of the ascending ``sizes``, from one run by the plan of the
+    first."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
     if loss.has_surrogate:
         loss = loss.surrogate(problem.y, weight)
-    if few_rows:
-        default = _FEW_ROWS_RIDGE_SQUARED if loss.is_quadratic else _FEW_ROWS_RIDGE
-        prior = with_ridge(prior, default if settings.annealing_ridge is None else settings.annealing_ridge)
+    prior = with_ridge(prior, plan.annealing_ridge)
     step = loss.default_step_size
-    if step is not None and problem.mostly_zero and problem.y.shape[1] == 1:
-        step *= _SHARE_OF_STEP
+    if step is not None:
+        step *= plan.step_share
     rate = settings.learning_rate or step or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
     coef, intercept = _start(design, problem, start)
-    counts = _counts(problem, settings, sizes)
+    counts = _counts(problem, settings, plan, sizes)
     last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
     size_after, states = dict(zip(last.tolist(), sizes.tolist(), strict=True)), {}
 
@@ -233,29 +219,14 @@ def _anneal(
     return states
 
 
-def anneals_longer(problem: FitProblem) -> bool:
-    """Whether a schedule given by its name takes its time: several classes and rows enough, or
-    coefficients with bounds and responses with a direction, which no exchanges follow.
-
-    The gradient of the multinomial loss is about as many times smaller as there are classes: after
-    a few steps the order of the columns is not yet settled.
-    """
-    several = problem.y.shape[1] > 1 and problem.n_rows >= _MIN_ROWS_LONGER
-    return (problem.classification and several) or problem.bounded
-
-
-def _counts(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
+def _counts(problem: FitProblem, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: down to the greatest size by the schedule, then on
     through the others.
 
     With a refinement the schedule ends with the step that reaches the greatest size: a refit does
     better than gradient steps.
     """
-    schedule, n_steps = settings.schedule, settings.n_steps
-    if isinstance(schedule, Schedule) and settings.named_schedule and anneals_longer(problem):
-        schedule = Schedule(schedule.kind, _LONGER_MU)
-        n_steps = _STEPS_BOUNDED if problem.bounded else _LONGER_STEPS
-    counts = step_counts(schedule, problem.n_units, int(sizes[-1]), n_steps)
+    counts = step_counts(plan.schedule, problem.n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])

@@ -20,10 +20,10 @@ from ..objective.base import effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
+from .policy import Facts, Plan
 from .settings import Constraints
 
 FINITE = "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
-_MAX_STORED = 0.1  # share of the values of a sparse matrix up to which columns are like words: a choice
 
 
 @dataclass
@@ -59,16 +59,12 @@ class FitProblem:
         Weights that sum to one.
     n_rows, n_copies : float
         Rows, each as often as its weight; the effective number where weights count no copies.
-    mostly_zero : bool
-        Whether X is a sparse matrix with a tenth of its values stored at most, as words are.
     n_features, n_units, n_included : int
         Columns that may be selected; groups of them, where there are any; how many of these stay.
-    supported_coefficients : float
-        How many coefficients the rows can tell apart, by rules of thumb: beyond, a lower training
-        loss says little. Ten rows of the rarest class for each (P. Peduzzi et al., Journal of
-        Clinical Epidemiology 49, 1996), or five where targets are numbers.
     bounded : bool
         Whether coefficients have bounds or responses a direction.
+    facts : Facts
+        What the rules of a fit know of the problem.
     """
 
     X: Any
@@ -89,12 +85,11 @@ class FitProblem:
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
     n_copies: float = field(init=False)
-    mostly_zero: bool = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
-    supported_coefficients: float = field(init=False)
     bounded: bool = field(init=False)
+    facts: Facts = field(init=False)
 
     def __post_init__(self) -> None:
         self.bounded = self.bounds is not None or self.monotone is not None
@@ -103,16 +98,41 @@ class FitProblem:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
         self.sample_weight = self.weight / self.n_rows
         self.n_copies = effective_rows(self.weight)
-        self.mostly_zero = hasattr(self.X, "nnz") and self.X.nnz <= _MAX_STORED * self.X.shape[0] * self.X.shape[1]
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
         self.n_included = len(included if self.groups is None else np.unique(self.groups[included]))
+        self.facts = self._facts()
+
+    def _facts(self) -> Facts:
+        n_samples, n_outputs = self.y.shape
         if self.classification:
             counts = self.weight @ (self.y > 0)
-            self.supported_coefficients = float(min(counts.min(), self.n_rows - counts.max())) / 10.0
+            n_rarest = float(min(counts.min(), self.n_rows - counts.max()))
         else:
-            self.supported_coefficients = self.loss.n_informative(self.y, self.weight) / 5.0
+            n_rarest = self.loss.n_informative(self.y, self.weight)
+        sparse = hasattr(self.X, "nnz")
+        return Facts(
+            loss=self.loss,
+            classification=self.classification,
+            n_samples=n_samples,
+            n_features=self.n_features,
+            n_units=self.n_units,
+            n_outputs=n_outputs,
+            n_rows=self.n_rows,
+            n_rarest=n_rarest,
+            sparse=sparse,
+            share_stored=self.X.nnz / max(1, self.X.shape[0] * self.X.shape[1]) if sparse else 1.0,
+            stored_per_row=self.X.nnz / n_samples if sparse else 0.0,
+            bounded=self.bounded,
+            grouped=self.groups is not None,
+            out_of_core=isinstance(self.X, OutOfCoreMatrix),
+        )
+
+    @property
+    def columns_per_unit(self) -> float:
+        """Mean number of columns of a group; 1 without groups."""
+        return self.n_features / self.n_units
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
         """Columns of X behind features."""
@@ -249,17 +269,15 @@ class Solution:
     loss_curve: np.ndarray
     ebic: float = np.nan
     ridge: float = 0.0
-    few_rows: bool = False
-    how: str = ""
-    # Between five and ten rows of numbers for each coefficient, where exchanges may overfit
-    doubtful: bool = False
+    plan: Plan | None = None
+    done: tuple[str, ...] = ()  # what made the model, in words
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
         """What annealing left, as it is; not evaluated."""
         left = state.kept, state.coef, state.intercept, state.design
-        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, how="annealing alone")
+        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, done=("annealing alone",))
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of X with linear responses."""
@@ -267,8 +285,14 @@ class Solution:
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
-def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]:
-    """The fitted attributes of one solution by their names."""
+def description(solution: Solution) -> str:
+    """What made a model, with the reasons of its plan; written once, and never parsed."""
+    reasons = () if solution.plan is None else solution.plan.reasons
+    return "; ".join((", ".join(solution.done), *reasons))
+
+
+def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
+    """The fitted attributes of one solution by their names; ``size_by``: what chose the size."""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
@@ -285,7 +309,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution) -> dict[str, Any]
         "support_": support,
         "feature_importances_": importance,
         "ridge_": solution.ridge,
-        "refinement_": solution.how,
+        "refinement_": size_by + description(solution),
         "alternatives_": alternatives,
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,

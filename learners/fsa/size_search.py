@@ -11,19 +11,12 @@ import numpy as np
 
 from ..designs.factory import make_design
 from ..model_selection.size import EQUAL, choose_size, default_sizes, ebic, folds_by_content
-from ..sources.matrix import OutOfCoreMatrix
 from .fit import best_constant, size_of, solve_path, solving
+from .policy import decide, treatments
 from .problem import FitProblem, Solution
-from .refinement import method_of
 from .settings import FitSettings, Refinement
 
-# Coefficients that the rows support, below which held-out rows choose: the criterion then keeps one
-# to six features on gene tables, and errs twice as often as twenty do. The simulated tables of
-# Barbu et al. (2017), where it is right, support 14 and 60 or more.
-_FEW_COEFFICIENTS, _FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
-_N_FOLDS = 5
-# Of a given size, which three folds serve as well as five; more rows need no folds: choices
-_N_FOLDS_OF_SIZE, _MAX_ROWS_HELD_OUT = 3, 1000
+_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # for a given size three serve as well: a choice
 # Largest size that held-out rows choose: several classes take seconds there, a choice
 _MAX_HELD_OUT = 50
 
@@ -62,7 +55,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     value = best_constant(problem, settings, design).value
     constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     rejected = best.ebic >= constant and not problem.n_included
-    folds = _folds(problem) if _has_few(problem, settings) else []
+    folds = _folds(problem) if decide(problem.facts, settings).size_by == "folds" else []
     if folds:
         return _size_by_folds(problem, settings, folds, rejected)
     size = 0 if rejected else best.size
@@ -97,7 +90,7 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     """Whether exchanges or shrinkage without them serve a given size, up to 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
     choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
-    folds = _folds(problem, _N_FOLDS_OF_SIZE) if _can_hold_out(problem, settings) and problem.n_rows <= _MAX_ROWS_HELD_OUT else []
+    folds = _folds(problem, _N_FOLDS_OF_SIZE) if decide(problem.facts, settings).treatment_by_folds else []
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
     losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
@@ -105,30 +98,18 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     return chosen, f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: "
 
 
-def _can_hold_out(problem: FitProblem, settings: FitSettings) -> bool:
-    return problem.loss.pointwise and not isinstance(problem.X, OutOfCoreMatrix) and settings.response is None
-
-
-def _has_few(problem: FitProblem, settings: FitSettings) -> bool:
-    few = _FEW_COEFFICIENTS if problem.classification else _FEW_COEFFICIENTS_OF_NUMBERS
-    return _can_hold_out(problem, settings) and problem.supported_coefficients < few
-
-
 def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
-    """Ways to refine, and the sizes to try each at: with exchanges where these are made, and with
-    shrinkage as for few rows.
+    """The ways to refine of :func:`treatments`, and the sizes to try each at: exchanges where these
+    are made.
 
-    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of
-    either support. The first of those whose losses are equal is chosen: exchanges, then the smaller
-    size.
+    The first of those whose losses are equal is chosen: exchanges, then the smaller size.
     """
-    if not settings.chooses_ridge or settings.refinement is None or isinstance(settings.refinement.exchange, bool):
+    ways = treatments(settings)
+    if len(ways) == 1:
         return [(settings, sizes)]
-    n, per_unit = len(problem.y), problem.n_features / problem.n_units
-    exchanged = np.array(
-        [k < problem.n_units and method_of(problem, settings, n, round(k * per_unit), 1, False) == "exchange" for k in sizes]
-    )
-    return [(replace(settings, few_rows=False), sizes[exchanged]), (replace(settings, few_rows=True), sizes)]
+    plans = [decide(problem.facts, settings, round(k * problem.columns_per_unit)) for k in sizes.tolist()]
+    exchanged = np.array([k < problem.n_units and plan.refinement == "exchange" for k, plan in zip(sizes, plans)], bool)
+    return [(ways[0], sizes[exchanged]), (ways[1], sizes)]
 
 
 def _folds(problem: FitProblem, n_folds: int = _N_FOLDS) -> list[Split]:

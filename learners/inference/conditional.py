@@ -33,7 +33,8 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
     they left out get too small p-values.
     """
     own = size_by_criterion(problem, replace(settings, exchange_along_path=True))
-    supported = problem.supported_coefficients * (1.0 if problem.classification else 0.5) * problem.n_units / problem.n_features
+    share = 1.0 if problem.classification else 0.5
+    supported = problem.facts.supported_coefficients * share / problem.columns_per_unit
     return int(np.clip(max(supported, 2 * own), 1, problem.n_units)), round(1.5 * own) + 1
 
 

@@ -130,7 +130,7 @@ def antisymmetric_statistics(
     X = np.hstack([np.where(flip[groups], copies, problem.X), np.where(flip[groups], problem.X, copies)])
     both = np.append(groups, groups + units)
     doubled = replace(problem, X=X, names=None, bounds=None, groups=None if problem.groups is None else both)
-    supported = problem.supported_coefficients * 0.5 * units / problem.n_features
+    supported = problem.facts.supported_coefficients * 0.5 / problem.columns_per_unit
     size = int(np.clip(max(supported, 2 * size_by_criterion(doubled, settings)), 1, 2 * units))
     strength = np.zeros(2 * units)
     for part in np.unique(np.ceil(size * _SIZES).astype(int)):

@@ -120,6 +120,10 @@ class Loss(BaseEstimator):
         1; nothing.
     link : {"identity", "log"}
         With "log" the prediction is exp(score).
+    log_odds : bool
+        Whether the scores are log odds of classes.
+    flip : float
+        Share of labels that the loss takes to be flipped.
     is_log_likelihood : bool
         Whether the loss is minus the logarithm of a likelihood, whose dispersion is 1; else that is
         estimated by the residuals, see :meth:`charges`.
@@ -137,6 +141,8 @@ class Loss(BaseEstimator):
     censored: bool = False
     target_scaling: str | None = "variance"
     link: str = "identity"
+    log_odds: bool = False
+    flip: float = 0.0
     is_log_likelihood: bool = False
     # Second derivatives, for Newton's method; these three follow from the methods of the class
     has_curvature: bool = False
@@ -251,9 +257,7 @@ class Loss(BaseEstimator):
         """
         return float(weight.sum())
 
-    def charges(
-        self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float
-    ) -> np.ndarray:
+    def charges(self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float) -> np.ndarray:
         """What units of so many coefficients each pay where they are compared: :func:`charges_of`
         for all free outputs. See :class:`Loss`.
 

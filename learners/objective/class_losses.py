@@ -16,6 +16,7 @@ class MultinomialLoss(Loss):
     max_curvature = 0.5
     default_step_size = 3.0
     several_classes = True
+    log_odds = True
     redundant_outputs = 1
     is_log_likelihood = True
 

@@ -60,7 +60,7 @@ class _Logistic(MarginLoss):
     max_curvature = 0.25
     default_step_size = 3.0
     is_log_likelihood = True
-    flip = 0.0
+    log_odds = True
 
     def _terms(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         gradient, curvature = np.empty(scores.shape), np.empty(scores.shape)

@@ -1,0 +1,370 @@
+"""Every "when" of a fit, in one place: facts of the problem and the user's settings in, a plan out.
+
+The solvers obey the plan and decide nothing. A rule that compares with a number has it in the table
+below, with what set it: the script of a measurement, a reference, or "a choice" between values that
+hardly differ.
+
+============================== =============================================== ==============
+what                           when                                            set by
+============================== =============================================== ==============
+coefficients that rows support rows of the rarest class / ``ROWS_PER_...``     Peduzzi (1996)
+rows are few                   they support fewer coefficients than requested  the same
+very sparse columns            share of stored values <= ``MAX_STORED``        a choice
+annealing with a ridge         rows are few, the user gave no ridge            few_rows.py
+slow schedule                  several classes and ``MIN_ROWS_SLOW`` rows      many_classes.py
+shorter steps                  very sparse columns, one output                 sparse_words.py
+exchanges                      rows are not few, cost <= ``MAX_SWAP_COST``     a choice
+exchanges are checked          numbers, ``MAX_CHECKED`` coefficients supported few_rows.py
+longer search                  labels on the wrong side > ``MIN_WRONG``        a choice
+Newton's method                cost of a step <= ``MAX_NEWTON_COST``           a choice
+held-out rows choose the size  ``FEW_COEFFICIENTS`` supported                  few_rows.py
+============================== =============================================== ==============
+
+References
+----------
+P. Peduzzi et al., "A simulation study of the number of events per variable in logistic regression
+analysis", Journal of Clinical Epidemiology 49 (1996).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal
+
+from ..model_selection.size import support_price
+from ..objective.losses import Loss
+from ..solvers.exchanges import POOL
+from ..solvers.schedules import Counts, Schedule
+from .settings import FitSettings
+
+# Rows for each coefficient that they can tell apart: of the rarest class, of numbers (Peduzzi)
+ROWS_PER_COEFFICIENT, ROWS_PER_COEFFICIENT_OF_NUMBERS = 10.0, 5.0
+MAX_STORED = 0.1  # share of stored values up to which columns are like words: a choice
+# Ridge of annealing with few rows, for losses that are not quadratic and that are: repeated
+# cross-validation on eleven gene and face tables and four of regression (benchmarks/few_rows.py);
+# 0.003 to 0.03 differ little, 0.1 and 0.3 are worse
+SMALL_SAMPLE_RIDGE, SMALL_SAMPLE_RIDGE_SQUARED = 0.01, 0.1
+# Slow annealing with several classes: the sets "choose" of benchmarks/many_classes.py and draws of
+# usps; with fewer rows it gains nothing, and 500 steps have the error of 200. With bounds, which no
+# exchanges follow, more steps (a choice)
+SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
+# Of the loss' default step, with very sparse columns: tens of thousands of them that are hardly
+# correlated overshoot together; the sets "choose" of benchmarks/sparse_words.py
+SPARSE_STEP = 1.0 / 30.0
+# Multiplications per round of exchanges (about a second), for each size of a path (some ten
+# milliseconds), and per step of Newton's method: choices
+MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
+# Coefficients that rows of numbers support (1,000 rows), from which on exchanges are not checked: a
+# choice
+MAX_CHECKED = 200.0
+# Times sqrt(columns / rows), of what the extended criterion charges for a support: the gain that a
+# checked exchange needs. With noise alone they gain less, as a rule (benchmarks/few_rows.py)
+SWAP_GAIN_FACTOR = 2.6
+# Share of the targets' variance that a shrunken fit leaves, above which a signal is weak: a choice.
+# With a strong one exchanges are checked below 150 rows and ten for each coefficient alone
+WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
+MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
+# Coefficients that rows of classes and of numbers support, below which held-out rows choose the
+# size: the criterion keeps one to six features on gene tables, with twice the error of twenty. The
+# simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
+FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
+MAX_ROWS_HELD_OUT = 1000  # up to which folds choose between exchanges and shrinkage: a choice
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules know of a problem.
+
+    Attributes
+    ----------
+    loss : Loss
+        Its attributes are facts: ``pointwise``, ``has_curvature``, ``is_quadratic``, ...
+    classification : bool
+    n_samples, n_features, n_units, n_outputs : int
+        Rows; columns that may be selected; groups of them, where there are any; outputs.
+    n_rows : float
+        Rows, each as often as its weight.
+    n_rarest : float
+        Rows of the rarest class; of numbers, rows that say something about the scores.
+    sparse : bool
+        Whether X is a sparse matrix.
+    share_stored, stored_per_row : float
+        Share of its values that are stored; their number in a mean row.
+    bounded, grouped, out_of_core : bool
+        Whether coefficients have bounds or directions, columns have groups, and X is out of core.
+    """
+
+    loss: Loss
+    classification: bool
+    n_samples: int
+    n_features: int
+    n_units: int
+    n_outputs: int
+    n_rows: float
+    n_rarest: float
+    sparse: bool = False
+    share_stored: float = 1.0
+    stored_per_row: float = 0.0
+    bounded: bool = False
+    grouped: bool = False
+    out_of_core: bool = False
+
+    @property
+    def supported_coefficients(self) -> float:
+        """Coefficients that the rows can tell apart: beyond, a lower training loss says little."""
+        rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
+        return self.n_rarest / rows
+
+    @property
+    def very_sparse(self) -> bool:
+        """Whether columns are mostly zero, as those of words."""
+        return self.sparse and self.share_stored <= MAX_STORED
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit of one size does.
+
+    Attributes
+    ----------
+    schedule, n_steps : function, int
+        Of annealing.
+    step_share : float
+        Of the loss' default step.
+    few_rows : bool
+        Whether the rows support fewer coefficients than the size has.
+    annealing_ridge : float
+        0 is none.
+    refinement : {"none", "gradient", "newton", "exchange"}
+    newton : bool
+        Whether a step of Newton's method on all columns of the support is affordable.
+    keeps_sparse : bool
+        Whether Newton's method takes the columns as they are stored.
+    chooses_ridge, raw_ridge : bool
+        Whether the data choose the ridge, and whether it acts in units of the raw columns, so that
+        rare words do not dominate.
+    search : bool
+        Whether the longer search follows exchanges where labels look noisy.
+    checks_swaps : bool
+        Whether exchanges may overfit, so that a fit with shrinkage in their place is compared.
+    alternatives : bool
+        Whether features that may take the place of selected ones are named.
+    discriminant : bool
+        Whether the scores are averaged with those of linear discriminant analysis.
+    size_by : {"user", "criterion", "folds"}
+        What chooses the size.
+    treatment_by_folds : bool
+        Whether folds choose between exchanges and shrinkage.
+    reasons : tuple of str
+        For what is not the default, in words.
+    """
+
+    schedule: Counts
+    n_steps: int
+    step_share: float
+    few_rows: bool
+    annealing_ridge: float
+    refinement: Literal["none", "gradient", "newton", "exchange"]
+    newton: bool
+    keeps_sparse: bool
+    chooses_ridge: bool
+    raw_ridge: bool
+    search: bool
+    checks_swaps: bool
+    alternatives: bool
+    discriminant: bool
+    size_by: Literal["user", "criterion", "folds"]
+    treatment_by_folds: bool
+    reasons: tuple[str, ...] = ()
+
+
+def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along_path: bool = False) -> Plan:
+    """Decide what a fit does.
+
+    Parameters
+    ----------
+    facts : Facts
+    settings : FitSettings
+    n_columns : float, default 0.0
+        Columns of the design that the size keeps: features times the width of a response.
+    along_path : bool, default False
+        One of many sizes: no passes over all columns, and exchanges only on demand.
+
+    Returns
+    -------
+    Plan
+    """
+    schedule, n_steps = _schedule(facts, settings)
+    few = facts.supported_coefficients < n_columns if settings.few_rows is None else settings.few_rows
+    refinement = _refinement(facts, settings, n_columns, few, along_path)
+    newton = _newton_cost(facts, n_columns) <= MAX_NEWTON_COST
+    given, log_odds = settings.refinement, facts.loss.log_odds and settings.response is None
+    numbers = not facts.classification and facts.loss.pointwise and settings.few_rows is None
+    shrinks = refinement == "newton" and few and settings.few_rows is None
+    support = f"{facts.n_rows:g} rows support {facts.supported_coefficients:.3g} coefficients"
+    return Plan(
+        schedule=schedule,
+        n_steps=n_steps,
+        step_share=SPARSE_STEP if facts.very_sparse and facts.n_outputs == 1 else 1.0,
+        few_rows=few,
+        annealing_ridge=_annealing_ridge(facts, settings) if few else 0.0,
+        refinement=refinement,
+        newton=newton,
+        keeps_sparse=_keeps_sparse(facts, settings),
+        chooses_ridge=settings.chooses_ridge,
+        raw_ridge=settings.standardize and facts.sparse and settings.fit_prior is None,
+        search=refinement == "exchange" and not along_path and _may_search(facts, settings),
+        checks_swaps=refinement == "exchange"
+        and numbers
+        and settings.chooses_ridge
+        and given is not None
+        and given.exchange is not True
+        and facts.supported_coefficients < MAX_CHECKED,
+        alternatives=settings.names_alternatives
+        and not along_path
+        and refinement != "none"
+        and facts.loss.has_curvature
+        and newton
+        and not facts.out_of_core,
+        discriminant=given is not None and given.discriminant and log_odds and not facts.bounded,
+        size_by=_size_by(facts, settings),
+        treatment_by_folds=_can_hold_out(facts, settings) and facts.n_rows <= MAX_ROWS_HELD_OUT,
+        reasons=(support,) if shrinks else (),
+    )
+
+
+def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
+    """A schedule given by its name is slow with several classes and rows enough, or with
+    coefficients that no exchanges follow.
+
+    The gradient of the multinomial loss is about as many times smaller as there are classes: after
+    a few steps the order of the columns is not yet settled.
+    """
+    schedule, n_steps = settings.schedule, settings.n_steps
+    several = facts.classification and facts.n_outputs > 1 and facts.n_rows >= MIN_ROWS_SLOW
+    if isinstance(schedule, Schedule) and settings.named_schedule and (several or facts.bounded):
+        return Schedule(schedule.kind, SLOW_MU), SLOW_STEPS_BOUNDED if facts.bounded else SLOW_STEPS
+    return schedule, n_steps
+
+
+def _annealing_ridge(facts: Facts, settings: FitSettings) -> float:
+    """Ridge of annealing where rows are few and the user gave none.
+
+    With few rows the best subset of the training rows says little: a ridge makes correlated columns
+    share their weight, so that what is common to them is selected. With enough rows it would blur
+    which of them is the right one, and exchanges do better.
+    """
+    given = settings.refinement
+    wanted = given is not None and given.exchange is not True and settings.chooses_ridge
+    if not wanted or settings.response is not None or not facts.loss.pointwise:
+        return 0.0
+    default = SMALL_SAMPLE_RIDGE_SQUARED if facts.loss.is_quadratic else SMALL_SAMPLE_RIDGE
+    return default if settings.annealing_ridge is None else settings.annealing_ridge
+
+
+def _refinement(
+    facts: Facts, settings: FitSettings, n_columns: float, few_rows: bool, along_path: bool
+) -> Literal["none", "gradient", "newton", "exchange"]:
+    """How one size is refined, by the first row that applies.
+
+    ============ ======================================== ==========
+    refinement   condition                                method
+    ============ ======================================== ==========
+    None                                                  "none"
+    any          the loss has no curvature                "gradient"; with bounds "none"
+    any          coefficients have bounds or directions   "newton"
+    exchange     True                                     "exchange"
+    exchange     "auto" or "cv", affordable, enough rows  "exchange"
+    any          Newton's method is affordable            "newton"
+    any                                                   "gradient"
+    ============ ======================================== ==========
+    """
+    given = settings.refinement
+    if given is None or (facts.bounded and not facts.loss.has_curvature):
+        return "none"
+    if not facts.loss.has_curvature:
+        return "gradient"
+    if facts.bounded:
+        return "newton"
+    limit = MAX_SWAP_COST
+    if along_path:
+        limit = MAX_PATH_SWAP_COST if settings.exchange_along_path else -1.0
+    affordable = POOL * _newton_cost(facts, n_columns) <= limit
+    if given.exchange is True or (given.exchange is not False and affordable and not few_rows):
+        return "exchange"
+    cost = _newton_cost(facts, n_columns, _keeps_sparse(facts, settings))
+    # No gradient step of one length is safe where the curvature has no bound
+    return "newton" if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature) else "gradient"
+
+
+def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
+    """Multiplications of one step of Newton's method, or the dominant cost where columns stay
+    sparse."""
+    if sparse:
+        return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
+    return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
+
+
+def _keeps_sparse(facts: Facts, settings: FitSettings) -> bool:
+    one = facts.loss.pointwise and facts.n_outputs == 1
+    return one and facts.very_sparse and settings.fit_intercept and not facts.bounded
+
+
+def _may_search(facts: Facts, settings: FitSettings) -> bool:
+    """Whether the longer search is made for this problem: two classes, a loss that allows for wrong
+    labels, linear responses."""
+    given = settings.refinement
+    wanted = given is not None and given.search == "auto" and settings.fit_prior is None and settings.fit_intercept
+    return wanted and settings.response is None and not facts.grouped and facts.loss.flip > 0.0 and facts.n_outputs == 1
+
+
+def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
+    """Whether the longer search follows exchanges that left ``share_wrong`` of the training rows on
+    the wrong side."""
+    affordable = float(facts.n_samples) * facts.n_features * n_kept <= MAX_SWAP_COST
+    return plan.search and 1 < n_kept < facts.n_features and affordable and share_wrong > MIN_WRONG
+
+
+def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
+    """Whether exchanges that are checked gain enough over shrinkage without them.
+
+    Parameters
+    ----------
+    facts : Facts
+    size, n_columns : int
+        Units and columns that are selected.
+    gain : float
+        Of exchanges, in deviance.
+    residual : float
+        Share of the targets' variance that shrinkage leaves.
+    """
+    price = support_price(size, facts.n_units)
+    if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
+        price *= SWAP_GAIN_FACTOR * (n_columns / facts.n_rows) ** 0.5
+    elif facts.supported_coefficients >= min(SMALL_SAMPLE, 2 * n_columns):
+        return True
+    return gain > price
+
+
+def _can_hold_out(facts: Facts, settings: FitSettings) -> bool:
+    return facts.loss.pointwise and not facts.out_of_core and settings.response is None
+
+
+def _size_by(facts: Facts, settings: FitSettings) -> Literal["user", "criterion", "folds"]:
+    if settings.size != "auto":
+        return "user"
+    few = FEW_COEFFICIENTS if facts.classification else FEW_COEFFICIENTS_OF_NUMBERS
+    return "folds" if _can_hold_out(facts, settings) and facts.supported_coefficients < few else "criterion"
+
+
+def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
+    """Ways to refine that folds compare: with exchanges, and with shrinkage as for few rows.
+
+    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of
+    either support.
+    """
+    given = settings.refinement
+    if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):
+        return (settings,)
+    return replace(settings, few_rows=False), replace(settings, few_rows=True)

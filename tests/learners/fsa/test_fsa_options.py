@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,9 @@ from annealed.learners import (
     Schedule,
 )
 from annealed.learners.designs.sparse import SparseDesign
-from annealed.learners.fsa.refinement import choose_method
+from annealed.learners.fsa import policy
+from annealed.learners.fsa.policy import Facts, decide
+from annealed.learners.objective.losses import HingeLoss, SquaredLoss
 from annealed.learners.objective.pairwise import graded_pairs
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import SimpleImputer
@@ -415,25 +418,45 @@ def test_the_lists_of_the_constructors_agree():
         assert all(one[name] == lists[0][name] for name in shared)
 
 
+FACTS = Facts(SquaredLoss(), False, n_samples=1000, n_features=100, n_units=100, n_outputs=1, n_rows=1000.0, n_rarest=1000.0)
+NO_CURVATURE, MANY = {"loss": HingeLoss()}, {"n_samples": 10**9}
+
+
 @pytest.mark.parametrize(
-    "refinement, curvature, worth, affordable, bounded, expected",
+    "refinement, facts, n_columns, expected",
     [
-        (None, True, True, True, False, "none"),
-        (Refinement(True), False, True, True, False, "gradient"),
-        (Refinement(True), False, True, True, True, "none"),
-        (Refinement(True), True, False, False, False, "exchange"),
-        (Refinement(True), True, True, True, True, "newton"),
-        (Refinement(), True, True, True, False, "exchange"),
-        (Refinement("cv"), True, True, True, False, "exchange"),
-        (Refinement(), True, False, True, False, "newton"),
-        (Refinement(False), True, True, True, False, "newton"),
-        (Refinement(False), True, True, False, False, "gradient"),
+        (None, {}, 10, "none"),
+        (Refinement(True), NO_CURVATURE, 10, "gradient"),
+        (Refinement(True), NO_CURVATURE | {"bounded": True}, 10, "none"),
+        (Refinement(True), MANY, 10, "exchange"),
+        (Refinement(True), {"bounded": True}, 10, "newton"),
+        (Refinement(), {}, 10, "exchange"),
+        (Refinement("cv"), {}, 10, "exchange"),
+        (Refinement(), {"n_rarest": 40.0}, 10, "newton"),
+        (Refinement(False), {}, 10, "newton"),
+        (Refinement(False), MANY, 10, "gradient"),
     ],
 )
-def test_how_a_size_is_refined(refinement, curvature, worth, affordable, bounded, expected):
-    settings = FSARegressor(refinement=refinement).fit_settings()
-    facts = {"has_curvature": curvature, "worth_exchanging": worth, "newton_affordable": affordable, "bounded": bounded}
-    assert choose_method(settings, **facts) == expected
+def test_how_a_size_is_refined(refinement, facts, n_columns, expected):
+    plan = decide(replace(FACTS, **facts), FSARegressor(refinement=refinement).fit_settings(), n_columns)
+    assert plan.refinement == expected
+
+
+def test_the_plan_of_few_rows_says_why():
+    settings = FSARegressor().fit_settings()
+    plan = decide(replace(FACTS, n_rows=40.0, n_rarest=40.0), settings, 10)
+    assert plan.few_rows and plan.annealing_ridge == policy.SMALL_SAMPLE_RIDGE_SQUARED
+    assert plan.reasons == ("40 rows support 8 coefficients",)
+    enough = decide(FACTS, settings, 10)
+    assert not enough.few_rows and enough.annealing_ridge == 0.0 and enough.reasons == ()
+
+
+@pytest.mark.parametrize("n_rarest, size_by", [(40.0, "folds"), (1000.0, "criterion")])
+def test_what_chooses_the_size(n_rarest, size_by):
+    facts = replace(FACTS, n_rarest=n_rarest)
+    assert decide(facts, FSARegressor("auto").fit_settings()).size_by == size_by
+    assert decide(facts, FSARegressor(3).fit_settings()).size_by == "user"
+    assert decide(replace(facts, out_of_core=True), FSARegressor("auto").fit_settings()).size_by == "criterion"
 
 
 def test_a_ranker_needs_a_loss_of_pairs():
@@ -509,5 +532,5 @@ def test_a_word_of_one_row_is_not_louder_than_a_common_one():
     before = design.inv.copy()
     design.damp(problem.sample_weight, problem.n_copies)
     rows = np.bincount(X.indices, minlength=X.shape[1])
-    assert problem.mostly_zero and np.all(design.inv <= before)
+    assert problem.facts.very_sparse and np.all(design.inv <= before)
     assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(design.inv[rows > 100] > 0.95 * before[rows > 100])

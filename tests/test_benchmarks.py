@@ -43,11 +43,15 @@ def test_every_benchmark_is_named_on_a_page():
     assert [name for name in SCRIPTS if f"benchmarks/{name}.py" not in pages and name not in NOT_OF_READERS] == []
 
 
-def test_lines_of_code():
+def test_logical_lines_of_code(capsys):
     lines = load("code_lines")
     source = '"""What it is."""\n\n# why\nx = """a\nb"""\n\n\ndef f():\n    "One line."\n    return (\n        x\n    )\n'
-    assert lines.code_lines(source) == 6
-    assert lines.count(ROOT)["all"] > lines.count(ROOT)["pipelines"] > 1000
+    assert lines.code_lines(source) == 3
+    n_lines = lines.count(ROOT)
+    assert n_lines["all"] > n_lines["pipelines"] > 1000
+    assert lines.main(["--ceiling", str(n_lines["all"])]) == 0
+    assert lines.main(["--ceiling", str(n_lines["all"] - 1)]) == 1
+    assert f"{n_lines['all']} logical lines, expected at most {n_lines['all'] - 1}" in capsys.readouterr().err
 
 
 def test_a_journey_counts_first_calls_and_stays():

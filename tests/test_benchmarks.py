@@ -58,7 +58,9 @@ def test_a_journey_counts_first_calls_and_stays():
     journeys = load("journeys")
     row = journeys.measure(journeys.paper)
     assert row["returns"] == row["stays"] - row["modules"] and row["calls"] >= row["functions"] >= row["stays"]
-    assert max(row["most_entered"].values()) <= row["stays"]
+    assert sum(row["entries"].values()) == row["stays"] and len(row["entries"]) == row["modules"]
+    assert sum(map(len, row["functions_of"].values())) == row["functions"]
+    assert "FSAClassifier.fit" in row["functions_of"]["learners.fsa.estimators"]
     assert row == journeys.measure(journeys.paper)
 
 
@@ -69,7 +71,16 @@ def test_limits_of_journeys(capsys, monkeypatch):
     printed = capsys.readouterr()
     assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
     monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
-    assert journeys.main(["--only", "paper", "--limits"]) == 0
+    assert journeys.main(["--only", "paper", "--limits", "--modules"]) == 0
+    assert "  learners.fsa.estimators, 4: " in capsys.readouterr().out
+
+
+def test_several_journeys_run_in_processes_of_their_own(capsys):
+    journeys = load("journeys")
+    assert journeys.main(["--only", "segment", "select", "--json"]) == 0  # a process has the commands of one call
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["journey"] for row in rows] == ["segment", "select"]
+    assert "vision.tracks.candidates" in rows[0]["entries"] and "vision.tracks.candidates" not in rows[1]["entries"]
 
 
 def test_runs_are_removed_as_tracks_are_lost():

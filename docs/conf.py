@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from site_map import NAVIGATION, SHORT
 
 ESCAPED = re.compile(r"`+[^`]+`+|(?<![\w*])(\w+)_(?=[,).:'\s]|$)|\|")
+PARENT_PAGE = re.compile(r"\]\(((?:\.\./)+[\w./-]+)\.md\)")
 ENDS = re.compile(r"(```python\n(?:(?!```).*\n)*?.*\S.*)\n\n```\n")
 PACKAGES = ("annealed.learners", "annealed.vision", "annealed.models")
 
@@ -87,9 +88,15 @@ def add_contents(app, docname, source) -> None:
     """Append the tables of contents of the map to a page, and make links of the tables of public
     names.
 
-    The blank line that ends a tested example is for the reader of the source only.
+    The blank line that ends a tested example is for the reader of the source only. Markdown that is
+    no page of the site, such as the README, can be downloaded, as other files are.
     """
-    source[0] = ENDS.sub(r"\1\n```\n", source[0])
+
+    def link(match: re.Match) -> str:
+        is_page = os.path.normpath(f"{docname}/../{match[1]}") in app.env.found_docs
+        return match[0] if is_page else f"](path:{match[1]}.md)"
+
+    source[0] = PARENT_PAGE.sub(link, ENDS.sub(r"\1\n```\n", source[0]))
     fence = "```{{toctree}}\n:hidden:\n{caption}\n{pages}\n```\n"
     for caption, pages in NAVIGATION.get(docname, {}).items():
         listed = "\n".join(f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages)

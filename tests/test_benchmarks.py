@@ -43,18 +43,24 @@ def test_every_benchmark_is_named_on_a_page():
     assert [name for name in SCRIPTS if f"benchmarks/{name}.py" not in pages and name not in NOT_OF_READERS] == []
 
 
-def test_lines_of_code():
+def test_logical_lines_of_code(capsys):
     lines = load("code_lines")
     source = '"""What it is."""\n\n# why\nx = """a\nb"""\n\n\ndef f():\n    "One line."\n    return (\n        x\n    )\n'
-    assert lines.code_lines(source) == 6
-    assert lines.count(ROOT)["all"] > lines.count(ROOT)["pipelines"] > 1000
+    assert lines.code_lines(source) == 3
+    n_lines = lines.count(ROOT)
+    assert n_lines["all"] > n_lines["pipelines"] > 1000
+    assert lines.main(["--ceiling", str(n_lines["all"])]) == 0
+    assert lines.main(["--ceiling", str(n_lines["all"] - 1)]) == 1
+    assert f"{n_lines['all']} logical lines, expected at most {n_lines['all'] - 1}" in capsys.readouterr().err
 
 
 def test_a_journey_counts_first_calls_and_stays():
     journeys = load("journeys")
     row = journeys.measure(journeys.paper)
     assert row["returns"] == row["stays"] - row["modules"] and row["calls"] >= row["functions"] >= row["stays"]
-    assert max(row["most_entered"].values()) <= row["stays"]
+    assert sum(row["entries"].values()) == row["stays"] and len(row["entries"]) == row["modules"]
+    assert sum(map(len, row["functions_of"].values())) == row["functions"]
+    assert "FSAClassifier.fit" in row["functions_of"]["learners.fsa.estimators"]
     assert row == journeys.measure(journeys.paper)
 
 
@@ -65,7 +71,16 @@ def test_limits_of_journeys(capsys, monkeypatch):
     printed = capsys.readouterr()
     assert json.loads(printed.out)["rows"][0]["journey"] == "paper" and "modules, expected at most 1" in printed.err
     monkeypatch.setitem(journeys.LIMITS, "paper", {"modules": 1000})
-    assert journeys.main(["--only", "paper", "--limits"]) == 0
+    assert journeys.main(["--only", "paper", "--limits", "--modules"]) == 0
+    assert "  learners.fsa.estimators, 4: " in capsys.readouterr().out
+
+
+def test_several_journeys_run_in_processes_of_their_own(capsys):
+    journeys = load("journeys")
+    assert journeys.main(["--only", "segment", "select", "--json"]) == 0  # a process has the commands of one call
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["journey"] for row in rows] == ["segment", "select"]
+    assert "vision.tracks.candidates" in rows[0]["entries"] and "vision.tracks.candidates" not in rows[1]["entries"]
 
 
 def test_runs_are_removed_as_tracks_are_lost():

@@ -56,9 +56,9 @@ class PiecewiseLinear(BaseEstimator):
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Ascending knots of each column.
 
-        Equidistant from the least to the greatest value ([1]_), or at the weighted quantiles b / B;
-        where many equal values make quantiles coincide, equidistant in the rank among the DIFFERENT
-        values.
+        Equidistant from the least to the greatest value (Barbu et al. 2014, section 4.1), or at the
+        weighted quantiles b / B; where many equal values make quantiles coincide, equidistant in
+        the rank among the DIFFERENT values.
 
         Parameters
         ----------

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import (
+    BLOCK,
     CATEGORY,
     DATE,
     DAY_FIRST,
@@ -33,6 +35,7 @@ from ...models.tabular.encoding import (
     as_words,
     days,
     logarithm,
+    number_blocks,
     part_of,
     ranks,
     to_numbers,
@@ -140,7 +143,8 @@ class Table:
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
         """Which columns of the matrix are those of some columns of the table."""
-        return np.isin(self.encoding.groups, [self.names.index(name) for name in names])
+        wanted = set(names)
+        return np.repeat([name in wanted for name in self.names], [column.width for column in self.encoding.columns])
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
@@ -155,25 +159,27 @@ class Table:
         w = np.ones(len(T)) if self.weight is None else self.weight
         T = T - np.average(T, axis=0, weights=w)
 
-        def shares(x: np.ndarray) -> float:
-            x = x - np.average(x, weights=w)
-            return float(((w * x @ T) ** 2 / np.maximum(w * x @ x * (w @ T**2), 1e-300)).sum())
+        def shares(X: np.ndarray) -> np.ndarray:
+            X = X - np.average(X, axis=0, weights=w)
+            return ((w * X.T @ T) ** 2 / np.maximum(np.outer(w @ X**2, w @ T**2), 1e-300)).sum(axis=1)
 
-        columns = {name: self.X[:, self.columns_of([name])][:, 0].astype(np.float64) for name in self.skewed}
-        return [name for name, x in columns.items() if shares(np.log(x)) > shares(x)]
+        if not self.skewed:
+            return []
+        X = self.X[:, self.columns_of(self.skewed)].astype(np.float64)
+        return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> Table:
         """Return the table with the logarithms of some columns instead; the median instead of what
         is not above 0."""
         if not names:
             return self
-        X, columns = self.X.copy(), list(self.encoding.columns)
-        for i in map(self.names.index, names):
-            fill = float(np.log(columns[i].fill or 1.0))
-            columns[i] = replace(columns[i], form=LOGARITHM, fill=fill)
-            place = self.columns_of([columns[i].name])
-            logs = logarithm(X[:, place])
-            X[:, place] = np.where(np.isnan(logs), fill, logs)
+        X, place, wanted, columns = self.X.copy(), self.columns_of(names), set(names), list(self.encoding.columns)
+        for i, column in enumerate(columns):
+            if column.name in wanted:
+                columns[i] = replace(column, form=LOGARITHM, fill=float(np.log(column.fill or 1.0)))
+        logs = logarithm(X[:, place])
+        fills = np.array([column.fill for column in columns if column.name in wanted], np.float64)
+        X[:, place] = np.where(np.isnan(logs), fills, logs)
         return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
 
     def in_memory(self) -> Table:
@@ -235,6 +241,7 @@ class _Decisions:
         self.precise = True  # whether single precision is enough
         self.columns: list[ColumnEncoding] = []
         self.taken: Collection[str] = ()  # names of the file
+        self.complete: dict[str, tuple[bool, float, bool]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
         self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
@@ -261,6 +268,14 @@ class _Decisions:
         if share > 0:
             self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
+
+    def complete_number(self, name: str) -> None:
+        """Decide on one of the ``complete`` columns."""
+        constant, median, precise = self.complete[name]
+        if constant:
+            return self.leave_out(name, "constant")
+        self.precise &= precise
+        self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
         """Decide on dates: their days are the trend, and those parts are categories that come
@@ -377,12 +392,14 @@ def encode_frame(
         order, with "<" between them.
     """
     decisions, dates = _Decisions(keep_missing, request.include, kinds), request.dates
-    decisions.taken = set(frame.columns)
+    decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
     for name in frame.columns:
         if name in kinds:
             _decide_as(decisions, name, frame[name], kinds[name], dates or "")
         elif name in ids and name not in request.include:
             decisions.leave_out(name, _ROW_NUMBERS)
+        elif name in decisions.complete:
+            decisions.complete_number(name)
         else:
             _decide(decisions, name, frame[name], [dates] if dates else [DAY_FIRST, MONTH_FIRST])
     encoding = TableEncoding(tuple(decisions.columns))
@@ -390,23 +407,38 @@ def encode_frame(
     return encoding.encode(frame, np.float32 if large else np.float64), decisions
 
 
+def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]:
+    """Return of each column of finite numbers whether it is constant, its median, and whether
+    single precision is enough."""
+    found: dict[str, tuple[bool, float, bool]] = {}
+    for names, X in number_blocks(frame, frame.columns):
+        complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
+        X = X[:, complete]
+        constant, precise = (X[:1] == X).all(axis=0), np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0)
+        facts = constant.tolist(), np.median(X, axis=0).tolist(), precise.tolist()
+        found.update(zip(compress(names, complete), zip(*facts)))
+    return found
+
+
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     """Return the columns of positive numbers that are skewed, and whose logarithms are much less;
     by at most ``MAX_ROWS`` rows."""
-    found, some = [], slice(None, None, -(-len(X) // MAX_ROWS))
-    for column, j in zip(encoding.columns, np.unique(encoding.groups, return_index=True)[1]):
-        if column.kind != NUMBER or len(X) < _MIN_SKEWED or not X[:, j].min() > 0:
-            continue
-        x = X[some, j].astype(np.float64)
+    if len(X) < _MIN_SKEWED:
+        return ()
+    numbers = np.repeat([column.kind == NUMBER for column in encoding.columns], [column.width for column in encoding.columns])
+    places, step, skewed = np.flatnonzero(numbers & (X.min(axis=0) > 0)), -(-len(X) // MAX_ROWS), set[int]()
+    n_together = max(1, BLOCK // len(X))
+    for start in range(0, len(places), n_together):
+        part = places[start : start + n_together]
+        x = X[::step, part].astype(np.float64)
         raw, log = _skewness(x), _skewness(np.log(x))
-        if raw > _SKEWED and abs(log) < _LESS * raw:
-            found.append(column.name)
-    return tuple(found)
+        skewed.update(encoding.groups[part[(raw > _SKEWED) & (np.abs(log) < _LESS * raw)]].tolist())
+    return tuple(encoding.columns[number].name for number in sorted(skewed))
 
 
-def _skewness(x: np.ndarray) -> float:
-    z = x - x.mean()
-    return float((z**3).mean() / max((z**2).mean() ** 1.5, 1e-300))
+def _skewness(X: np.ndarray) -> np.ndarray:
+    Z = X - X.mean(axis=0)
+    return (Z**3).mean(axis=0) / np.maximum((Z**2).mean(axis=0) ** 1.5, 1e-300)
 
 
 def is_precise(numbers: np.ndarray) -> bool:
@@ -478,14 +510,14 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
 
     Whole numbers too large for exact arithmetic are names, too.
     """
-    if values.dtype.kind not in "iuf" or (values == np.inf).any():
+    called, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
+    if kind not in "iuf" or (kind == "f" and not called and not first) or (values == np.inf).any():
         return False
     there = values.dropna()
     if not len(there):
         return False
-    called = _ID.fullmatch(str(values.name).strip()) is not None
     counts = first and len(there) == len(values) >= 10 and there.iloc[0] in (0, 1) and bool((there.diff().iloc[1:] == 1).all())
-    large = values.dtype.kind in "iu" and len(there) >= 10 and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
+    large = kind in "iu" and len(there) >= 10 and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
     return (called or counts or large) and there.is_unique and not (there != there.round()).any()
 
 

@@ -11,6 +11,7 @@ from .encoding import Table
 _ALMOST = 0.999  # share of the variance, or of the rows, from which on a prediction is almost perfect
 _MIN_ROWS = 30  # with fewer a single column may do so by chance
 _MAX_ROWS = 2_000  # that are looked at: a choice
+_COLUMNS = 1_000  # that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
@@ -21,26 +22,56 @@ def leaks(table: Table, task: str) -> list[str]:
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    n = len(table.y)
+    n, found = len(table.y), []
     if n < _MIN_ROWS or hasattr(table.X, "tocsr"):
         return []
     rows = np.linspace(0, n - 1, min(n, _MAX_ROWS)).astype(int)
-    X, y, found = table.X[rows], table.y[rows], []
-    tree = DecisionTreeClassifier(max_leaf_nodes=max(2, 2 * len(np.unique(y))), min_samples_leaf=5)
-    for number, name in enumerate(table.names):
-        part = X[:, table.encoding.groups == number]
-        if task == "classification":
+    y, is_classification = table.y[rows], task == "classification"
+    if (y == y[0]).mean() >= (_ALMOST if is_classification else 1.0):
+        return []
+    n_leaves = max(2, 2 * len(np.unique(y)))
+    tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, min_samples_leaf=5)
+    may_leak, end = np.empty(table.X.shape[1], bool), 0
+    for start in range(0, len(may_leak), _COLUMNS):
+        part = table.X[rows, start : start + _COLUMNS]
+        may_leak[start : start + _COLUMNS] = _few_changes(part, y, n_leaves) if is_classification else _correlated(part, y)
+    for column in table.encoding.columns:
+        end += column.width
+        if column.width == 1 and not may_leak[end - 1]:
+            continue
+        part = table.X[rows, end - column.width : end]
+        if is_classification:
             share = tree.fit(part, y).score(part, y)
-            share = 0.0 if (y == y[0]).mean() >= _ALMOST else share
         else:
             Z = np.where(np.isnan(part), np.nanmean(part), part) - np.nanmean(part, axis=0)
             rest = y - y.mean() - Z @ np.linalg.lstsq(Z, y - y.mean(), rcond=None)[0]
-            share = 1.0 - rest.var() / y.var() if y.var() else 0.0
+            share = 1.0 - rest.var() / y.var()
         if share >= _ALMOST:
-            of = "rows" if task == "classification" else "variance"
-            said = f"column {name!r} alone predicts the target almost perfectly ({share:.2%} of the {of})"
-            found.append(f"{said}: known before it? {_out(name)}")
+            of = "rows" if is_classification else "variance"
+            said = f"column {column.name!r} alone predicts the target almost perfectly ({share:.2%} of the {of})"
+            found.append(f"{said}: known before it? {_out(column.name)}")
     return found
+
+
+def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
+    """Whether the class changes so seldom along the ordered values of each column that a tree of
+    so many leaves may be almost perfect; no such tree exists for the others."""
+    n, n_errors = len(y), int((1.0 - _ALMOST) * len(y) + 1e-9)
+    by_class, codes = np.argsort(y, kind="stable"), np.sort(np.unique(y, return_inverse=True)[1])
+    values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones together, at the end
+    order = np.argsort(values, axis=0, kind="stable")  # equal ones by their classes
+    changes, values = np.diff(codes[order], axis=0) != 0, np.take_along_axis(values, order, axis=0)
+    # between equal values, with more of these than errors on each side
+    mixed = changes[n_errors : n - 1 - n_errors] & (values[2 * n_errors + 1 :] == values[: n - 1 - 2 * n_errors])
+    # one change for each leaf, where one more has the missing values; two for each error
+    return ~mixed.any(axis=0) & (changes.sum(axis=0) <= n_leaves + 2 * n_errors)
+
+
+def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Whether each column, with its mean where values are missing, is almost a multiple of y."""
+    Z, target = X - np.nanmean(X, axis=0), y - y.mean()
+    Z[np.isnan(Z)] = 0.0
+    return (target @ Z) ** 2 >= (_ALMOST - 1e-6) * (Z**2).sum(axis=0) * (target @ target)
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.tabular.encoding import TableEncoding, as_words, days, to_numbers
+from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
 from .request import Request
@@ -128,7 +128,7 @@ def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> N
 
 def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
     """What is decided on a data frame, after some notes; see :func:`read_table`."""
-    names, target, exclude = list(frame.columns), request.target, request.exclude
+    names, target, exclude, excluded = list(frame.columns), request.target, request.exclude, set(request.exclude)
     y = _target(path, frame, target)
     for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):
         _check_column(path, name, names, option)
@@ -141,7 +141,7 @@ def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: 
         times = _times(path, frame[request.time].iloc[rows], request.dates or "")
     left = [name for name in names if name not in (target, request.row_groups, request.weight)]
     _check_names(path, left, request.include, exclude)
-    used = frame[[name for name in left if name not in exclude]]
+    used = frame[[name for name in left if name not in excluded]]
     used = used if len(rows) == len(y) else used.iloc[rows]
     if y.dtype != object and frame[target].dtype.kind not in "biuf":
         notes.append(f"the target {target!r} holds numbers with thousands separators")
@@ -150,7 +150,8 @@ def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: 
     X, decisions = encode_frame(used, keep_missing, request, ids, kinds)
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    gaps = gap_leaks(((column.name, used[column.name].isna().to_numpy()) for column in decisions.columns if not column.form), y)
+    incomplete = [column.name for column in decisions.columns if not column.form and column.name not in decisions.complete]
+    gaps = gap_leaks(((name, used[name].isna().to_numpy()) for name in incomplete), y)
     encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
     skewed: tuple[str, ...] = ()
     if not keep_missing and request.fdr is None and not request.intervals:
@@ -400,7 +401,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """A Parquet file; a large one column by column, as :func:`_read_csv` keeps its numbers."""
+    """A Parquet file; a large one by blocks of columns, as :func:`_read_csv` keeps its numbers."""
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
@@ -408,12 +409,17 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False) as file:
         names = file.schema_arrow.empty_table().to_pandas().columns
+        if file.metadata.num_rows * len(names) * 8 <= _SMALL:  # many columns, of which each has its own statistics
+            return file.read().to_pandas()
         block = np.empty((len(names), file.metadata.num_rows), np.float32)  # in one piece, which the system has back at once
-        for name, narrow in zip(names, block):
-            columns[name] = values = file.read(columns=[name]).to_pandas()[name]
-            if values.dtype == np.float64 and is_precise(values.to_numpy()):
-                narrow[:] = values
-                columns[name] = narrow
+        n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
+        for start in range(0, len(names), n_together):
+            part = file.read(columns=list(names[start : start + n_together])).to_pandas(split_blocks=True)
+            for (name, values), narrow in zip(part.items(), block[start:]):
+                columns[name] = values
+                if values.dtype == np.float64 and is_precise(values.to_numpy()):
+                    narrow[:] = values
+                    columns[name] = narrow
     return pd.DataFrame(columns, copy=False)
 
 

@@ -7,8 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models import load_model
+from annealed.models.tabular import encoding
+from annealed.models.tabular.encoding import TableEncoding
+from annealed.pipelines.tabular import encoding as tables_encoding
 from annealed.pipelines.tabular import tables
+from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.request import Request
+from annealed.pipelines.tabular.selection import select_file
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 
@@ -230,7 +235,7 @@ def test_matrix_model_predicts_npz_and_csv(tmp_path):
     assert answers[0] == answers[2] and np.corrcoef(answers[0], y)[0, 1] > 0.95
 
 
-def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
+def test_a_large_parquet_file_is_read_by_blocks_of_columns(tmp_path, monkeypatch):
     """Broken numbers in single precision where that is enough; all else as of a small file."""
     pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
     rng = np.random.default_rng(0)
@@ -249,6 +254,7 @@ def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
     frame.to_parquet(tmp_path / "table.parquet", row_group_size=20)
     small = tables.read_frame(tmp_path / "table.parquet")
     monkeypatch.setattr(tables, "_SMALL", 0)
+    monkeypatch.setattr(tables, "BLOCK", 150)  # three columns
     large = tables.read_frame(tmp_path / "table.parquet")
     assert list(large.columns) == list(small.columns) and len(large) == 50
     for name in frame.columns:
@@ -257,3 +263,49 @@ def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
         np.testing.assert_array_equal(
             large[name].to_numpy(), small[name].astype(np.float32 if narrow else small[name].dtype).to_numpy()
         )
+
+
+def test_columns_of_numbers_are_decided_together_as_they_are_one_by_one(monkeypatch, tmp_path):
+    rng, n = np.random.default_rng(0), 60
+    frame = passengers(n).drop(columns=["boarded", "name"])
+    for j in range(12):
+        frame[f"x{j}"] = rng.standard_normal(n)
+    frame["whole"], frame["flag"], frame["same"] = rng.integers(0, 9, n), rng.random(n) > 0.5, 7.0
+    frame["gaps"], frame["infinite"] = np.where(np.arange(n) % 9, frame.x0, np.nan), np.where(np.arange(n) == 5, np.inf, frame.x1)
+    frame["empty"], frame["skewed"], frame["offset"] = np.nan, np.exp(2.0 * frame.x2), 1e9 + frame.x3
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for request in (
+        Request("survived"),
+        Request("survived", response="piecewise"),
+        Request("survived", exclude=["x3"], include=["x4"]),
+    ):
+        monkeypatch.setattr(encoding, "BLOCK", 4 * n)
+        monkeypatch.setattr(tables_encoding, "BLOCK", 4 * n)
+        together = read_table(tmp_path / "t.csv", request)
+        with monkeypatch.context() as patch:
+            patch.setattr(encoding, "number_blocks", lambda frame, names: iter(()))
+            patch.setattr(tables_encoding, "number_blocks", lambda frame, names: iter(()))
+            one_by_one = read_table(tmp_path / "t.csv", request)
+        assert together.encoding == one_by_one.encoding and together.notes == one_by_one.notes
+        assert together.left_out == one_by_one.left_out and together.skewed == one_by_one.skewed
+        np.testing.assert_array_equal(together.X, one_by_one.X)
+    assert "skewed" in read_table(tmp_path / "t.csv", Request("survived")).skewed
+
+
+def test_the_work_per_column_does_not_grow_with_the_columns(monkeypatch, tmp_path):
+    """No column goes through all others: the properties that do are asked as often."""
+    calls = []
+    for name, owner in (("groups", TableEncoding), ("names", Table)):
+        original = getattr(owner, name).fget
+        monkeypatch.setattr(owner, name, property(lambda self, f=original, name=name: calls.append(name) or f(self)))
+    counts = []
+    for n_columns in (20, 200):
+        rng = np.random.default_rng(0)
+        X = np.exp(1.5 * rng.standard_normal((60, n_columns)))  # all are skewed
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_columns)]).assign(y=X[:, 0] > X[:, 1])
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        calls.clear()
+        result = select_file(tmp_path / "t.csv", Request("y", k=2))
+        assert len(result.logarithms) > n_columns / 4
+        counts.append(len(calls))
+    assert counts[1] <= counts[0] + 10

@@ -19,7 +19,7 @@ from ...models.tabular.model import TabularModel
 from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .encoding import Table
-from .leaks import leaks
+from .leaks import doubtful_test, leaks
 from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
@@ -173,6 +173,8 @@ def select_file(
     data.notes[:] = [*drawn.notes, *leaks(drawn, task)]
     check_score(request.score, task)
     test = None if request.test is None else read_test(request.test, data, request)
+    if test is not None:
+        data.notes += [*test.notes, *doubtful_test(drawn if isinstance(data.X, Source) else data, test, task)]
     for text in data.notes:
         note(text)
     n_units = int(units_of(data, request.group).max()) + 1

@@ -199,6 +199,33 @@ def test_a_test_file(folder):
     assert json.loads(result.stdout)["scores"]["test"]["R2"] > 0.98
 
 
+def test_a_test_file_that_cannot_judge(folder):
+    frame = pd.read_csv(folder / "classes.csv")
+    frame.to_csv(folder / "same.csv", index=False)
+    notes = select(folder / "classes.csv", "ill", "--test", folder / "same.csv")["notes"]
+    assert f"{N} of {N} test rows equal training rows: their score is too good" in notes
+    new = frame.assign(ill=frame["ill"].str.upper())
+    new.loc[:9, "ill"] = frame["ill"][:10]
+    new.iloc[:50].to_csv(folder / "upper.csv", index=False)
+    result = run("select", folder / "classes.csv", "--target", "ill", "-k", 2, "--test", folder / "upper.csv", "--json")
+    assert "annealed: 10 of 50 test rows equal training rows" in result.stderr
+    line = next(line for line in json.loads(result.stdout)["notes"] if "have a class" in line)
+    counts = frame["ill"].str.upper()[10:50].value_counts()
+    shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
+    assert line == f"40 of 50 test rows have a class that no training row has, which counts as wrong: {shown}"
+    other = frame.assign(a=frame["a"] + 1)
+    other.to_csv(folder / "other.csv", index=False)
+    assert "test rows" not in str(select(folder / "classes.csv", "ill", "--test", folder / "other.csv")["notes"])
+
+
+def test_classes_of_which_a_test_file_has_the_numbers_only(folder):
+    frame = pd.DataFrame({"x": X[:, 0], "y": np.where(X[:, 0] < -0.5, "none", np.where(X[:, 0] < 0.5, "1", "2"))})
+    frame.to_csv(folder / "t.csv", index=False)
+    frame[frame["y"] != "none"].assign(x=lambda f: f["x"] + 1e-9).to_csv(folder / "new.csv", index=False)
+    record = select(folder / "t.csv", "y", "--test", folder / "new.csv", k=1)
+    assert record["scores"]["test"]["accuracy"] > 0.8
+
+
 def test_seed(folder):
     first, again, other = (select(folder / "numbers.csv", "y", "--seed", seed)["scores"]["selected"] for seed in (0, 0, 1))
     assert first == again != other

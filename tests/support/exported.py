@@ -28,11 +28,11 @@ def in_sqlite(model, frame, folder, keys=()):
     return pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description])
 
 
-def as_text(model, path, folder, place):
+def as_text(model, path, folder, place, keys=()):
     """What a query answers where a CSV file was loaded with all of its cells as text; ``place`` is
     sqlite (by ``.import`` of its shell), duckdb or postgres (of the environment variable
     ``ANNEALED_POSTGRES``, such as host=localhost dbname=test)."""
-    query, table = written(model, folder / "m.sql", dialect=place, table="the table"), '"the table"'
+    query, table = written(model, folder / "m.sql", dialect=place, table="the table", keys=keys), '"the table"'
     names = path.read_text().split("\n")[0].split(",")
     if place == "duckdb":
         import duckdb

@@ -53,7 +53,9 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row of the table for each face, or other object, of a JSON record; what the record
     does not know is missing."""
-    of_image: dict[str, Any] = {"source": record["image"], **{name: record[name] for name in ("frame", "time") if name in record}}
+    # bytes of a name that are not UTF-8 stand as escapes
+    source = record["image"].encode(errors="backslashreplace").decode()
+    of_image: dict[str, Any] = {"source": source, **{name: record[name] for name in ("frame", "time") if name in record}}
     for face in record.get("faces", record.get("objects", ())):
         row = of_image | {"probability": face["probability"]} | face.get("pose", {})
         row |= zip(("x0", "y0", "x1", "y1"), face["box"])
@@ -103,7 +105,7 @@ def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
         if path.suffix.lower() == ".csv":
-            with temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            with temporary.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
                 writer = csv.DictWriter(file, columns, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)

@@ -165,7 +165,7 @@ def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)
-    return {level: (level, f"{level}.0") for level in levels} if whole else {}
+    return {level: (level, str(float(level))) for level in levels} if whole else {}
 
 
 def _symbols(d: Dialect, classes: Sequence[Any] | None, spelled: dict[str, dict[str, Sequence[str]]]) -> dict[str, Any]:

@@ -255,6 +255,17 @@ def test_two_runs_do_not_share_an_output(folder, tmp_path):
     assert shared.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.unfinished"))
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_name_that_is_not_utf8(suffix, folder, tmp_path):
+    import pandas as pd
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b\udcff.png").write_bytes((folder / "a.png").read_bytes())
+    out = tmp_path / f"t.{suffix}"
+    assert run("faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--table", out).exit_code == 0
+    assert set((pd.read_csv if suffix == "csv" else pd.read_parquet)(out)["source"]) == {f"{tmp_path}/in/b\\udcff.png"}
+
+
 @pytest.mark.parametrize("content", [b"mine\n", b"mine", b'{"format": "other"}\n'])
 def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     foreign = tmp_path / "t.csv.unfinished"

@@ -206,6 +206,17 @@ def test_rows_with_one_cell_more(tmp_path):
         assert result.exit_code == 2 and "rows have 4 cells, expected 3 as there are names" in result.stderr
 
 
+def test_lists_are_left_out(tmp_path):
+    frame = pd.DataFrame(
+        {"a": np.arange(40.0) ** 2, "l": [[1.0, 2.0]] * 39 + [None], "d": [{"x": i} for i in range(40)], "y": np.arange(40.0)}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", Request("y"))
+    assert table.names == ["a"] and table.left_out == dict.fromkeys("ld", "neither numbers, dates nor text")
+    result = run("select", tmp_path / "t.parquet", "--target", "y", "-k", 1, "--include", "l")
+    assert result.exit_code == 2 and "--include l: cannot be used (neither numbers, dates nor text)" in result.stderr
+
+
 def test_columns_that_must_stay(path):
     options = ("--target", "survived", "--json", "--include", "port")
     for k in (2, "auto"):

@@ -59,6 +59,7 @@ def detect(
       annealed faces detect clip.mp4 --landmarks --json --smooth off
     """
     import tempfile
+    from contextlib import ExitStack
 
     from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
@@ -97,12 +98,13 @@ def detect(
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms.check([*images, model], options)
     output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if source is not None or not forms.files:
             finished = Finished(Path(folder) / "results", {})
         else:
             inputs = images if known is None else [*images, repr(known)]
             finished = forms.unfinished(resolve_model(model), inputs, options, resume)
+        stack.callback(finished.close)
         todo = images[finished.n :]
         results: Iterator[FileDetections] = iter(())
         if source is not None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ class Checkpoint:
         if self.path.is_dir() or not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
             raise ValueError(f"{self.path}: expected a file that can be written")
         self._header = _line({"format": FORMAT, "version": VERSION, "made_from": made_from or {}})
-        with _locked(self.path) as file:
+        with open_locked(self.path) as file:
             lines = self._whole_lines(file)
             if not resume and len(lines) > 1:
                 raise ValueError(f"{self.path}: holds finished results; go on from them with --resume, or take another folder")
@@ -136,7 +135,7 @@ class Checkpoint:
             line = _line([key, make()])
             self._known[name] = json.loads(line)[1]
             if self.path is not None:
-                with _locked(self.path) as file:
+                with open_locked(self.path) as file:
                     # Another process may have died in the middle of a line, or somebody may have
                     # removed the file.
                     file.write(line if self._whole_lines(file) else self._header + line)
@@ -151,21 +150,27 @@ def _line(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, default=np.ndarray.tolist).encode() + b"\n"
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[Any]:
-    """The file, opened for reading and writing and made when missing, while no other process has
-    it."""
+def open_locked(path: Path, wait: bool = True) -> Any:
+    """Return a file, open for reading and writing and made when missing, that no other process has
+    until it is closed.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be written; without ``wait`` also if another process has it.
+    """
     try:
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-            try:
-                import fcntl
-            except ImportError:  # Windows: several writers are not guarded from each other
-                pass
-            else:
-                fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed
-            yield file
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            import fcntl
+        except ImportError:  # Windows: several writers are not guarded from each other
+            return file
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"{path}: another run writes it; expected to wait for its end, or another output") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
+    return file
 
 
 def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +20,7 @@ from ...models.files import replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.schema import Schema
-from ..common.checkpoints import check_made_from
+from ..common.checkpoints import check_made_from, open_locked
 from ..common.outputs import check_outputs, make_folder
 from .detect import FileDetections
 from .drawing import write_image
@@ -51,7 +53,9 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row of the table for each face, or other object, of a JSON record; what the record
     does not know is missing."""
-    of_image: dict[str, Any] = {"source": record["image"], **{name: record[name] for name in ("frame", "time") if name in record}}
+    # bytes of a name that are not UTF-8 stand as escapes
+    source = record["image"].encode(errors="backslashreplace").decode()
+    of_image: dict[str, Any] = {"source": source, **{name: record[name] for name in ("frame", "time") if name in record}}
     for face in record.get("faces", record.get("objects", ())):
         row = of_image | {"probability": face["probability"]} | face.get("pose", {})
         row |= zip(("x0", "y0", "x1", "y1"), face["box"])
@@ -101,7 +105,7 @@ def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
         if path.suffix.lower() == ".csv":
-            with temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            with temporary.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
                 writer = csv.DictWriter(file, columns, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
@@ -240,7 +244,7 @@ class Finished:
 
     The file ``OUT.unfinished`` holds JSON lines: a header that says what the run was made from,
     then one record per photograph or frame, each written when it is there. Only one record is in
-    memory.
+    memory. No other run has the file until :meth:`close`.
 
     Parameters
     ----------
@@ -254,8 +258,8 @@ class Finished:
     Raises
     ------
     ValueError
-        If the file is something else, cannot be written, belongs to other settings or inputs, or
-        must not be used.
+        If the file is something else, cannot be written, belongs to other settings or inputs or to
+        another run that has not ended, or must not be used.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):
@@ -263,37 +267,50 @@ class Finished:
         if self.path.exists() and not resume:
             raise ValueError(f"{self.path}: of a run that did not end; go on from it with --resume, or remove it")
         self.n = 0
+        self._file = open_locked(self.path, wait=False)
         try:
-            with self.path.open("ab+") as file:
-                file.seek(0)
-                header = file.readline()
-                if not header.startswith(_BEGINNING[: len(header)]):
-                    raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
-                if not header.endswith(b"\n"):  # new, or cut short in its first line
-                    file.truncate(0)
-                    file.write(json.dumps({"format": _FORMAT, "made_from": made_from}).encode() + b"\n")
-                    return
-                whole = file.tell()
-                check_made_from(self.path, json.loads(header).get("made_from"), made_from)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    self.n, whole = self.n + 1, whole + len(line)
-                file.truncate(whole)
+            header = self._file.readline()
+            if not header.startswith(_BEGINNING[: len(header)]):
+                raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
+            if not header.endswith(b"\n"):  # new, or cut short in its first line
+                self._file.truncate(0)
+                self._file.seek(0)
+                self._write({"format": _FORMAT, "made_from": made_from})
+                return
+            check_made_from(self.path, json.loads(header).get("made_from"), made_from)
+            whole = self._file.tell()
+            for line in self._file:
+                if not line.endswith(b"\n"):
+                    break
+                self.n, whole = self.n + 1, whole + len(line)
+            self._file.truncate(whole)
+        except ValueError:
+            self.close()
+            raise
+
+    def _write(self, content: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(content).encode() + b"\n")
+            self._file.flush()
         except OSError as error:
             raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a record."""
-        with self.path.open("ab") as file:
-            file.write(json.dumps(record).encode() + b"\n")
+        self._file.seek(0, os.SEEK_END)
+        self._write(record)
         self.n += 1
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        with self.path.open("rb") as file:
-            file.readline()
-            yield from map(json.loads, file)
+        self._file.seek(0)
+        self._file.readline()
+        yield from map(json.loads, self._file)
 
     def remove(self) -> None:
         """Remove the file: all outputs are there."""
-        self.path.unlink()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another run have the file."""
+        with suppress(OSError):  # of a full disk, which has been reported
+            self._file.close()

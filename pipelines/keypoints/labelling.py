@@ -17,6 +17,7 @@ from ..faces.data import read_coco
 from .data import schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
+_NOTHING: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
 _MARGIN = 0.1  # around the points of an object without a box, in units of their larger range
 
 
@@ -46,14 +47,27 @@ class LabelFolder:
         if not described and schema is None:
             raise ValueError(f"{folder}: expected schema.toml or annotations.json in it, or a model of such objects (--model)")
         self.schema = schema_of(folder) if described or schema is None else schema
-        self._coco: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
+        self._coco = _NOTHING
+        self._version: tuple[int, ...] = ()  # of the file that was read
         self.labels: dict[str, list[dict[str, Any]]] = {}
-        if (folder / LABELS).is_file():
-            self._coco = read_coco(folder)[1]
-            self.labels = self._objects(self._coco)
+        self.refresh()
         names = {path.name for path in self.images}
         proposed = json.loads((folder / PROPOSALS).read_text(encoding="utf-8")) if (folder / PROPOSALS).is_file() else self._coco
         self.proposals = {Path(name).name: some for name, some in self._objects(proposed).items() if Path(name).name in names}
+
+    def refresh(self) -> None:
+        """Read the labels again where another program has changed them.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be read any more.
+        """
+        path = self.folder / LABELS
+        version = _version(path) if path.is_file() else ()
+        if version != self._version:
+            coco = read_coco(self.folder)[1] if version else _NOTHING
+            self.labels, self._coco, self._version = self._objects(coco), coco, version
 
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Objects of the category by the names of their files."""
@@ -90,13 +104,14 @@ class LabelFolder:
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
         """Keep the objects of a picture, perhaps none, in place of those before; the file is
-        replaced as a whole.
+        replaced as a whole, with what other programs have written for other pictures.
 
         Raises
         ------
         ValueError
             If they are no objects of the schema, or a point lies outside the picture.
         """
+        self.refresh()
         width, height = image_size(path)
         entries = []
         for number, entry in enumerate(objects):
@@ -138,4 +153,11 @@ class LabelFolder:
             coco["annotations"].append({"id": number, **ours, "keypoints": ordered, "bbox": box})
         with replacing(self.folder / LABELS) as temporary:
             temporary.write_text(json.dumps(coco), encoding="utf-8")
-        self._coco, self.labels = coco, self._objects(coco)
+            version = _version(temporary)
+        self._coco, self.labels, self._version = coco, self._objects(coco), version
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """What differs between two files that one name has had."""
+    about = path.stat()
+    return about.st_ino, about.st_size, about.st_mtime_ns

@@ -83,6 +83,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
 
     async def shown(request: Request) -> Response:
         path = _picture(request)
+        _refresh(path)
         state = labelling.training()  # a new model, perhaps
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
         fields = {}
@@ -101,6 +102,10 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             body += part
             if len(body) > _BODY:
                 raise RequestError(413, f"too many labels: expected at most {_BODY // MIB} MiB")
+        before = labels.labels.get(path.name)
+        _refresh(path)
+        if labels.labels.get(path.name) != before:
+            raise RequestError(409, f"{path.name}: another program has changed its labels; expected to show the picture again")
         try:
             labels.save(path, json.loads(body)["objects"])
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
@@ -112,6 +117,12 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     async def train(request: Request) -> Response:
         labelling.train()
         return JSONResponse(labelling.training())
+
+    def _refresh(path: Path) -> None:
+        try:
+            labels.refresh()
+        except (ValueError, OSError) as error:
+            raise RequestError(409, f"{path.name}: {short(error)}") from None
 
     def _picture(request: Request) -> Path:
         number = request.path_params["number"]

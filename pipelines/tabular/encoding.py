@@ -394,7 +394,11 @@ def encode_frame(
     decisions, dates = _Decisions(keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
     for name in frame.columns:
-        if name in kinds:
+        if frame[name].dtype == object and isinstance(
+            next(iter(frame[name].dropna()), None), list | tuple | dict | set | np.ndarray
+        ):
+            decisions.leave_out(name, "neither numbers, dates nor text")
+        elif name in kinds:
             _decide_as(decisions, name, frame[name], kinds[name], dates or "")
         elif name in ids and name not in request.include:
             decisions.leave_out(name, _ROW_NUMBERS)

@@ -1,8 +1,10 @@
-"""Columns that seem to know the answer: what is known only after the target must not predict it."""
+"""Columns that seem to know the answer: what is known only after the target must not predict it;
+and test rows that cannot judge a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -82,6 +84,27 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
         if 5 <= gone.sum() < len(y) and (y[gone] == (value := y[gone][0])).all() and not (y[~gone] == value).any():
             found.append(f"column {name!r} is missing exactly where the target is {value}: known before it? {_out(name)}")
     return found
+
+
+def doubtful_test(train: Table, test: Table, task: str) -> list[str]:
+    """Return a line for test rows that equal training rows, where these mostly differ, and a line
+    for test rows of classes that the model does not know."""
+    n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
+    if 2 * len(known) >= len(train.y) and (n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))):
+        lines.append(f"{n_equal} of {n} test rows equal training rows: their score is too good")
+    strange = Counter(test.y[~np.isin(test.y, train.y)].tolist()) if task == "classification" else Counter[object]()
+    if strange:
+        shown = ", ".join(f"{label!r} ({count})" for label, count in strange.most_common(5)) + ", ..." * (len(strange) > 5)
+        lines.append(f"{strange.total()} of {n} test rows have a class that no training row has, which counts as wrong: {shown}")
+    return lines
+
+
+def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
+    """A number for each row and its target, the same for equal ones."""
+    for start in range(0, len(table.y), _MAX_ROWS):
+        rows, y = table.X[start : start + _MAX_ROWS], table.y[start : start + _MAX_ROWS]
+        dense = rows.toarray() if hasattr(rows, "toarray") else rows
+        yield from (hash((row.tobytes(), label)) for row, label in zip(dense.astype(dtype), y.tolist()))
 
 
 def _out(name: str) -> str:

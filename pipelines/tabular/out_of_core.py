@@ -43,7 +43,7 @@ class EncodedSource(ParquetSource):
     """
 
     def __init__(self, path: Path | str, encoding: TableEncoding, dtype: Any) -> None:
-        super().__init__(open_parquet(path), [column.name for column in encoding.columns])
+        super().__init__(open_parquet(path), encoding.sources)
         self.encoding, self.dtype, self.stored = encoding, np.dtype(dtype), np.dtype(dtype)
         self.shape, self.names = (self.shape[0], len(encoding.groups)), None  # type: ignore[assignment]
         self._reopen = partial(EncodedSource, anywhere(path), encoding, dtype)
@@ -59,8 +59,8 @@ class EncodedSource(ParquetSource):
             start, stop = max(rows.start, low), min(rows.stop, high)
             for number in np.unique(wanted) if start < stop else ():
                 column, there = self.encoding.columns[number], wanted == number
-                values = part.read(g, [column.name])[0][start - low : stop - low].to_pandas()
-                numbers = column.encode(values.rename(column.name))
+                values = part.read(g, [column.source])[0][start - low : stop - low].to_pandas()
+                numbers = column.encode(values.rename(column.source))
                 out[start - rows.start : stop - rows.start, there] = numbers[:, (columns - first)[there]]
 
     cost = Source.cost

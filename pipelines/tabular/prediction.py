@@ -25,7 +25,8 @@ def predict_table(
     """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
     each.
 
-    ``note`` is called with a line for each column that has empty, unreadable or unknown cells. With
+    ``note`` is called with a line for each column that has empty, unreadable or unknown cells, and
+    where the table is not read as it looks. With
     ``contributions`` there are also the score, ``contribution of COLUMN`` for each selected column,
     and that of the
     intercept: the score is their sum. A column of several rows without any cell is an error unless
@@ -39,7 +40,8 @@ def predict_table(
     kept = load_tabular(model)
     thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources
-    X = read_rows(table, wanted, sep, encoding, decimal_comma=not thousands)[0]
+    lines: list[str] = []
+    X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
     try:
         for column in kept.encoding.columns if kept.encoding is not None and not allow_empty else ():
             if column.source in X:
@@ -47,7 +49,7 @@ def predict_table(
         predicted = kept.predict(X)
     except ValueError as error:
         raise ValueError(f"{table}: {error}") from None
-    for line in kept.encoding.notes(X) if kept.encoding is not None else []:
+    for line in [*lines, *(kept.encoding.notes(X) if kept.encoding is not None else [])]:
         note(line)
     names = ["prediction"] if predicted.ndim == 1 else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
     found = dict(zip(names, predicted.reshape(len(predicted), -1).T))

@@ -13,6 +13,22 @@ Response = Literal["linear", "piecewise"]
 Dates = Literal["dayfirst", "monthfirst"]
 Separator = Annotated[str | None, Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
+_MAX_WEIGHT = 1e100  # sums of larger ones overflow
+
+
+def number_of(option: str, given: str, text: str | None = None) -> float:
+    """Return the number in what is given for an option, by default that after the last "=".
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    text = given.rpartition("=")[2] if text is None else text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} {given}: {text!r} is no number") from None
 
 
 @dataclass(frozen=True)
@@ -134,6 +150,19 @@ class Request:
         for option, given in sure.items():
             if given and self.weight is not None:
                 raise ValueError(f"{option}: tests and intervals take no weights; expected no --weight")
+        if self.fdr is not None and not 0 < self.fdr < 1:
+            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
+        if self.intervals and self.response != "linear":
+            raise ValueError("--intervals: of coefficients; expected no --response piecewise")
+        lists = {"--monotone": self.monotone, "--bounds": self.bounds, "--class-weight": self.class_weight, "--as": self.kinds}
+        for option, given in lists.items():
+            names = [text.rpartition("=")[0] for text in given]
+            for text, name in zip(given, names):
+                if names.count(name) > 1:
+                    raise ValueError(f"{option} {text}: {name or text!r} is named twice; expected once")
+        for text in self.class_weight:
+            if "=" in text and not 0 <= number_of("--class-weight", text) <= _MAX_WEIGHT:
+                raise ValueError(f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}")
         if self.row_groups is not None and self.time is not None:
             raise ValueError("--time orders the rows; expected no --row-groups")
 

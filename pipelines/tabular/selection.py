@@ -19,11 +19,11 @@ from ...models.tabular.model import TabularModel
 from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .encoding import Table
-from .leaks import leaks
+from .leaks import doubtful_test, leaks
 from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
-from .tables import Note, read_table, read_test
+from .tables import Note, check_table, read_table, read_test
 from .validation import HeldOut, Progress, Validation, check_score, costs, fitted, folds, interaction, measures, validate
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
@@ -155,6 +155,8 @@ def select_file(
         If the file cannot be read or does not fit what was asked for.
     """
     request.check()
+    if request.test is not None:
+        check_table(request.test)
     size = None if request.k is None else number_or_auto("-k", request.k)
     large = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
     if request.dask is not None and not large:
@@ -173,6 +175,8 @@ def select_file(
     data.notes[:] = [*drawn.notes, *leaks(drawn, task)]
     check_score(request.score, task)
     test = None if request.test is None else read_test(request.test, data, request)
+    if test is not None:
+        data.notes += [*test.notes, *doubtful_test(drawn if isinstance(data.X, Source) else data, test, task)]
     for text in data.notes:
         note(text)
     n_units = int(units_of(data, request.group).max()) + 1

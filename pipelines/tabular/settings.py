@@ -13,7 +13,7 @@ from ...learners import Constraints, FSAClassifier, FSARegressor, PiecewiseLinea
 from ...learners.objective.losses import get_loss
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table
-from .request import Request
+from .request import Request, number_of
 
 # parameters that --param does not take, and why
 NOT_SET = {
@@ -116,18 +116,11 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
     labels = {str(label): label for label in classes.tolist()}
     weights = {}
     for text in given:
-        name, _, number = text.rpartition("=")
+        name = text.rpartition("=")[0]
         if name not in labels:
             raise ValueError(f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}")
-        weights[labels[name]] = _number("--class-weight", text, number)
+        weights[labels[name]] = number_of("--class-weight", text)
     return weights or None
-
-
-def _number(option: str, given: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{option} {given}: {text!r} is no number") from None
 
 
 def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndarray:
@@ -162,7 +155,7 @@ def _bounds(bounds: Sequence[str], table: Table) -> dict[int, tuple[float | None
         low, sign, high = given.rpartition("=")[2].partition(":")
         if not sign:
             raise ValueError(f"--bounds {given}: expected COLUMN=LEAST:GREATEST, such as age=0: or age=-1:1")
-        ends = tuple(_number("--bounds", given, end) if end else None for end in (low, high))
+        ends = tuple(number_of("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
             raise ValueError(f"--bounds {given}: expected bounds with 0 between them")
         found[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LEAST:GREATEST"))[0])] = ends

@@ -195,10 +195,10 @@ def _times(path: Path, values: pd.Series, style: str) -> np.ndarray:
 
 
 def read_rows(
-    path: Path, wanted: Sequence[str], sep: str | None, encoding: str | None, decimal_comma: bool = True
+    path: Path, wanted: Sequence[str], sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool = True
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read rows for a model: a frame with at least the ``wanted`` columns, and the target of a file
-    that brings its own.
+    that brings its own; ``notes`` gets lines about how it is read.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def read_rows(
         If the file cannot be read, or a matrix lacks a column.
     """
     if not brings_its_target(path):
-        return read_frame(path, sep, encoding, decimal_comma=decimal_comma), None
+        return read_frame(path, sep, encoding, notes, decimal_comma), None
     matrix = read_matrix(path)
     places = {name: j for j, name in enumerate(matrix.names)}
     there = [i for i, name in enumerate(wanted) if name in places]
@@ -228,7 +228,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     ValueError
         If it cannot be read, or lacks a column.
     """
-    frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding)
+    notes: list[str] = []
+    frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
     y = _target(path, frame, request.target) if y is None else y
     rows = _rows_with_target(path, y, [])
     try:
@@ -238,7 +239,9 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     y = y[rows].astype(str) if y.dtype == object else y[rows]
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
-    return Table(X, y, table.encoding, rows=rows, weight=_weights(path, frame, request.weight, rows))
+    if y.dtype.kind not in "US" and table.y.dtype.kind in "US":  # classes of which these rows have the numbers only
+        y = as_words(pd.Series(y)).astype(str)
+    return Table(X, y, table.encoding, notes=notes, rows=rows, weight=_weights(path, frame, request.weight, rows))
 
 
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
@@ -319,7 +322,7 @@ def read_frame(
     encoding : str or None, default None
         Of the characters; None is UTF-8.
     notes : list of str or None, default None
-        A line is added for a separator that was guessed.
+        Lines are added about a separator that was guessed, and rows that are longer than the names.
     decimal_comma : bool, default True
         Whether columns of numbers as 1,5 may be found where another character separates the
         columns.
@@ -360,13 +363,22 @@ def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[st
         raise ValueError(f"--sep {sep}: expected one character")
     given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else _LONG_SEPARATORS.get(sep or ",", sep or ",")
     try:
-        header = _header(path, sep, encoding)
+        header, n_cells = _header(path, sep, encoding)
         found = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
         if given is None and found is not None:
             notes.append(f"the columns of {path.name} are separated by {found!r}, not by {sep!r}")
-            sep, header = found, _header(path, found, encoding)
+            sep, (header, n_cells) = found, _header(path, found, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = _read_csv(path, options)
+        if (n_more := n_cells - len(header)) > 0:  # pandas takes as many first cells as names of the rows
+            if frame.iloc[:, -n_more:].isna().all(axis=None):
+                notes.append(f"rows of {path.name} end in a separator, unlike the names: read without their empty last cell")
+                options["index_col"] = False
+                frame = _read_csv(path, options)
+            elif n_more > 1 or not frame.index.is_unique or frame.index.dtype.kind == "f":
+                raise ValueError(f"rows have {n_cells} cells, expected {len(header)} as there are names")
+            else:  # as R's write.table has them
+                notes.append(f"rows of {path.name} have one cell more than there are names: the first is taken as the row's name")
         if decimal_comma and sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
             notes.append("numbers with a decimal comma are read as such")
             frame = pd.read_csv(path, decimal=",", **options)
@@ -382,7 +394,7 @@ def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[st
         raise ValueError(f"{path}: not a readable table ({error})") from None
     if len(header) == frame.shape[1]:
         frame.columns = header
-    return frame
+    return frame.reset_index(drop=True)
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
@@ -397,7 +409,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
         # text, for the parser, of which some parts look like numbers
         if any((a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)):
             return pd.read_csv(path, **options)
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -423,12 +435,16 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.DataFrame(columns, copy=False)
 
 
-def _header(path: Path, sep: str, encoding: str | None) -> list[str]:
-    """The names as the file has them: pandas renames those that come twice."""
+def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]:
+    """The names as the file has them, as pandas renames those that come twice; and the number of
+    cells of the first row. None and 0 where the separator is more than one character."""
+    if len(sep) > 1:
+        return [], 0
     encoding = "utf-8-sig" if encoding is None or encoding.lower() in ("utf8", "utf-8") else encoding
     open_text = gzip.open if path.suffix == ".gz" else open
     with open_text(path, "rt", encoding=encoding, newline="") as file:
-        return next((row for row in csv.reader(file, delimiter=sep) if row), []) if len(sep) == 1 else []
+        lines = (row for row in csv.reader(file, delimiter=sep) if row)
+        return next(lines, []), len(next(lines, []))
 
 
 def _decimal_comma(values: pd.Series, share: float = 1.0) -> bool:

@@ -2,8 +2,10 @@
 JSON."""
 
 import ctypes
+import io
 import json
 import math
+import os
 import sqlite3
 import subprocess
 import warnings
@@ -24,6 +26,33 @@ def in_sqlite(model, frame, folder, keys=()):
     connection.executemany(f'INSERT INTO "the table" VALUES ({marks})', rows)
     found = connection.execute(query)
     return pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description])
+
+
+def as_text(model, path, folder, place, keys=()):
+    """What a query answers where a CSV file was loaded with all of its cells as text; ``place`` is
+    sqlite (by ``.import`` of its shell), duckdb or postgres (of the environment variable
+    ``ANNEALED_POSTGRES``, such as host=localhost dbname=test)."""
+    query, table = written(model, folder / "m.sql", dialect=place, table="the table", keys=keys), '"the table"'
+    names = path.read_text().split("\n")[0].split(",")
+    if place == "duckdb":
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_csv('{path}', all_varchar=true)")
+            return connection.execute(query).df()
+    if place == "sqlite":
+        with sqlite3.connect(folder / "d.sqlite") as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        command = ["sqlite3", folder / "d.sqlite", ".mode csv", f".import '{path}' {table}"]
+        subprocess.run(command, check=True, capture_output=True)
+        with sqlite3.connect(folder / "d.sqlite") as connection:
+            return pd.read_sql_query(query, connection)
+    columns = ", ".join(f'"{name}" TEXT' for name in names)
+    script = f"CREATE TEMP TABLE {table} ({columns});\n\\copy {table} FROM '{path}' CSV HEADER\n"
+    (folder / "m.psql").write_text(f"\\set ON_ERROR_STOP\n{script}{query}")
+    command = ["psql", os.environ["ANNEALED_POSTGRES"], "-q", "--csv", "-f", folder / "m.psql"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    return pd.read_csv(io.StringIO(found.stdout))
 
 
 def in_duckdb(model, frame, folder, keys=()):

@@ -8,7 +8,7 @@ import io
 from typing import Any
 
 from ...messages import naming_extra
-from .formula import INFIX, Formula, Printer
+from .formula import INFIX, NUMBER, Formula, Printer
 
 _MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of the common programs
 _DAY_0 = 25569  # 1970-01-01 in a spreadsheet
@@ -67,6 +67,8 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     """
     names, line = list(formula.columns), [""] * len(formula.columns)
     place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
+    # with 0 added a truth value is a number in every program
+    place = {name: f"({cell}+0)" if formula.columns[name] == NUMBER else cell for name, cell in place.items()}
     labels = tuple(map(_literal, formula.classes or ()))
     symbols = _SYMBOLS | {"label": lambda i: "NA()" if i < 0 else labels[i]}
     show = Printer(symbols, _literal, place, formula.columns)
@@ -88,6 +90,16 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     return names, line
 
 
+def _is_empty(number: str) -> str:
+    cell = number.removeprefix("(").removesuffix("+0)")
+    return f"NOT(OR(ISNUMBER({cell}),ISLOGICAL({cell})))"
+
+
+def _is_text(cell: str, level: str) -> str:
+    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(level)  # programs make truth values of these words
+    return f"EXACT({cell},{level})" if truth is None else f"IF(ISLOGICAL({cell}),{truth},EXACT({cell},{level}))"
+
+
 _SYMBOLS = INFIX | {
     "max": "MAX({},{})".format,
     "exp": "EXP({})".format,
@@ -95,8 +107,9 @@ _SYMBOLS = INFIX | {
     "if": "IF({},{},{})".format,
     "cell date": f"({{}}-{_DAY_0}-{{}})".format,
     "is": "{}={}".format,
-    "is text": "EXACT({},{})".format,
-    **dict.fromkeys(("empty", "empty date"), "NOT(ISNUMBER({}))".format),
+    "is text": _is_text,
+    "empty": _is_empty,
+    "empty date": "NOT(ISNUMBER({}))".format,
     "empty text": '{}=""'.format,
     "none": "ISNA({})".format,
 }

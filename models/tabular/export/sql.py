@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .... import __version__
+from ..encoding import THOUSANDS
 from .formula import DATE, INFIX, TEXT, Formula, Printer
 
 LARGEST = "1.7976931348623157e308"
+_TRUTHS: dict[str, Sequence[str]] = {"True": ("True", "true", "TRUE", "t", "1"), "False": ("False", "false", "FALSE", "f", "0")}
 _RESULTS = ("score", "probability", "prediction")
 _NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was built with its mathematical functions"
 
@@ -23,6 +25,8 @@ class Dialect:
     ----------
     double : str
         Type of numbers.
+    number : str
+        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite where it is none.
     text : str
         A cell ``{}`` as text, compared letter by letter.
     days : str
@@ -35,6 +39,7 @@ class Dialect:
     """
 
     double: str
+    number: str
     text: str
     days: str
     quote: str = '"'
@@ -58,15 +63,36 @@ class Dialect:
         return "'" + word.replace("'", "\\'" if self.backslash else "''") + "'"
 
 
+# a number too large for a double would end the query
+_DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
+# the equality holds where all of a text is a number: SQLite compares it as one then
+_SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
+_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be a Julian day
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
+_POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
+_POSTGRES_DAYS = f"CASE WHEN CAST({{0}} AS TEXT) ~ '^ *[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}' THEN {_POSTGRES_DAYS} END"
 DIALECTS = {
-    "postgres": Dialect("DOUBLE PRECISION", "CAST({} AS TEXT)", "EXTRACT(EPOCH FROM CAST({} AS TIMESTAMP)) / 86400e0"),
-    "sqlite": Dialect("REAL", "CAST({} AS TEXT)", _SQLITE_DAYS, greatest="MAX"),
-    "duckdb": Dialect("DOUBLE", "CAST({} AS VARCHAR)", "EPOCH_US(CAST({} AS TIMESTAMP)) / 86400e6"),
-    "mysql": Dialect("DOUBLE", _MYSQL_TEXT, _MYSQL_DAYS, "`", True),
-    "bigquery": Dialect("FLOAT64", "CAST({} AS STRING)", "UNIX_MICROS(CAST({} AS TIMESTAMP)) / 86400e6", "`", True),
+    "postgres": Dialect(
+        "DOUBLE PRECISION",
+        f"CASE WHEN {{1}} ~ {_DIGITS} THEN CAST({{1}} AS DOUBLE PRECISION) END",
+        "CAST({} AS TEXT)",
+        _POSTGRES_DAYS,
+    ),
+    "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, greatest="MAX"),
+    "duckdb": Dialect("DOUBLE", "TRY_CAST({0} AS DOUBLE)", "CAST({} AS VARCHAR)", "EPOCH_US(TRY_CAST({} AS TIMESTAMP)) / 86400e6"),
+    "mysql": Dialect(
+        "DOUBLE", f"CASE WHEN {{1}} REGEXP {_DIGITS} THEN CAST({{0}} AS DOUBLE) END", _MYSQL_TEXT, _MYSQL_DAYS, "`", True
+    ),
+    "bigquery": Dialect(
+        "FLOAT64",
+        "SAFE_CAST({1} AS FLOAT64)",
+        "CAST({} AS STRING)",
+        "UNIX_MICROS(SAFE_CAST({} AS TIMESTAMP)) / 86400e6",
+        "`",
+        True,
+    ),
 }
 
 
@@ -99,10 +125,11 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
         raise ValueError(f"key {taken[0]!r} has the name of a result: rename this column of the table")
     kept = {key: f"k{i + 1}" for i, key in enumerate(keys)}
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}
-    show = Printer(_symbols(d, formula.classes), d.literal, cells, formula.columns)
+    spelled = {cells[name]: _spellings(levels) for name, levels in _levels(formula).items()}
+    show = Printer(_symbols(d, formula.classes, spelled), d.literal, cells, formula.columns)
     stem = "model" if table.lower().startswith("annealed_") else "annealed"
     read = [f"t.{d.name(key)} AS {k}" for key, k in kept.items()] + ["1 AS c0"] * (not cells)
-    read += [f"{_read(d, name, kind)} AS {cells[name]}" for name, kind in formula.columns.items()]
+    read += [f"{_read(d, name, kind, formula.styles[name])} AS {cells[name]}" for name, kind in formula.columns.items()]
     source, stages = ".".join(map(d.name, table.split("."))) + " AS t", []
     for number, stage in enumerate([{}, *formula.stages]):
         chosen = ["*", *(f"{show(e)} AS {name}" for name, e in stage.items())] if number else read
@@ -117,14 +144,38 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
     return f"-- Written by annealed {__version__} for {dialect}.\n{query}".encode()
 
 
-def _symbols(d: Dialect, classes: Sequence[Any] | None) -> dict[str, Any]:
+def _levels(formula: Formula) -> dict[str, set[str]]:
+    """The words that cells of text are compared with."""
+    found: dict[str, set[str]] = {}
+
+    def walk(expression: Any) -> None:
+        if isinstance(expression, tuple):
+            if expression[0] == "is" and formula.columns[expression[1]] == TEXT:
+                found.setdefault(expression[1], set()).add(expression[2])
+            for part in expression[1:]:
+                walk(part)
+
+    for _, adds in formula.terms:
+        walk(("+", *adds))
+    return found
+
+
+def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
+    """How databases may write the levels of a column of truth values, or of whole numbers."""
+    if levels <= _TRUTHS.keys():
+        return _TRUTHS
+    whole = all(level.removeprefix("-").isdecimal() for level in levels)
+    return {level: (level, str(float(level))) for level in levels} if whole else {}
+
+
+def _symbols(d: Dialect, classes: Sequence[Any] | None, spelled: dict[str, dict[str, Sequence[str]]]) -> dict[str, Any]:
     def case(condition: str, value: str, other: str) -> str:
         rest = other[5:] if other.startswith("CASE WHEN") else f"ELSE {other} END"
         return f"CASE WHEN {condition} THEN {value}\n      {rest}"
 
-    def is_text(cell: str, level: str) -> str:  # databases write truth values as they like
-        spelled = {"'True'": "('True', 'true', 't', '1')", "'False'": "('False', 'false', 'f', '0')"}
-        return f"{cell} IN {spelled[level]}" if level in spelled else f"{cell} = {level}"
+    def is_text(cell: str, level: str) -> str:
+        words = spelled[cell].get(level[1:-1], ())
+        return f"{cell} IN ({', '.join(map(d.literal, words))})" if words else f"{cell} = {level}"
 
     return INFIX | {
         "max": f"{d.greatest}({{}}, {{}})".format,
@@ -148,10 +199,17 @@ def _select(columns: Iterable[str], source: str) -> str:
     return "  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {source}"
 
 
-def _read(d: Dialect, name: str, kind: str) -> str:
-    """A cell as the formula takes it: NULL where it is empty or, as a number, not finite."""
+def _read(d: Dialect, name: str, kind: str, style: str) -> str:
+    """A cell as the formula takes it, NULL where it is empty or, as a number, not finite; whether
+    the table holds numbers and dates as such or as text."""
     cell = f"t.{d.name(name)}"
+    text = d.text.format(cell)
     if kind == TEXT:
-        return f"NULLIF(TRIM({d.text.format(cell)}), '')"
-    number = f"CAST({d.days.format(cell) if kind == DATE else cell} AS {d.double})"
-    return number if kind == DATE else f"CASE WHEN ABS({number}) <= {LARGEST} THEN {number} END"
+        return f"NULLIF(TRIM({text}), '')"
+    if kind == DATE:
+        return f"CAST({d.days.format(cell)} AS {d.double})"
+    if style == THOUSANDS:
+        cell = text = f"REPLACE({text}, ',', '')"
+    number, word = d.number.format(cell, text), f"LOWER(TRIM({text}))"
+    truth = f"WHEN {word} = 'true' THEN 1e0 WHEN {word} = 'false' THEN 0e0"
+    return f"CASE WHEN ABS({number}) <= {LARGEST} THEN {number} {truth} END"

@@ -374,6 +374,31 @@ def test_score_sheet(name, suffix, tmp_path):
             assert str(found["prediction"]) in (str(predicted), f"{predicted:.1f}" if not isinstance(predicted, str) else "")
 
 
+@pytest.mark.parametrize("response", ["linear", "piecewise"])
+def test_truth_values_in_a_score_sheet(response, tmp_path):
+    formulas, openpyxl = pytest.importorskip("formulas"), pytest.importorskip("openpyxl")
+    a, b = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
+    words = np.where(np.arange(80) % 5 == 0, None, (np.arange(80) % 3 == 0).astype(object))
+    frame = pd.DataFrame({"a": a, "b": b, "word": words, "c": np.arange(80.0)})
+    numbers = [ColumnEncoding(name, fill=None if response == "piecewise" else 0.3) for name in "abc"]
+    encoding = TableEncoding((*numbers, ColumnEncoding("word", "category", None, ("False", "(missing)"), "True")))
+    y = 3.0 * a - 2.0 * b + frame["c"] / 50 + 4.0 * (words == False)  # noqa: E712
+    model = TabularModel.from_estimator(FSARegressor(5, response=response).fit(encoding.encode(frame), y), encoding)
+    export(model, tmp_path / "m.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "m.xlsx")
+    head = [cell.value for cell in book.active[1]]
+    for row in ([True, False, True, 3.0], [False, True, False, 7.0], [1.0, 0.0, None, 70.0], [None, True, "True", 1.0]):
+        cells = dict(zip(("a", "b", "word", "c"), row))
+        for name in head[: head.index(next(title for title in head if title.endswith(" adds")))]:
+            book.active.cell(2, head.index(name) + 1).value = cells[name]
+        book.save(tmp_path / "filled.xlsx")
+        solved = formulas.ExcelModel().loads(str(tmp_path / "filled.xlsx")).finish().calculate()
+        values = {key.rsplit("!", 1)[1]: value.value[0, 0] for key, value in solved.items() if hasattr(value, "value")}
+        wanted = pd.DataFrame({name: pd.Series([cell], dtype=object) for name, cell in cells.items()})
+        found = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
+        close([found], model.predict(wanted), 1e-9)
+
+
 def test_a_name_is_no_formula(tmp_path):
     encoding = TableEncoding((ColumnEncoding("=1+1", fill=0.0),))
     frame = pd.DataFrame({"=1+1": np.arange(20.0)})

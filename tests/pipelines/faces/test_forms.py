@@ -3,6 +3,8 @@ on."""
 
 import csv
 import json
+import subprocess
+import sys
 
 import cv2
 import numpy as np
@@ -230,6 +232,38 @@ def test_forms_of_made_records(tmp_path):
     ]
     write_table(tmp_path / "t.csv", [], forms_module.columns_of(["chin"]))
     assert (tmp_path / "t.csv").read_text().endswith("roll,chin_x,chin_y,chin_p\n")
+
+
+def test_two_runs_do_not_share_an_output(folder, tmp_path):
+    whole, shared = tmp_path / "whole.csv", tmp_path / "shared.csv"
+    assert run("faces", "detect", folder, "--quiet", "--roll", 0, "--table", whole).exit_code == 1
+    add, seconds = Finished.add, []
+    command = ("faces", "detect", folder, "--quiet", "--roll", 0, "--table", shared, "--resume")
+
+    def with_a_second_run(self, record):
+        add(self, record)
+        if self.n == 2:
+            again = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, command)]
+            seconds.append(subprocess.run(again, capture_output=True, text=True))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Finished, "add", with_a_second_run)
+        assert run(*command).exit_code == 1
+    (second,) = seconds
+    assert second.returncode == 2 and not second.stdout
+    assert second.stderr.count("\n") == 1 and f"{shared.name}.unfinished: another run writes it; expected to wait" in second.stderr
+    assert shared.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.unfinished"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_name_that_is_not_utf8(suffix, folder, tmp_path):
+    import pandas as pd
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b\udcff.png").write_bytes((folder / "a.png").read_bytes())
+    out = tmp_path / f"t.{suffix}"
+    assert run("faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--table", out).exit_code == 0
+    assert set((pd.read_csv if suffix == "csv" else pd.read_parquet)(out)["source"]) == {f"{tmp_path}/in/b\\udcff.png"}
 
 
 @pytest.mark.parametrize("content", [b"mine\n", b"mine", b'{"format": "other"}\n'])

@@ -93,6 +93,22 @@ def test_what_is_of_others_stays(tmp_path):
     assert kept["info"] == {"by": "me"} and [a["id"] for a in kept["annotations"]] == [1, 2, 40]
 
 
+def test_what_another_program_writes_stays(tmp_path):
+    one, two = (LabelFolder(unlabelled(tmp_path / "fish") if i == 0 else tmp_path / "fish") for i in range(2))
+    one.save(one.images[0], [fish()])
+    one.save(one.images[1], [fish()])
+    two.save(two.images[2], [fish(), fish(30)])
+    one.save(one.images[1], [fish(62.0)])
+    for labels in (one, LabelFolder(tmp_path / "fish")):
+        assert {name: len(objects) for name, objects in labels.labels.items()} == {"000.png": 1, "001.png": 1, "002.png": 2}
+    assert one.labels["001.png"][0]["keypoints"]["head"][0] == 62
+    two.refresh()
+    assert two.labels == one.labels
+    (tmp_path / "fish" / "annotations.json").unlink()  # as by a checkout
+    one.save(one.images[3], [fish()])
+    assert list(LabelFolder(tmp_path / "fish").labels) == ["003.png"]
+
+
 @pytest.mark.parametrize(
     "objects, message",
     [
@@ -195,6 +211,23 @@ def test_the_endpoints(served, client):
     shown = client.get("/api/label/3").json()
     assert shown["labelled"] and shown["objects"][0]["keypoints"] == fish()["keypoints"]
     assert json.loads((folder / "annotations.json").read_text())["images"][0]["file_name"] == "003.png"
+
+
+def test_labels_of_another_program_are_not_replaced(served, client):
+    folder, _ = served
+    client.put("/api/label/0", json={"objects": [fish()]}).raise_for_status()
+    LabelFolder(folder).save(folder / "000.png", [fish(50.0)])
+    refused = client.put("/api/label/0", json={"objects": [fish(55.0)]})
+    assert refused.status_code == 409 and "another program has changed its labels" in refused.text
+    assert client.get("/api/label/0").json()["objects"][0]["keypoints"]["head"][0] == 50
+    client.put("/api/label/0", json={"objects": [fish(55.0)]}).raise_for_status()
+    assert LabelFolder(folder).labels["000.png"][0]["keypoints"]["head"][0] == 55
+    whole = (folder / "annotations.json").read_text()
+    (folder / "annotations.json").write_text(whole[:-5])
+    refused = client.put("/api/label/0", json={"objects": [fish(57.0)]})
+    assert refused.status_code == 409 and "not a COCO keypoint file" in refused.text
+    assert (folder / "annotations.json").read_text() == whole[:-5]
+    (folder / "annotations.json").write_text(whole)
 
 
 def test_refusals(client):

@@ -11,6 +11,7 @@ import pytest
 from annealed.learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier
 from annealed.learners.objective.losses import get_loss
 from annealed.pipelines.cli.app import app
+from annealed.pipelines.tabular import selection
 from annealed.pipelines.tabular.settings import _PARTS, NOT_SET, Request, _with_params
 from helpers import run
 from typer.main import get_command
@@ -199,6 +200,42 @@ def test_a_test_file(folder):
     assert json.loads(result.stdout)["scores"]["test"]["R2"] > 0.98
 
 
+def test_a_test_file_that_cannot_judge(folder):
+    frame = pd.read_csv(folder / "classes.csv")
+    frame.to_csv(folder / "same.csv", index=False)
+    notes = select(folder / "classes.csv", "ill", "--test", folder / "same.csv")["notes"]
+    assert f"{N} of {N} test rows equal training rows: their score is too good" in notes
+    new = frame.assign(ill=frame["ill"].str.upper())
+    new.loc[:9, "ill"] = frame["ill"][:10]
+    new.iloc[:50].to_csv(folder / "upper.csv", index=False)
+    result = run("select", folder / "classes.csv", "--target", "ill", "-k", 2, "--test", folder / "upper.csv", "--json")
+    assert "annealed: 10 of 50 test rows equal training rows" in result.stderr
+    line = next(line for line in json.loads(result.stdout)["notes"] if "have a class" in line)
+    counts = frame["ill"].str.upper()[10:50].value_counts()
+    shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
+    assert line == f"40 of 50 test rows have a class that no training row has, which counts as wrong: {shown}"
+    other = frame.assign(a=frame["a"] + 1)
+    other.to_csv(folder / "other.csv", index=False)
+    assert "test rows" not in str(select(folder / "classes.csv", "ill", "--test", folder / "other.csv")["notes"])
+
+
+def test_classes_of_which_a_test_file_has_the_numbers_only(folder):
+    frame = pd.DataFrame({"x": X[:, 0], "y": np.where(X[:, 0] < -0.5, "none", np.where(X[:, 0] < 0.5, "1", "2"))})
+    frame.to_csv(folder / "t.csv", index=False)
+    frame[frame["y"] != "none"].assign(x=lambda f: f["x"] + 1e-9).to_csv(folder / "new.csv", index=False)
+    record = select(folder / "t.csv", "y", "--test", folder / "new.csv", k=1)
+    assert record["scores"]["test"]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "options", [("--fdr", 2), ("-k", "some"), ("-k", 2, "--test", "gone.csv"), ("-k", 2, "--class-weight", "yes=nan")]
+)
+def test_values_are_checked_before_the_table_is_read(folder, options, monkeypatch):
+    monkeypatch.setattr(selection, "read_table", lambda *given: pytest.fail("read"))
+    result = run("select", folder / "classes.csv", "--target", "ill", *options)
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1 and str(options[-1]).rpartition("=")[2] in result.stderr
+
+
 def test_seed(folder):
     first, again, other = (select(folder / "numbers.csv", "y", "--seed", seed)["scores"]["selected"] for seed in (0, 0, 1))
     assert first == again != other
@@ -269,6 +306,8 @@ def test_stdin_and_spreadsheets(folder):
         (("--param", "schedule.speed=3"), "expected kind, mu, n_steps"),
         (("--param", "response.n_bins=3"), "expected a --response that has parameters"),
         (("--param", "momentum=7"), "momentum=7"),
+        (("--monotone", "a=+", "--monotone", "a=-"), "--monotone a=+: 'a' is named twice; expected once"),
+        (("--intervals", "--response", "piecewise"), "--intervals: of coefficients; expected no --response piecewise"),
         (("--weight", "w", "--intervals"), "--intervals: tests and intervals take no weights"),
     ],
 )
@@ -280,6 +319,9 @@ def test_wrong_values_are_one_line(folder, options, message):
     "options, message",
     [
         (("--class-weight", "maybe=2"), "--class-weight maybe=2: expected balanced, or CLASS=NUMBER with one of no, yes"),
+        (("--class-weight", "yes=nan"), "--class-weight yes=nan: expected a number from 0 to 1e+100"),
+        (("--class-weight", "yes=1e308"), "--class-weight yes=1e308: expected a number from 0 to 1e+100"),
+        (("--class-weight", "yes=2", "--class-weight", "yes=3"), "'yes' is named twice; expected once"),
         (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is no number"),
         (("--score", "r2"), "--score r2: expected one of accuracy"),
         (("--card", "--loss", "logistic"), "--card: --loss is not for score cards"),

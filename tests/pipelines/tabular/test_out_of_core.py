@@ -170,6 +170,24 @@ def test_blocks_of_an_encoding(frame, folder):
             assert (out == expected[rows][:, columns]).all()
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_parts_of_dates(tmp_path, as_text):
+    rng = np.random.default_rng(0)
+    when = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 800, N), "D")
+    y = 2.0 * (when.weekday >= 5) + 0.1 * rng.normal(size=N)
+    table = pd.DataFrame({"when": when.astype(str) if as_text else when, "a": rng.normal(size=N), "y": y})
+    (tmp_path / "big").mkdir()
+    for number, rows in enumerate((slice(0, 2000), slice(2000, None))):
+        table[rows].to_parquet(tmp_path / "big" / f"{number}.parquet", row_group_size=700)
+    table.to_parquet(tmp_path / "t.parquet")
+    places = ((tmp_path / "t.parquet",), (tmp_path / "t.parquet", "--memory-limit", "1GB"), (tmp_path / "big",))
+    whole, *others = (json.loads(select(*place, "-k", 2).stdout)["selected"] for place in places)
+    assert whole[0]["name"] == "when (weekday)"
+    for found in others:
+        assert [c["name"] for c in found] == [c["name"] for c in whole]
+        np.testing.assert_allclose([c["coefficient"] for c in found], [c["coefficient"] for c in whole], rtol=1e-4)
+
+
 def test_a_url_and_its_partitions(frame, tmp_path):
     """Names of folders are columns as others are."""
     for town, rows in frame.fillna({"town": "nowhere"}).groupby("town"):

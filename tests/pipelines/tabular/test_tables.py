@@ -177,6 +177,51 @@ def test_bad_tables(tmp_path, text, options, message):
     assert message in json.loads(result.stdout)["error"] and "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
+    if large:
+        monkeypatch.setattr(tables, "_SMALL", 0)
+        monkeypatch.setattr(tables, "_CHUNK", 7)
+    X = np.random.default_rng(0).integers(-9, 9, (60, 3))
+    lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
+    csv(tmp_path, rows("y,a,b,c", *lines))
+    said = "rows of t.csv end in a separator, unlike the names"
+    options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
+    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
+    record = json.loads(result.stdout)
+    assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"]["selected"]["R2"] > 0.99
+    assert said in result.stderr and any(said in line for line in record["notes"])
+    assert pd.read_csv(tmp_path / "o.csv")["y"][0] == float(lines[0].split(",")[0])
+    csv(tmp_path, rows("a,b,c", "1,0,0,", "0,1,0,", "2,0,0,"))
+    result = run("predict", tmp_path / "m", tmp_path / "t.csv", "--json")
+    record = json.loads(result.stdout)
+    assert record["prediction"] == pytest.approx([3, -1, 6], abs=0.2)
+    assert said in result.stderr and said in record["notes"][0]
+    record = json.loads(run("predict", tmp_path / "m", csv(tmp_path, rows("a,b,c", "1,0,0", "0,1,0")), "--json").stdout)
+    assert not record["notes"]
+
+
+def test_rows_with_one_cell_more(tmp_path):
+    named = csv(tmp_path, rows("a,y,b", *(f'"{i}",{line}' for i, line in enumerate(NUMBERS))))  # as R writes them
+    record = json.loads(run("select", named, "--target", "y", "-k", 1, "--json").stdout)
+    assert "one cell more than there are names: the first is taken as the row's name" in record["notes"][0]
+    assert read_table(named, Request("y")).X[:, 0].tolist() == [i % 7 for i in range(40)]
+    for lines in ([f"{line},9" for line in NUMBERS], [f"{i / 3},{line}" for i, line in enumerate(NUMBERS)]):
+        result = run("select", csv(tmp_path, rows("a,y,b", *lines)), "--target", "y", "-k", 1)
+        assert result.exit_code == 2 and "rows have 4 cells, expected 3 as there are names" in result.stderr
+
+
+def test_lists_are_left_out(tmp_path):
+    frame = pd.DataFrame(
+        {"a": np.arange(40.0) ** 2, "l": [[1.0, 2.0]] * 39 + [None], "d": [{"x": i} for i in range(40)], "y": np.arange(40.0)}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", Request("y"))
+    assert table.names == ["a"] and table.left_out == dict.fromkeys("ld", "neither numbers, dates nor text")
+    result = run("select", tmp_path / "t.parquet", "--target", "y", "-k", 1, "--include", "l")
+    assert result.exit_code == 2 and "--include l: cannot be used (neither numbers, dates nor text)" in result.stderr
+
+
 def test_columns_that_must_stay(path):
     options = ("--target", "survived", "--json", "--include", "port")
     for k in (2, "auto"):

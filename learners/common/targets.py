@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
 from ..objective.regression_losses import weighted_quantile
+from ..sklearn_bases import ClassifierMixin
 from .additive import observed_probability
 from .validation import check_sample_weight
 

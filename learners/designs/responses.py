@@ -6,9 +6,9 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..compilation import in_threads
+from ..sklearn_bases import BaseEstimator
 
 _SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
 _ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -20,9 +19,10 @@ from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
 from ..objective.priors import Prior
+from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
-from .callbacks import CallbackSupportMixin, reported_steps, with_callbacks
+from .callbacks import reported_steps
 from .fit import Start, solve
 from .problem import FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
@@ -89,11 +89,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator):
     response: str | PiecewiseLinear
     constraints: Constraints | None
     warm_start: bool
+    coef_: np.ndarray
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
     # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
     encode: Callable[..., FitProblem]
+    fit: Callable[..., Self]
+    predict: Callable[..., np.ndarray]
 
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
@@ -309,7 +312,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters
@@ -425,7 +428,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters

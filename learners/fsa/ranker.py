@@ -12,8 +12,8 @@ from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..objective.priors import Prior
+from ..sklearn_bases import with_callbacks
 from ..solvers.schedules import Counts, Schedule
-from .callbacks import with_callbacks
 from .estimators import FSAEstimator
 from .problem import FitProblem, check_data
 from .settings import Constraints, Refinement
@@ -114,7 +114,7 @@ class FSARanker(FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters

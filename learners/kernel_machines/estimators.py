@@ -7,11 +7,11 @@ from typing import Self
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
 from ..common.validation import check_choice, validated
+from ..sklearn_bases import RegressorMixin
 from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN

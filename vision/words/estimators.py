@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 
+from ...learners.sklearn_bases import BaseEstimator, TransformerMixin
 from .dense_sift import N_VALUES, Descriptors
 from .pet_features import PetColumns, Photograph
 from .visual_words import CODE, ImageRows, WordCounts, rooted

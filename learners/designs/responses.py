@@ -146,7 +146,7 @@ def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
     return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
 
 
-def _check_finite(knots):
+def _check_finite(knots: np.ndarray) -> None:
     wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
     if len(wrong):
         raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")

@@ -118,7 +118,7 @@ class VisualWords(_Transformer, WordCounts):
     (2, 500)
     """
 
-    def fit(self, X: Iterable[Descriptors], y=None) -> Self:
+    def fit(self, X: Iterable[Descriptors], y: None = None) -> Self:
         """Learn the vocabulary.
 
         Parameters
@@ -227,7 +227,7 @@ class PetFeatures(_Transformer, PetColumns):
     (2, 1300)
     """
 
-    def fit(self, X: Sequence[Photograph], y=None) -> Self:
+    def fit(self, X: Sequence[Photograph], y: None = None) -> Self:
         """Learn the vocabularies.
 
         Parameters

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
+    _Estimator = TypeVar("_Estimator")
 
     class _Base:
         n_features_in_: int
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     class CallbackSupportMixin:
         def set_callbacks(self, *callbacks: Any) -> Self: ...
 
+    def clone(estimator: _Estimator, *, safe: bool = True) -> _Estimator: ...
+
     def with_callbacks(method: _Function) -> _Function: ...
 
 else:
@@ -61,6 +64,7 @@ else:
         MetaEstimatorMixin,
         RegressorMixin,
         TransformerMixin,
+        clone,
     )
     from sklearn.feature_selection import SelectorMixin  # noqa: F401
 

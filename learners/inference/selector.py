@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +15,7 @@ from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
 from ..fsa.problem import FINITE, FitProblem
 from ..fsa.settings import Constraints, FitSettings
-from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin
+from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised
 from .conditional import conditional_pvalues

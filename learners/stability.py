@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 
 from .common.drawing import pyplot
 from .common.validation import check_choice, check_integer
+from .sklearn_bases import clone
 from .solvers.annealing import strongest
 from .types import ArrayLike, Matrix, Seed
 

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = Any
 # targets, weights, labels: whatever numpy.asarray takes, also a series
 ArrayLike: TypeAlias = npt.ArrayLike | Any
-ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
+ClassWeight: TypeAlias = dict[Any, Any] | Literal["balanced"] | None
 Seed: TypeAlias = "int | np.random.RandomState | None"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -34,7 +35,7 @@ _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 
 
 @contextmanager
-def replacing(path: str | Path):
+def replacing(path: str | Path) -> Iterator[Path]:
     """Write a file under a temporary name beside ``path`` and rename it when all went well; else
     leave nothing behind.
 
@@ -203,7 +204,13 @@ def check_settings(
 
 
 def check_array(
-    path, arrays: dict[str, np.ndarray], name: str, dtype, shape: tuple[int | None, ...], low=-_LARGEST, high=_LARGEST
+    path: str | Path,
+    arrays: dict[str, np.ndarray],
+    name: str,
+    dtype: npt.DTypeLike,
+    shape: tuple[int | None, ...],
+    low: float = -_LARGEST,
+    high: float = _LARGEST,
 ) -> np.ndarray:
     """Return an array of a model file after checking that it is there, of that type and shape
     (None: any length), and in range."""

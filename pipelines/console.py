@@ -44,7 +44,7 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
     return lambda function: app.command(name)(one_line_errors(function))
 
 
-def one_line_errors(command):
+def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a command: bad input, and files or packages that are not there, become a line and
     exit code 2.
 
@@ -53,7 +53,7 @@ def one_line_errors(command):
     """
 
     @functools.wraps(command)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         # no word of compiling either, here and in processes that the command starts
         if kwargs.get("quiet"):
             os.environ["ANNEALED_QUIET"] = "1"
@@ -82,7 +82,9 @@ def _with_extra(error: Exception) -> str:
     return f"{message}: pip install '.[{extra}]' in the checkout of annealed" if extra and "pip install" not in message else message
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: str | None = None
+) -> None:
     if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
         complain(message)
 

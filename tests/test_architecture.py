@@ -15,7 +15,7 @@ MAX_MODULES = 12
 # of its own level.
 LEVELS = {
     "learners": [
-        {"types"},
+        {"types", "sklearn_bases"},
         {"compilation"},
         {"objective", "sources"},
         {"designs"},

@@ -111,7 +111,7 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     return _histograms(frame.pixels, at.real.astype(np.float32), at.imag.astype(np.float32), int(cell), _CLIP, _FLOOR)
 
 
-def _plain_histograms(pixels, xs, ys, cell, clip, floor):
+def _plain_histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float) -> np.ndarray:
     grey = np.pad(pixels.astype(np.float32), 1, mode="edge")
     gx, gy = grey[1:-1, 2:] - grey[1:-1, :-2], grey[2:, 1:-1] - grey[:-2, 1:-1]
     ax, ay = abs(gx), abs(gy)
@@ -135,7 +135,7 @@ def _plain_histograms(pixels, xs, ys, cell, clip, floor):
 
 
 @jit(plain=_plain_histograms, by_size=False)
-def _histograms(pixels, xs, ys, cell, clip, floor):
+def _histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float) -> np.ndarray:
     sums = _cell_sums(pixels, cell)
     height, width = sums.shape[0], sums.shape[1]
     n = len(xs)
@@ -170,7 +170,7 @@ def _histograms(pixels, xs, ys, cell, clip, floor):
 
 
 @jit
-def _cell_sums(pixels, cell):
+def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
     """Sums over cells of the gradient's share in each direction: entry (y, x, k) of the cell that
     starts at pixel (y, x)."""
     height, width = pixels.shape

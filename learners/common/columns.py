@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from ..sklearn_bases import BaseEstimator
 
-def included_and_excluded(include, exclude, n_features: int, names) -> tuple[np.ndarray, np.ndarray]:
+
+def included_and_excluded(include: Any, exclude: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Columns that stay and columns that may not come.
 
     Parameters
@@ -36,7 +39,7 @@ def included_and_excluded(include, exclude, n_features: int, names) -> tuple[np.
     return included, excluded
 
 
-def column_mask(parameter: str, which, n_features: int, names) -> np.ndarray:
+def column_mask(parameter: str, which: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
     """Columns given by index, by name or as a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
@@ -51,7 +54,7 @@ def column_mask(parameter: str, which, n_features: int, names) -> np.ndarray:
     return mask
 
 
-def column_position(parameter: str, column, n_features: int, names) -> int:
+def column_position(parameter: str, column: Any, n_features: int, names: np.ndarray | None) -> int:
     """Number of one column, given by number or by name."""
     if isinstance(column, str):
         found: np.ndarray = np.flatnonzero([] if names is None else names == column)
@@ -64,7 +67,7 @@ def column_position(parameter: str, column, n_features: int, names) -> int:
     return int(column)
 
 
-def feature_names(estimator) -> np.ndarray:
+def feature_names(estimator: BaseEstimator) -> np.ndarray:
     """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
 
     where they had none.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
+
+from ..sklearn_bases import SelectorMixin
 
 
 class SupportMixin(SelectorMixin):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sized
-from typing import Any
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, Self
 
 #: From one line to the next where no bar can be shown.
 SECONDS = 60.0
@@ -22,15 +22,15 @@ class _Lines:
         self._done, self._shown, self._wait = 0, shown, wait
         self._start = self._last = time.monotonic()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for item in self._iterable:
             yield item
             self.update()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

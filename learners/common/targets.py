@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..designs.factory import rowwise
 from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
 from ..objective.regression_losses import weighted_quantile
+from ..sklearn_bases import ClassifierMixin
+from ..types import ArrayLike, Matrix
 from .additive import observed_probability
 from .validation import check_sample_weight
 
@@ -22,7 +23,7 @@ from .validation import check_sample_weight
 _MIN_ROWS_OF_CLASS = 10
 
 
-def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
+def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Classes in ascending order, and the place of each row's label among them.
 
     Raises
@@ -45,7 +46,7 @@ def class_codes(y) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weight") -> None:
+def check_two_classes(y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight") -> None:
     """Complain where the labels of the rows that count are of one class: a weight of zero removes a
     row.
 
@@ -59,7 +60,7 @@ def check_two_classes(y, weight: np.ndarray, rows: str = "rows of positive weigh
         raise ValueError(f"the {rows} hold one class only ({present[0]!r}); a classifier needs at least two")
 
 
-def encode_classes(y, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
+def encode_classes(y: ArrayLike, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Classes, targets for the loss, and the loss that several classes need: one rule for all
     estimators.
 
@@ -112,7 +113,9 @@ class SparseClassifierMixin(ClassifierMixin):
     class_weight: Any = None
     _scores: Any
 
-    def _encode_labels(self, y, loss: str | Loss, sample_weight, n_samples: int) -> tuple[np.ndarray, Loss, np.ndarray]:
+    def _encode_labels(
+        self, y: ArrayLike, loss: str | Loss, sample_weight: ArrayLike | None, n_samples: int
+    ) -> tuple[np.ndarray, Loss, np.ndarray]:
         """Set ``classes_``; return targets, the loss that fits them, and the weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
@@ -123,7 +126,7 @@ class SparseClassifierMixin(ClassifierMixin):
         _warn_of_rare_class(y, self.classes_, weight)
         return targets, found, weight
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores of the classes.
 
         Parameters
@@ -137,12 +140,12 @@ class SparseClassifierMixin(ClassifierMixin):
         """
         return self._decisions(self._scores(X))
 
-    def _decisions(self, scores):
+    def _decisions(self, scores: Any) -> Any:
         if len(self.classes_) > 2:
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Labels.
 
         Parameters
@@ -170,7 +173,7 @@ class SparseClassifierMixin(ClassifierMixin):
         one = scores.ndim == 1 or scores.shape[1] == 1
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probabilities: of the model for logistic losses, squashed scores for others.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
@@ -187,14 +190,14 @@ class SparseClassifierMixin(ClassifierMixin):
         """
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
-    def _probabilities(self, scores):
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1:
             p = observed_probability(expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0))
             return np.column_stack([1.0 - p, p])
         return softmax(scores, axis=1)
 
 
-def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
+def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:
     """Warn where the rarest class of many rows has too few for its probability to mean much."""
     present = np.asarray(y)[weight > 0]
     counts = np.array([np.count_nonzero(present == label) for label in classes])
@@ -207,7 +210,7 @@ def _warn_of_rare_class(y, classes: np.ndarray, weight: np.ndarray) -> None:
         )
 
 
-def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means
     and their scales.
 
@@ -233,7 +236,7 @@ def unit_variance(y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     return (targets - mean) / scale, mean, scale
 
 
-def scaled_targets(y, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def scaled_targets(y: np.ndarray, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what
     they were divided by.
 
@@ -254,7 +257,7 @@ def scaled_targets(y, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, 
     return (targets - middle) / scale, middle, scale
 
 
-def group_codes(groups, n_features: int) -> np.ndarray | None:
+def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
     """Groups of columns as whole numbers 0, 1, ... in the order of their first column.
 
     Raises

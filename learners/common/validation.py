@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +15,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..compilation import all_threads
+from ..sklearn_bases import BaseEstimator
+from ..types import ArrayLike, Matrix
 
 
 @contextmanager
-def whole_or_as_before(estimator) -> Iterator[None]:
+def whole_or_as_before(estimator: BaseEstimator) -> Iterator[None]:
     """A fit that fails or is interrupted leaves the estimator as it was.
 
     Not fitted, or with its last fit.
@@ -31,7 +34,7 @@ def whole_or_as_before(estimator) -> Iterator[None]:
         raise
 
 
-def check_container(name: str, values, *, numbers: bool = True) -> None:
+def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected,
     about dates too.
 
@@ -66,7 +69,7 @@ def check_container(name: str, values, *, numbers: bool = True) -> None:
             raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
 
 
-def validated(estimator, X, y="no_validation", **options):
+def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
     """X, or X and y, as scikit-learn's ``validate_data`` checks them, their containers first.
 
     Raises
@@ -107,7 +110,7 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
     return min(int(k), n_features)
 
 
-def check_finite(X, names: np.ndarray | None = None, expected: str = "expected finite numbers") -> None:
+def check_finite(X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers") -> None:
     """Complain in one line, with the place.
 
     About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
@@ -135,7 +138,7 @@ def check_finite(X, names: np.ndarray | None = None, expected: str = "expected f
     raise ValueError(f"X contains {what} (row {row}, column {column}); {expected}")
 
 
-def check_squares(X) -> None:
+def check_squares(X: Matrix) -> None:
     """Complain about a column of a finite dense or CSR matrix whose values have no squares.
 
     Too large, or small and not zero.
@@ -163,14 +166,14 @@ def check_squares(X) -> None:
         )
 
 
-def check_integer(name: str, value, least: int, most: int | None = None) -> None:
+def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
     """Complain unless ``value`` is an integer from ``least`` to ``most``."""
     expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
     _require(_is_whole(value) and value >= least and (most is None or value <= most), name, value, expected)
 
 
 def check_real(
-    name: str, value, least: float, most: float = sys.float_info.max, *, above: bool = False, below: bool = False
+    name: str, value: Any, least: float, most: float = sys.float_info.max, *, above: bool = False, below: bool = False
 ) -> None:
     """Complain unless ``value`` is a number of at least (or ``above``) ``least``.
 
@@ -183,35 +186,37 @@ def check_real(
     _require(inside, name, value, expected)
 
 
-def check_jobs(n_jobs) -> None:
+def check_jobs(n_jobs: object) -> None:
     """Complain unless ``n_jobs`` counts as scikit-learn's does."""
     _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", n_jobs, "a non-zero integer or None")
 
 
-def is_size(value) -> bool:
+def is_size(value: Any) -> bool:
     """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
     return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
 
 
-def _is_whole(value) -> bool:
+def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_number(value) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_choice(name: str, value, allowed: tuple) -> None:
+def check_choice(name: str, value: Any, allowed: tuple) -> None:
     """Complain unless ``value`` is one of those allowed."""
     if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
 
-def _is_one_of(value, allowed: tuple) -> bool:
+def _is_one_of(value: Any, allowed: tuple) -> bool:
     return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
 
 
-def check_each(check: Callable, estimator, names: tuple[str, ...], *limits, unless: tuple = (), **options: bool) -> None:
+def check_each(
+    check: Callable, estimator: BaseEstimator, names: tuple[str, ...], *limits: Any, unless: tuple = (), **options: bool
+) -> None:
     """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
     :func:`check_choice`, but for those whose value is one of ``unless``."""
     for name in names:
@@ -238,12 +243,12 @@ def check_greedy(criterion: str, delta: float | None, epsilon: float | None, siz
         raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
 
 
-def _require(good: bool, name: str, value, expected: str) -> None:
+def _require(good: bool, name: str, value: Any, expected: str) -> None:
     if not good:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
 
 
-def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray:
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
     """Weights (n_samples,) as float64: ones for None, the same number for all rows where it is one.
 
     Raises

@@ -18,6 +18,9 @@ from copy import copy
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
+
+from ..objective.base import Loss
 
 # Columns are copied together when fewer than one in so many stored ones remain: a copy costs some
 # reads
@@ -50,7 +53,7 @@ def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: flo
     return np.where(constant, 0.0, 1.0 / np.sqrt(np.where(constant, 1.0, variance)))
 
 
-def rounding_of(dtype) -> float:
+def rounding_of(dtype: npt.DTypeLike) -> float:
     """Variance over second moment up to which values of this precision count as constant, for
     moments about a value among them.
 
@@ -60,7 +63,7 @@ def rounding_of(dtype) -> float:
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
 
-def check_underflow(mean: np.ndarray, square: np.ndarray, dtype=np.float64) -> None:
+def check_underflow(mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64) -> None:
     """Refuse columns that are not zero, but so small that their squares are: their scale is
     unknown.
 
@@ -245,7 +248,9 @@ class Design:
         precision: for small designs."""
         raise NotImplementedError
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+    def scores_and_gradient(
+        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a
         design can.
 

@@ -9,16 +9,19 @@ fit into the memory of the client.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import dask
 import numpy as np
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 from sklearn.utils import check_random_state
 
+from ..objective.base import Loss
 from ..sources.dask_matrix import DaskMatrix
+from ..types import Seed
 from . import dask_tasks as tasks
 from .base import COMPACT_RATIO, moments
 from .dask_tasks import Coding, reduced, shared, task
@@ -79,7 +82,9 @@ class DaskDesign(OutOfCoreDesign):
 
     _targets: Any = None  # what is on the workers already
 
-    def __init__(self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state=None):
+    def __init__(
+        self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state: Seed = None
+    ):
         self.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
         self.subsample, self.random = X.subsample, check_random_state(random_state)
         self.itemsize = X.dtype.itemsize if response is None else 1
@@ -95,7 +100,7 @@ class DaskDesign(OutOfCoreDesign):
         if response is not None:
             self._find_knots(X, response)
 
-    def _find_knots(self, X, response):
+    def _find_knots(self, X: DaskMatrix, response: PiecewiseLinear) -> None:
         n_bins = response.n_bins
         weights = [self.weight[rows] for rows in self.rows]
         ranges = [
@@ -114,11 +119,11 @@ class DaskDesign(OutOfCoreDesign):
         self.basis = hat_basis(n_bins, missing)
 
     @property
-    def knots(self):
+    def knots(self) -> np.ndarray | None:
         """Knots (n_features, B + 1); None for linear responses."""
         return self.coding.knots
 
-    def _first_read(self, residual):
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
         results = []
         for j, part in enumerate(self.parts):
             coding = shared(self.coding[part], self.coding[part].nbytes)
@@ -137,7 +142,7 @@ class DaskDesign(OutOfCoreDesign):
         self.coding = replace(self.coding, mean=self.mean, inv=self.inv)
         return self._standardised(product, residual)
 
-    def _states(self, values=None):
+    def _states(self, values: np.ndarray | None = None) -> list[Any]:
         """For each column of tiles what its columns mean, the coefficients there and which columns
         they are."""
         states = []
@@ -146,7 +151,7 @@ class DaskDesign(OutOfCoreDesign):
             states.append(shared(state, sum(v.nbytes for v in state if v is not None)))
         return states
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         out = np.zeros((self.n_samples, coef.shape[2]))
         if coef.any():
             states = self._states(coef)
@@ -158,7 +163,7 @@ class DaskDesign(OutOfCoreDesign):
                 out[rows] = found
         return out
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         if self._moments is None:
             return self._first_read(residual)
         sums = []
@@ -166,7 +171,7 @@ class DaskDesign(OutOfCoreDesign):
             sums.append(reduced([task(tasks.gradient, t[j], state, (residual[r],)) for t, r in zip(self.tiles, self.rows)]))
         return np.concatenate(dask.compute(*sums))
 
-    def _rows_of(self, y, sample_weight):
+    def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
         """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these
         hold whole rows."""
         if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
@@ -178,7 +183,9 @@ class DaskDesign(OutOfCoreDesign):
             self._targets = y, sample_weight, dask.persist(*sent)
         return self._targets[2]
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+    def scores_and_gradient(
+        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         if not loss.pointwise or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         rows, states = self._rows_of(y, sample_weight), self._states(coef)
@@ -200,7 +207,7 @@ class DaskDesign(OutOfCoreDesign):
         *gradients, (residual_sum, value) = dask.compute(*sums, reduced([task(tasks.totals, s) for s in slopes]))
         return np.concatenate(gradients), residual_sum, float(value)
 
-    def covariance(self, direction, sample_weight):
+    def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if len(self.parts) > 1:
             return super().covariance(direction, sample_weight)
         (state,) = self._states(direction)
@@ -208,7 +215,7 @@ class DaskDesign(OutOfCoreDesign):
         pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
         return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
 
-    def _narrow(self, kept, compact=False):
+    def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
         """Drop columns; where few are left, join those of neighbouring tiles, none larger than the
         largest before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
@@ -233,24 +240,24 @@ class DaskDesign(OutOfCoreDesign):
             self.remaining, self.stored = [None] * len(groups), len(kept)
         self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
 
-    def _joined(self, row, group, positions, bounds):
+    def _joined(self, row: list[Delayed], group: list[int], positions: dict[int, np.ndarray], bounds: np.ndarray) -> Delayed:
         columns = Coding(self.coding.dtype, even=self.coding.even)
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
         return task(tasks.join, columns, [positions[j] for j in group], *[row[j] for j in group])
 
-    def _fits(self):
+    def _fits(self) -> bool:
         few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES
         return few and super()._fits()
 
-    def _out_of_core(self):
+    def _out_of_core(self) -> Self:
         if self.remaining[0] is None:
             flat = dask.persist(*[tile for row in self.tiles for tile in row])
             width = len(self.parts)
             self.tiles = [list(flat[i * width : (i + 1) * width]) for i in range(len(self.rows))]
         return self
 
-    def _load(self, columns):
+    def _load(self, columns: np.ndarray) -> np.ndarray:
         wanted = np.searchsorted(self.columns, columns)
         if len(wanted) == 0:
             shape = (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
@@ -261,7 +268,7 @@ class DaskDesign(OutOfCoreDesign):
         new._narrow(wanted, compact=True)
         return new._collected()
 
-    def _collected(self):
+    def _collected(self) -> np.ndarray:
         found = dask.compute(*[tile for row in self.tiles for tile in row])
         width = len(self.parts)
         rows = [found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1) for i in range(0, len(found), width)]
@@ -278,12 +285,12 @@ class DaskDesign(OutOfCoreDesign):
                 start += count
         return codes
 
-    def _resident(self, values):
+    def _resident(self, values: np.ndarray) -> Any:
         if self.knots is None:
             return super()._resident(values)
         return self.coding.tile(values, self.n_samples)
 
 
-def _slices(sizes) -> list[slice]:
+def _slices(sizes: Sequence[int]) -> list[slice]:
     stops = np.cumsum(sizes).tolist()
     return [slice(int(stop - size), int(stop)) for size, stop in zip(sizes, stops)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 
+from ..objective.base import Loss
 from .base import Design
 from .dense import DenseDesign, first_sums
 from .kernels import ROWS
@@ -18,12 +20,12 @@ FAN_IN = 16  # so many partial sums are added by one task
 SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
 
 
-def task(function, *arguments):
+def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
     """One call, to be made by a worker."""
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
-def shared(value, n_bytes: int):
+def shared(value: Any, n_bytes: int) -> Any:
     """What several tasks need: a part of each while it is small, so that they wait for their tile
     alone and run where it lies."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
@@ -52,7 +54,7 @@ class Coding:
     even: bool = True
     missing: bool = False
 
-    def __getitem__(self, part) -> Coding:
+    def __getitem__(self, part: slice | np.ndarray) -> Coding:
         some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
         return replace(self, **some)
 
@@ -61,7 +63,7 @@ class Coding:
         """Of the arrays."""
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
-    def tile(self, values, n_rows: int, remaining=None) -> Design:
+    def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
         """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes
         where these are 3-D."""
         if self.knots is None:
@@ -69,7 +71,7 @@ class Coding:
         known: Any = {"moments": (self.mean, self.inv), "features": remaining, "knots": self.knots}
         return PiecewiseDesign(self.encoded(values), n_rows, self.knots.shape[1] - 1, self.missing, None, self.dtype, **known)
 
-    def encoded(self, values) -> np.ndarray:
+    def encoded(self, values: np.ndarray) -> np.ndarray:
         """Values or codes as they are kept."""
         if self.knots is None or values.ndim == 3:
             return np.asarray(values)
@@ -78,10 +80,15 @@ class Coding:
         return codes
 
 
+# What a tile's columns mean, their coefficients, and which are left
+State: TypeAlias = tuple[Coding, Any, np.ndarray | None]
+Rows: TypeAlias = tuple[np.ndarray, np.ndarray]  # targets and weights
+At: TypeAlias = tuple[Loss, np.ndarray, float]  # the loss, the intercept and a factor of the weights
+
 # -- tasks on one tile -----------------------------------------------------------------------------
 
 
-def ranges(values, weight):
+def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Least and greatest value of each column, and whether there is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
@@ -89,12 +96,12 @@ def ranges(values, weight):
     return low, high, bool(np.isnan(values.min()))
 
 
-def widest(*parts):
+def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.ndarray, bool]:
     """The ranges of several tiles in one."""
     return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
 
 
-def first_read(values, columns, weight, residual):
+def first_read(values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray) -> Any:
     """Sums for the moments about the tile's first row and for the gradient, or histograms of codes
     (1 + n_outputs, m, 256)."""
     if columns.knots is None:
@@ -102,11 +109,11 @@ def first_read(values, columns, weight, residual):
         shift = values[0].copy()
         sums = [first_sums(values, shift, weight * (i == 0), r) for i, r in enumerate(residual.T)]
         return shift, weight.sum(), residual.sum(axis=0), sums[0][0], sums[0][1], np.stack([s[2] for s in sums])
-    tile = columns.tile(values, len(weight))
+    tile: Any = columns.tile(values, len(weight))
     return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
 
 
-def add_first_reads(*parts):
+def add_first_reads(*parts: Any) -> Any:
     """The sums of several tiles, about the first row of the first of them."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
@@ -121,26 +128,26 @@ def add_first_reads(*parts):
     return shift, weight, rest, total, square, product
 
 
-def scores(values, state, n_rows):
+def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
     """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients,
     and which are left."""
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)
 
 
-def gradient(values, state, slopes):
+def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -> np.ndarray:
     """Gradient of the columns of a tile; ``slopes`` begin with the residual, as the result of
     :func:`residual_of_rows` does."""
     columns, _, remaining = state
     return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
 
-def beside(pair, _):
+def beside(pair: Rows, _: object) -> Rows:
     """Targets and weights, on the worker where their tile is."""
     return pair
 
 
-def residual_of_rows(rows, at, *partial):
+def residual_of_rows(rows: Rows, at: At, *partial: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
     y, weight = rows
     loss, intercept, scale = at
@@ -148,24 +155,24 @@ def residual_of_rows(rows, at, *partial):
     return residual, residual.sum(axis=0), value
 
 
-def totals(*slopes):
+def totals(*slopes: tuple[np.ndarray, np.ndarray, float]) -> tuple[Any, float]:
     """Sums of the residuals and of the losses of several rows of tiles."""
     return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
 
 
-def fused(values, state, rows, at):
+def fused(values: np.ndarray, state: State, rows: Rows, at: At) -> tuple[np.ndarray, np.ndarray, float]:
     """Gradient, sum of the residuals and loss of a tile of whole rows."""
     (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
     return columns.tile(values, len(y), remaining).scores_and_gradient(coef, intercept, loss, y, weight * scale)
 
 
-def covariance(values, state, rows, scale):
+def covariance(values: np.ndarray, state: State, rows: Rows, scale: float) -> np.ndarray:
     """Second moments of the columns of a tile of whole rows times a direction."""
     (columns, direction, remaining), (_, weight) = state, rows
     return columns.tile(values, len(weight), remaining).covariance(direction, weight * scale)
 
 
-def add(*parts):
+def add(*parts: Any) -> Any:
     """Sum of several tasks' results: numbers, arrays, or tuples of these."""
     if isinstance(parts[0], tuple):
         return tuple(add(*some) for some in zip(*parts))
@@ -175,7 +182,7 @@ def add(*parts):
     return total
 
 
-def join(columns, positions, *tiles):
+def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -> np.ndarray:
     """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for
     piecewise-linear responses."""
     chosen = [
@@ -185,7 +192,7 @@ def join(columns, positions, *tiles):
     return columns.encoded(chosen[0] if len(chosen) == 1 else np.concatenate(chosen, axis=1))
 
 
-def reduced(parts, add=add):
+def reduced(parts: list[Delayed], add: Callable[..., Any] = add) -> Delayed:
     """Sum of the tasks' results by a tree of tasks, in a fixed order."""
     while len(parts) > 1:
         parts = [task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from ..compilation import in_threads
+from ..objective.base import Loss
 from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
@@ -51,10 +54,10 @@ class DenseDesign(FirstReadDesign):
         self._weight, self._moments = sample_weight, moments
 
     @property
-    def _by_rows(self):
+    def _by_rows(self) -> bool:
         return self._stored.flags.c_contiguous
 
-    def _first_read(self, residual):
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
         assert self._weight is not None
         # Moments about the first row: no digits are lost to a large common offset
         shift = self._stored[0].copy()
@@ -63,19 +66,19 @@ class DenseDesign(FirstReadDesign):
         product = product + shift * residual[:, 0].sum()
         return self._standardised(product[:, None, None], residual)
 
-    def _gathered(self):
+    def _gathered(self) -> np.ndarray:
         if self._pending is not None:
             in_threads(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
             self._pending = None
         return self._stored
 
-    def _row_blocks(self):
+    def _row_blocks(self) -> list[slice]:
         step = 16 * CHUNK  # the rows of one column lie together
         if self._by_rows:
             step = max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
 
-    def _spread(self, values):
+    def _spread(self, values: np.ndarray) -> np.ndarray:
         """One entry per stored column, 0 for dropped ones."""
         if self._columns is None:
             return values
@@ -83,7 +86,7 @@ class DenseDesign(FirstReadDesign):
         full[self._columns] = values
         return full
 
-    def _rounded_mean(self):
+    def _rounded_mean(self) -> np.ndarray | None:
         """Means in the matrix' own precision, where its products have to be taken about them; else
         None."""
         mean = self.mean[:, 0]
@@ -91,7 +94,7 @@ class DenseDesign(FirstReadDesign):
             return None
         return mean.astype(self._stored.dtype)
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         raw, shift = coef[:, 0] * self.inv[:, None], self._rounded_mean()
         stored_raw = self._spread(raw).astype(self._stored.dtype)
         if shift is None:
@@ -100,7 +103,7 @@ class DenseDesign(FirstReadDesign):
         centred = [(X[rows] - stored_shift) @ stored_raw for rows in self._row_blocks()]
         return np.concatenate(centred).astype(np.float64) - (self.mean[:, 0] - shift) @ raw
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         X = self._gathered()
         product = np.zeros((X.shape[1], residual.shape[1]))
         narrow, shift = residual.astype(X.dtype), self._rounded_mean()
@@ -113,7 +116,9 @@ class DenseDesign(FirstReadDesign):
             product += shift[:, None].astype(np.float64) * residual.sum(axis=0)
         return self._standardised(product[:, None], residual)
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+    def scores_and_gradient(
+        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         code = loss.kernel_code
         if code is None or y.shape[1] > 1:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
@@ -143,7 +148,7 @@ class DenseDesign(FirstReadDesign):
         product *= self.inv
         return product[:, None, None], np.array([residual_sum]), float(value)
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Self:
         stored = self._gathered()
         new = super().keep(kept)
         new._moments = self.mean[kept], self.inv[kept]
@@ -159,11 +164,11 @@ class DenseDesign(FirstReadDesign):
             new._stored = stored.T[columns].T
         return new
 
-    def stored_columns(self, positions):
+    def stored_columns(self, positions: np.ndarray) -> np.ndarray:
         """Values (n_samples, len(positions)) of some features, not standardised."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         X = self._gathered()
         block = X.copy() if self._columns is None else np.take(X, self._columns, axis=1)
         mean = self.mean[:, 0]

@@ -33,7 +33,15 @@ class ExplicitDesign(Design):
 
     per_feature = ("columns", "mean", "inv", "knots", "missing")
 
-    def __init__(self, columns, mean, inv, n_knots: int = 1, knots=None, missing=None):
+    def __init__(
+        self,
+        columns: np.ndarray,
+        mean: np.ndarray,
+        inv: np.ndarray,
+        n_knots: int = 1,
+        knots: np.ndarray | None = None,
+        missing: np.ndarray | None = None,
+    ):
         self.n_features, self.width, self.n_samples = columns.shape
         self.columns, self.mean, self.inv = columns, mean, inv
         self.n_knots, self.knots, self.missing = n_knots, knots, missing
@@ -64,24 +72,24 @@ class ExplicitDesign(Design):
         columns *= inv.astype(X.dtype)[:, None, None]
         return cls(columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None)
 
-    def rescale(self, inv):
+    def rescale(self, inv: np.ndarray) -> None:
         ratio = np.where(self.inv > 0, inv / np.where(self.inv > 0, self.inv, 1.0), 0.0)
         self.columns = self.columns * ratio.astype(self.columns.dtype)[:, None, None]
         self.inv = inv
 
-    def _flat(self):
+    def _flat(self) -> np.ndarray:
         return self.columns.reshape(-1, self.n_samples)
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         flat = coef.reshape(-1, coef.shape[2]).astype(self.columns.dtype)
         return (self._flat().T @ flat).astype(np.float64)
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         product = self._flat() @ residual.astype(self.columns.dtype)
         return product.astype(np.float64).reshape(self.n_features, self.width, -1)
 
-    def has_missing(self, rows):
-        return np.zeros(self.n_features, bool) if self.missing is None else self.missing[:, rows].any(axis=1)
+    def has_missing(self, rows: np.ndarray) -> np.ndarray:
+        return np.zeros(self.n_features, bool) if self.missing is None else np.asarray(self.missing[:, rows].any(axis=1))
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         return np.array(self._flat().T, order="C")

@@ -3,7 +3,11 @@ tensors; and the units of columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..compilation import is_small
@@ -12,6 +16,7 @@ from ..sources.files import on_disk
 from ..sources.matrix import OutOfCoreMatrix, Source
 from ..sources.sparse_files import SparseSource
 from ..sources.torch_matrix import TorchMatrix
+from ..types import Matrix, Seed
 from .base import Design, moments_of
 from .dense import DenseDesign
 from .explicit import ExplicitDesign
@@ -21,7 +26,7 @@ from .responses import PiecewiseLinear, as_response, width_of
 from .sparse import SparseBlockDesign, SparseDesign
 
 
-def as_out_of_core(X) -> OutOfCoreMatrix | None:
+def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
     """The data as a matrix out of core.
 
     Parameters
@@ -45,7 +50,9 @@ def as_out_of_core(X) -> OutOfCoreMatrix | None:
     return DaskMatrix(X) if module in ("dask", "dask_expr") else None
 
 
-def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = "linear", random_state=None) -> Design:
+def make_design(
+    X: Matrix, sample_weight: np.ndarray, response: str | PiecewiseLinear = "linear", random_state: Seed = None
+) -> Design:
     """The design of checked data.
 
     Parameters
@@ -96,7 +103,7 @@ def make_design(X, sample_weight: np.ndarray, response: str | PiecewiseLinear = 
     return ExplicitDesign.linear(X, *moments_of(X, sample_weight)) if small else DenseDesign(X, sample_weight)
 
 
-def local(values):
+def local(values: Any) -> np.ndarray:
     """Targets or weights as ordinary arrays, wherever they are."""
     if hasattr(values, "compute"):
         values = values.compute()
@@ -105,7 +112,9 @@ def local(values):
     return values
 
 
-def rowwise(function, scores, n_columns: int = 0, dtype=np.float64):
+def rowwise(
+    function: Callable[[np.ndarray], np.ndarray], scores: Any, n_columns: int = 0, dtype: npt.DTypeLike = np.float64
+) -> Any:
     """``function`` of scores, row by row: (n, n_columns), or (n,) where that is 0; lazily where the
     scores are a Dask array."""
     if isinstance(scores, np.ndarray):
@@ -115,7 +124,7 @@ def rowwise(function, scores, n_columns: int = 0, dtype=np.float64):
     return scores.map_blocks(function, dtype=dtype, chunks=chunks, **axes)
 
 
-def unscaled(design: Design, X) -> Design:
+def unscaled(design: Design, X: Matrix) -> Design:
     """The design with columns as they are: large ones win.
 
     All columns have one factor in common, which makes their mean variance one: step sizes stay

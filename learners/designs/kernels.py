@@ -19,7 +19,7 @@ ROWS = 512
 MISSING = 255
 
 
-def _encode_knots(X, knots, sublevels, codes):
+def _encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
     for x, edges, code in zip(X.T, knots, codes, strict=True):
         missing = np.isnan(x)
         b = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
@@ -29,7 +29,7 @@ def _encode_knots(X, knots, sublevels, codes):
 
 
 @jit(plain=_encode_knots)
-def encode_knots(X, knots, sublevels, codes):
+def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
     """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m,
     ROWS)."""
     n, m = X.shape
@@ -50,7 +50,7 @@ def encode_knots(X, knots, sublevels, codes):
 _TILE = 512  # columns whose codes are made before they are turned, a multiple of eight
 
 
-def _encode_even(X, low, scale, top, codes):
+def _encode_even(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
     place = (X - low) * scale
     missing = np.isnan(place)
     codes[:, : len(X)] = np.where(missing, MISSING, np.clip(place, 0, top).astype(np.float64) + 0.5).astype(np.uint8).T
@@ -58,7 +58,7 @@ def _encode_even(X, low, scale, top, codes):
 
 
 @jit
-def _exchange(words, distance, shift, mask):
+def _exchange(words: np.ndarray, distance: int, shift: int, mask: int) -> None:
     for r in range(8):
         if r & distance == 0:
             part = ((words[r] >> shift) ^ words[r + distance]) & mask
@@ -67,7 +67,7 @@ def _exchange(words, distance, shift, mask):
 
 
 @jit
-def _turn(words):
+def _turn(words: np.ndarray) -> None:
     """Turn eight rows of eight bytes: halves, quarters and eighths of the words change places."""
     _exchange(words, 4, np.uint64(32), np.uint64(0x00000000FFFFFFFF))
     _exchange(words, 2, np.uint64(16), np.uint64(0x0000FFFF0000FFFF))
@@ -75,7 +75,7 @@ def _turn(words):
 
 
 @jit(plain=_encode_even)
-def encode_even(X, low, scale, top, codes):
+def encode_even(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept
     in 0..top; True if NaN was met.
 
@@ -111,7 +111,7 @@ def encode_even(X, low, scale, top, codes):
 
 
 @jit(plain=_encode_even)
-def encode_even_columns(X, low, scale, top, codes):
+def encode_even_columns(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
     """The same for a column-major X."""
     n, m = X.shape
     zero = top - top
@@ -128,7 +128,7 @@ def encode_even_columns(X, low, scale, top, codes):
 
 
 @jit
-def table_scores(begin, end, codes, features, table, out):
+def table_scores(begin: int, end: int, codes: np.ndarray, features: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and
     ``features[j]``."""
     for b in range(begin, end):
@@ -140,13 +140,13 @@ def table_scores(begin, end, codes, features, table, out):
                 score[i] += response[code[i]]
 
 
-def _table_histograms(begin, end, codes, features, residual, out):
+def _table_histograms(begin: int, end: int, codes: np.ndarray, features: np.ndarray, residual: np.ndarray, out: np.ndarray) -> None:
     for j in range(2 * begin, min(2 * end, len(features))):
         out[j] = np.bincount(codes[:, features[j]].ravel(), residual.ravel(), 256)
 
 
 @jit(plain=_table_histograms)
-def table_histograms(begin, end, codes, features, residual, out):
+def table_histograms(begin: int, end: int, codes: np.ndarray, features: np.ndarray, residual: np.ndarray, out: np.ndarray) -> None:
     """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
 
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
@@ -191,7 +191,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _dot(X, shift, raw, i, rows, out):
+def _dot(X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, out: np.ndarray) -> None:
     """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read
     ``raw`` and ``shift`` once."""
     m = X.shape[1]
@@ -217,7 +217,7 @@ def _dot(X, shift, raw, i, rows, out):
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _accumulate(X, shift, residual, i, rows, out):
+def _accumulate(X: np.ndarray, shift: np.ndarray, residual: np.ndarray, i: int, rows: int, out: np.ndarray) -> None:
     """Add residual-weighted rows i .. i + rows (at most 8) to ``out``."""
     m = X.shape[1]
     if rows == 8:
@@ -235,7 +235,7 @@ def _accumulate(X, shift, residual, i, rows, out):
 
 
 @jit
-def _gather(X, columns, out, i, rows):
+def _gather(X: np.ndarray, columns: np.ndarray, out: np.ndarray, i: int, rows: int) -> None:
     """Copy columns of the rows i .. i + rows."""
     for a in range(i, i + rows):
         for j in range(len(columns)):
@@ -243,7 +243,23 @@ def _gather(X, columns, out, i, rows):
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, start, stop, out, sums):
+def _fused_chunk(
+    source: np.ndarray,
+    columns: np.ndarray,
+    target: np.ndarray,
+    X: np.ndarray,
+    shift: np.ndarray,
+    raw: np.ndarray,
+    constant: float,
+    y: np.ndarray,
+    weight: np.ndarray,
+    kind: int,
+    parameter: float,
+    start: int,
+    stop: int,
+    out: np.ndarray,
+    sums: np.ndarray,
+) -> None:
     """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss,
     gradient, in one read."""
     scores = np.empty(8, X.dtype)
@@ -264,7 +280,23 @@ def _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, ki
 
 
 @jit
-def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
+def fused_rows(
+    begin: int,
+    end: int,
+    source: np.ndarray,
+    columns: np.ndarray,
+    target: np.ndarray,
+    X: np.ndarray,
+    shift: np.ndarray,
+    raw: np.ndarray,
+    constant: float,
+    y: np.ndarray,
+    weight: np.ndarray,
+    kind: int,
+    parameter: float,
+    partial: np.ndarray,
+    sums: np.ndarray,
+) -> None:
     """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at
     zero, ``sums`` (n_chunks, 2).
 
@@ -278,7 +310,9 @@ def fused_rows(begin, end, source, columns, target, X, shift, raw, constant, y, 
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def first_rows(begin, end, X, shift, weight, residual, partial):
+def first_rows(
+    begin: int, end: int, X: np.ndarray, shift: np.ndarray, weight: np.ndarray, residual: np.ndarray, partial: np.ndarray
+) -> None:
     """Sums of w d, w d^2 and r d, d = x - shift, of a row-major matrix in one read; ``partial``
     (n_chunks, 3, m) starts at zero."""
     m = X.shape[1]
@@ -311,7 +345,7 @@ _TOGETHER = 4
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _first_stretch(x, c, w, r, out):
+def _first_stretch(x: np.ndarray, c: float, w: np.ndarray, r: np.ndarray, out: np.ndarray) -> None:
     first = second = product = c * 0
     for i in range(len(x)):
         d = x[i] - c
@@ -323,7 +357,9 @@ def _first_stretch(x, c, w, r, out):
 
 
 @jit
-def first_columns(begin, end, X, shift, weight, residual, partial):
+def first_columns(
+    begin: int, end: int, X: np.ndarray, shift: np.ndarray, weight: np.ndarray, residual: np.ndarray, partial: np.ndarray
+) -> None:
     """:func:`first_rows` for a column-major matrix."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
@@ -334,13 +370,13 @@ def first_columns(begin, end, X, shift, weight, residual, partial):
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _add_scores(x, c, b, scores):
+def _add_scores(x: np.ndarray, c: float, b: float, scores: np.ndarray) -> None:
     for i in range(len(x)):
         scores[i] += b * (x[i] - c)
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _product(x, c, slopes):
+def _product(x: np.ndarray, c: float, slopes: np.ndarray) -> float:
     s = c * 0
     for i in range(len(x)):
         s += slopes[i] * (x[i] - c)
@@ -348,7 +384,20 @@ def _product(x, c, slopes):
 
 
 @jit
-def fused_columns(begin, end, X, shift, raw, constant, y, weight, kind, parameter, partial, sums):
+def fused_columns(
+    begin: int,
+    end: int,
+    X: np.ndarray,
+    shift: np.ndarray,
+    raw: np.ndarray,
+    constant: float,
+    y: np.ndarray,
+    weight: np.ndarray,
+    kind: int,
+    parameter: float,
+    partial: np.ndarray,
+    sums: np.ndarray,
+) -> None:
     """:func:`fused_rows` for a column-major matrix: two reads, in stretches of a column."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
@@ -374,7 +423,7 @@ def fused_columns(begin, end, X, shift, raw, constant, y, weight, kind, paramete
 
 
 @jit
-def gather_rows(begin, end, X, columns, out):
+def gather_rows(begin: int, end: int, X: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
     """Copy the chosen columns (uint32: no check for negative positions) of a row-major matrix."""
     for i in range(begin, end, 4):
         _gather(X, columns, out, i, min(4, end - i))

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..objective.base import Loss
 from ..sources.matrix import Source
+from ..types import Seed
 from .base import Design, FirstReadDesign, moments
 from .dense import DenseDesign, first_sums
 from .kernels import ROWS
@@ -90,13 +92,13 @@ class Reader:
                 first = last
         return found
 
-    def blocks(self, columns: np.ndarray, tiles) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    def blocks(self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """The rectangles' values: the next is read while the caller works on this one, which is
         gone afterwards."""
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
         buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
 
-        def read(i):
+        def read(i: int) -> tuple[slice, slice, np.ndarray]:
             rows, part = tiles[i]
             shape = rows.stop - rows.start, part.stop - part.start
             block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload, arg-type]
@@ -145,7 +147,7 @@ class OutOfCoreDesign(FirstReadDesign):
     def _bytes(self, n_columns: int) -> int:
         return self.n_samples * n_columns * self.itemsize
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Design:  # type: ignore[override]
         kept = np.asarray(kept)
         new = super().keep(kept)
         new.columns = self.columns[kept]
@@ -159,14 +161,14 @@ class OutOfCoreDesign(FirstReadDesign):
         """Whether the features come into memory."""
         return self._bytes(self.n_features) * _RESIDENT <= self.limit
 
-    def _narrow(self, kept):
+    def _narrow(self, kept: np.ndarray) -> None:
         """What else belongs to features."""
 
-    def _out_of_core(self):
+    def _out_of_core(self) -> Design:
         """The design where its columns stay out of core."""
         return self
 
-    def _missing(self):
+    def _missing(self) -> np.ndarray:
         """Columns that are not in memory."""
         missing = self.columns
         for have, _ in self._pieces:
@@ -194,10 +196,10 @@ class OutOfCoreDesign(FirstReadDesign):
             self._pieces.append((self.columns, design))
         return design
 
-    def has_missing(self, rows):
+    def has_missing(self, rows: np.ndarray) -> np.ndarray:
         return super().has_missing(rows) if self.width == 1 else self.in_memory().has_missing(rows)
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         return self.in_memory().matrix()
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
@@ -232,17 +234,19 @@ class BlockDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    def __init__(self, source: Source, sample_weight: np.ndarray, random_state=None):
+    def __init__(self, source: Source, sample_weight: np.ndarray, random_state: Seed = None):
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self._reader = Reader(source, sample_weight, self.limit, source.subsample, check_random_state(random_state))
         self.columns, self.itemsize, self._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
         self.n_samples, self.n_features = source.shape
 
-    def _blocks(self, whole="", tiles=None):
+    def _blocks(
+        self, whole: str = "", tiles: Sequence[tuple[slice, slice]] | None = None
+    ) -> Iterator[tuple[slice, slice, np.ndarray]]:
         tiles = self._reader.tiles(self.columns, whole) if tiles is None else tiles
-        return self._reader.blocks(self.columns, tiles)
+        return self._reader.blocks(self.columns, tiles)  # type: ignore[arg-type]  # None for whole rows alone
 
-    def _first_read(self, residual):
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
         m, q = self.n_features, residual.shape[1]
         shift = np.zeros(m, self._reader.source.dtype)
         total, square, product = np.zeros(m), np.zeros(m), np.zeros((m, q))
@@ -258,17 +262,17 @@ class BlockDesign(OutOfCoreDesign):
         product = product + shift[:, None].astype(np.float64) * residual.sum(axis=0)
         return self._standardised(product[:, None], residual)
 
-    def _tile(self, block, part) -> Design:
+    def _tile(self, block: np.ndarray, part: slice) -> Design:
         return DenseDesign(block, None, moments=(self.mean[part], self.inv[part]))
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         out = np.zeros((self.n_samples, coef.shape[2]))
         if coef.any():
             for rows, part, block in self._blocks():
                 out[rows] += self._tile(block, part).scores(coef[part])
         return out
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         if self._moments is None:
             return self._first_read(residual)
         out = np.zeros((self.n_features, self.width, residual.shape[1]))
@@ -276,7 +280,9 @@ class BlockDesign(OutOfCoreDesign):
             out[part] += self._tile(block, part).gradient(residual[rows])
         return out
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+    def scores_and_gradient(
+        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         tiles = self._reader.tiles(self.columns, "rows") if loss.pointwise else None
         # No scores, no need of whole rows: the file is read as it lies
         if tiles is None or not coef.any():
@@ -290,13 +296,15 @@ class BlockDesign(OutOfCoreDesign):
             value += found[2]
         return gradient, residual_sum, value
 
-    def _some(self, tiles, sample_weight):
+    def _some(
+        self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
+    ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
         """Blocks of rows, or some of them at random, and weights that make up for the others."""
         reader = self._reader
         chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, reader.subsample, reader.random)
         return [tiles[i] for i in chosen], sample_weight * scale
 
-    def covariance(self, direction, sample_weight):
+    def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         tiles = self._reader.tiles(self.columns, "rows")
         if tiles is None:
             return super().covariance(direction, sample_weight)
@@ -306,7 +314,7 @@ class BlockDesign(OutOfCoreDesign):
             out += self._tile(block, part).covariance(direction, weight[rows])
         return out
 
-    def _load(self, columns):
+    def _load(self, columns: np.ndarray) -> np.ndarray:
         source = self._reader.source
         values = np.empty((self.n_samples, len(columns)), source.dtype, order=source.order)  # type: ignore[call-overload]
         if len(columns):
@@ -339,7 +347,7 @@ class PiecewiseBlockDesign(BlockDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    def __init__(self, source: Source, sample_weight: np.ndarray, response: PiecewiseLinear, random_state=None):
+    def __init__(self, source: Source, sample_weight: np.ndarray, response: PiecewiseLinear, random_state: Seed = None):
         super().__init__(source, sample_weight, random_state)
         self.itemsize = 1
         self.n_bins, self.n_knots = response.n_bins, response.n_bins + 1
@@ -360,15 +368,15 @@ class PiecewiseBlockDesign(BlockDesign):
         self.width = self.n_knots + self.missing
         self.basis = hat_basis(self.n_bins, self.missing)
 
-    def _tile(self, block, part):
+    def _tile(self, block: np.ndarray, part: slice) -> PiecewiseDesign:
         codes, _ = encoded(block, self.knots[part], self.even)
         return self._from_codes(codes, len(block), part)
 
-    def _from_codes(self, codes, n_samples, part):
+    def _from_codes(self, codes: np.ndarray, n_samples: int, part: slice) -> PiecewiseDesign:
         found, dtype = (self.mean[part], self.inv[part]), self._reader.source.dtype
         return PiecewiseDesign(codes, n_samples, self.n_bins, self.missing, None, dtype, moments=found, knots=self.knots[part])
 
-    def _first_read(self, residual):
+    def _first_read(self, residual: np.ndarray) -> np.ndarray:
         m, q = self.n_features, residual.shape[1]
         mean, inv = np.zeros((m, self.width)), np.zeros(m)
         histograms = np.zeros((m, 256))
@@ -382,16 +390,16 @@ class PiecewiseBlockDesign(BlockDesign):
         self._moments = block_moments(histograms, self.basis)
         return self._standardised(product, residual)
 
-    def _narrow(self, kept):
+    def _narrow(self, kept: np.ndarray) -> None:
         self.knots = self.knots[kept]
 
-    def _load(self, columns):
+    def _load(self, columns: np.ndarray) -> np.ndarray:
         codes = np.zeros((-(-self.n_samples // ROWS), len(columns), ROWS), np.uint8)
         lines = self.knots[np.searchsorted(self.columns, columns)]
         if len(columns):
-            for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):
+            for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):  # type: ignore[arg-type]
                 encode(block, lines[part], self.even, codes[:, part], rows.start)
         return codes
 
-    def _resident(self, values):
+    def _resident(self, values: np.ndarray) -> PiecewiseDesign:
         return self._from_codes(values, self.n_samples, slice(None))

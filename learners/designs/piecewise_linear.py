@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from ..compilation import in_threads
 from . import kernels
@@ -36,17 +37,17 @@ class CodedDesign(Design):
         """Codes (n_samples,) of one feature."""
         raise NotImplementedError
 
-    def has_missing(self, rows):
+    def has_missing(self, rows: np.ndarray) -> np.ndarray:
         return np.array([(self._codes_of(j)[rows] == kernels.MISSING).any() for j in range(self.n_features)], bool)
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
         out = np.empty((self.n_samples, self.n_features, self.width), self.dtype)
         for j in range(self.n_features):
             out[:, j] = table[j, self._codes_of(j)]
         return out.reshape(self.n_samples, -1)
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         out = np.zeros((self.n_samples, coef.shape[2]))
         if not coef.any():  # as annealing starts
             return out
@@ -56,7 +57,7 @@ class CodedDesign(Design):
             out[:, q] = found - (self.mean * raw[:, :, q]).sum()
         return out
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         columns = [self._histograms(residual[:, q]) @ self.basis for q in range(residual.shape[1])]
         return self._standardised(np.stack(columns, axis=2), residual)
 
@@ -104,7 +105,7 @@ class PiecewiseDesign(CodedDesign):
         n_bins: int,
         missing: bool,
         sample_weight: np.ndarray | None,
-        dtype=np.float32,
+        dtype: npt.DTypeLike = np.float32,
         *,
         moments: tuple[np.ndarray, np.ndarray] | None = None,
         features: np.ndarray | None = None,
@@ -114,7 +115,9 @@ class PiecewiseDesign(CodedDesign):
         self.dtype, self.knots = dtype, knots
         self.n_samples, self.n_features = n_samples, len(self.features)
         self._set_bins(n_bins, missing)
-        self.mean, self.inv = block_moments(self._histograms(sample_weight), self.basis) if moments is None else moments
+        if moments is None:
+            moments = block_moments(self._histograms(sample_weight), self.basis)  # type: ignore[arg-type]
+        self.mean, self.inv = moments
 
     @classmethod
     def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
@@ -123,25 +126,25 @@ class PiecewiseDesign(CodedDesign):
         codes, found = encoded(X, knots, evenly_spaced(knots))
         return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
 
-    def _histograms(self, column):
+    def _histograms(self, column: np.ndarray) -> np.ndarray:
         return histograms(self.codes, self.features, np.asarray(column, np.float64))
 
-    def _codes_of(self, feature):
+    def _codes_of(self, feature: int) -> np.ndarray:
         return self.codes[:, self.features[feature]].ravel()[: self.n_samples]
 
-    def _table_scores(self, table):
+    def _table_scores(self, table: np.ndarray) -> np.ndarray:
         total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
         in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
         return total.ravel()[: self.n_samples]
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Self:
         new = super().keep(kept)
         if COMPACT_RATIO * len(kept) < self.codes.shape[1]:
             new.codes = np.take(self.codes, new.features, axis=1)
             new.features = np.arange(len(kept))
         return new
 
-    def stored_columns(self, positions):
+    def stored_columns(self, positions: np.ndarray) -> np.ndarray:
         """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
         return self.codes[:, self.features[positions]]
 
@@ -221,7 +224,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
     first_block, end_block = start // kernels.ROWS, -(-(start + len(X)) // kernels.ROWS)
     missing = np.zeros(end_block - first_block, bool)
 
-    def encode_blocks(begin, end):
+    def encode_blocks(begin: int, end: int) -> None:
         for b in range(begin, end):
             first, stop = (max(0, (first_block + i) * kernels.ROWS - start) for i in (b, b + 1))
             rows, block = X[first:stop], codes[first_block + b]

@@ -6,9 +6,9 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..compilation import in_threads
+from ..sklearn_bases import BaseEstimator
 
 _SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
 _ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy
@@ -146,7 +146,7 @@ def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
     return low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, n_bins + 1)
 
 
-def _check_finite(knots):
+def _check_finite(knots: np.ndarray) -> None:
     wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
     if len(wrong):
         raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from ..objective.base import Loss
 from ..sources.sparse_files import SparseSource
+from ..types import Matrix
 from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, inverse_scale, rounding_of
 from .out_of_core import MEMORY_LIMIT
 
@@ -16,7 +20,7 @@ _BLOCK_BYTES = 128  # of memory a stored value of a block read from a file: its 
 _LOADED_BYTES = 128  # and of one that comes into memory: its row, its column, and the sorted copy
 
 
-def canonical(X):
+def canonical(X: Any) -> Any:
     """A sparse matrix whose entries stand once each, in order: itself, or a copy where they do not
     (squares would not add up)."""
     if X.has_canonical_format:
@@ -38,7 +42,9 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
         start = stop
 
 
-def _moments(total, rest, square, full, dtype) -> tuple[np.ndarray, np.ndarray]:
+def _moments(
+    total: np.ndarray, rest: np.ndarray, square: np.ndarray, full: np.ndarray, dtype: npt.DTypeLike
+) -> tuple[np.ndarray, np.ndarray]:
     """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values: no
     digits are lost to a large mean.
 
@@ -79,7 +85,7 @@ class SparseDesign(Design):
 
     per_feature = ("mean", "inv", "stored")
 
-    def __init__(self, X, sample_weight: np.ndarray):
+    def __init__(self, X: Matrix, sample_weight: np.ndarray):
         self.X = canonical(sp.csc_array(X))  # all stored columns
         self.n_samples, self.n_features = self.X.shape
         self.stored = np.arange(self.n_features)  # positions of the features among them
@@ -95,27 +101,27 @@ class SparseDesign(Design):
             square[columns] = part.T @ sample_weight
         self.mean, self.inv = _moments(total, rest, square, counts == np.count_nonzero(present), self.X.dtype)
 
-    def _raw(self, coef):
+    def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of all columns as they are stored, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
         return every, self.mean[:, 0] @ raw
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         every, offset = self._raw(coef)
         total = np.zeros((self.n_samples, every.shape[1]))
         for columns, part in _blocks(self.X):
             total += part @ every[columns]
         return total - offset
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         product = np.empty((self.X.shape[1], residual.shape[1]))
         for columns, part in _blocks(self.X):
             product[columns] = part.T @ residual
         return self._standardised(product[self.stored][:, None], residual)
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Self:
         new = super().keep(kept)
         if len(kept) * COMPACT_RATIO < self.X.shape[1]:
             new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
@@ -140,7 +146,7 @@ class SparseDesign(Design):
         """The columns that :meth:`matrix` has, each up to a constant, as they are stored."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv
 
 
@@ -187,23 +193,25 @@ class SparseBlockDesign(SparseDesign):
         full = present == np.count_nonzero(sample_weight)
         self.mean, self.inv = _moments(total, rest, square, full, source.dtype)
 
-    def _blocks(self):
+    def _blocks(self) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
         return self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         every, offset = self._raw(coef)
         total = np.zeros((self.n_samples, every.shape[1]))
         for rows, part in self._blocks():
             total[rows] = part @ every
         return total - offset
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         product = np.zeros((self.X.shape[1], residual.shape[1]))
         for rows, part in self._blocks():
             product += part.T @ residual[rows]
         return self._standardised(product[self.stored][:, None], residual)
 
-    def scores_and_gradient(self, coef, intercept, loss, y, sample_weight):
+    def scores_and_gradient(
+        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         every, offset = self._raw(coef)
@@ -215,7 +223,7 @@ class SparseBlockDesign(SparseDesign):
             value += found
         return self._standardised(product[self.stored][:, None], residual_sum), residual_sum[0], value
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> SparseDesign:  # type: ignore[override]
         new = Design.keep(self, kept)
         return new.in_memory() if int(self._counts[new.stored].sum()) * _LOADED_BYTES <= self.limit else new
 
@@ -232,11 +240,11 @@ class SparseBlockDesign(SparseDesign):
         found.mean, found.inv = self.mean, self.inv
         return found
 
-    def damp(self, sample_weight, n_rows):
+    def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
         self.inv = self.inv / np.sqrt(1.0 + self._one / n_rows * self.inv**2)
 
-    def uncentred(self):
+    def uncentred(self) -> sp.csr_array:
         return self.in_memory().uncentred()
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         return self.in_memory().matrix()

@@ -43,31 +43,31 @@ class TorchDesign(Design):
     def _there(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
-    def _blocks(self):
+    def _blocks(self) -> list[slice]:
         """Stretches of rows: sums over each are taken in single precision, and added in double
         precision."""
         step = max(CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK)
         return [slice(start, min(start + step, self.n_samples)) for start in range(0, self.n_samples, step)]
 
-    def scores(self, coef):
+    def scores(self, coef: np.ndarray) -> np.ndarray:
         if not coef.any():
             return np.zeros((self.n_samples, coef.shape[2]))
         raw = coef[:, 0] * self.inv[:, None]
         return (self.X @ self._there(raw)).double().cpu().numpy() - self.mean[:, 0] @ raw
 
-    def gradient(self, residual):
+    def gradient(self, residual: np.ndarray) -> np.ndarray:
         there = self._there(residual)
         product = np.zeros((self.n_features, residual.shape[1]))
         for rows in self._blocks():
             product += (self.X[rows].T @ there[rows]).double().cpu().numpy()
         return self._standardised(product[:, None], residual)
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Self:
         new = super().keep(kept)
         new.X = self.X[:, torch.from_numpy(np.asarray(kept)).to(self.X.device)]
         return new
 
-    def matrix(self):
+    def matrix(self) -> np.ndarray:
         block = self.X.cpu().numpy() - self.mean[:, 0].astype(np.float32)
         return block * self.inv.astype(np.float32)
 
@@ -117,10 +117,10 @@ class TorchPiecewiseDesign(CodedDesign):
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
 
-    def _codes_of(self, feature):
+    def _codes_of(self, feature: int) -> np.ndarray:
         return self.codes[feature].cpu().numpy()
 
-    def _blocks(self):
+    def _blocks(self) -> list[slice]:
         step = max(1, BLOCK_BYTES // (16 * self.n_samples))
         return [slice(first, min(self.n_features, first + step)) for first in range(0, self.n_features, step)]
 
@@ -132,14 +132,14 @@ class TorchPiecewiseDesign(CodedDesign):
             out[part].scatter_add_(1, codes, there.expand(len(codes), -1))
         return out.cpu().numpy()
 
-    def _table_scores(self, table):
+    def _table_scores(self, table: np.ndarray) -> np.ndarray:
         there = torch.from_numpy(table).to(self.codes.device)
         total = torch.zeros(self.n_samples, dtype=torch.float64, device=self.codes.device)
         for part in self._blocks():
             total += there[part].gather(1, self.codes[part].long()).sum(0)
         return total.cpu().numpy()
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> Self:
         new = super().keep(kept)
         new.codes = self.codes[torch.from_numpy(np.asarray(kept)).to(self.codes.device)]
         return new

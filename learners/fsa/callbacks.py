@@ -9,17 +9,6 @@ from typing import Any
 from ..solvers.annealing import Annealed
 from .problem import FitProblem, Solution, fitted_attributes
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
-
-    def with_callbacks(method):
-        """Nothing to manage."""
-        return method
-
 
 @contextmanager
 def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:

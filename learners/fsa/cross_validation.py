@@ -20,6 +20,7 @@ from ..common.targets import check_two_classes
 from ..common.validation import check_choice, whole_or_as_before
 from ..model_selection.size import choose_size
 from ..sources.matrix import OutOfCoreMatrix
+from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
 from .fit import anneals_with_ridge, solve_path
 from .path import check_sizes
@@ -147,7 +148,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number chosen by the data.
 
@@ -204,6 +205,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     >>> FSAClassifierCV(criterion="ebic").fit(X, y).get_support(indices=True)
     array([3, 7])
     """
+
+    class_weight: ClassWeight = None  # hidden by _SizeChoice, which serves regression too
 
 
 @dataclass(eq=False, repr=False)

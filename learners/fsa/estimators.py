@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -20,16 +19,40 @@ from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
 from ..objective.priors import Prior
+from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
-from .callbacks import CallbackSupportMixin, reported_steps, with_callbacks
+from ..types import ClassWeight, Seed
+from .callbacks import reported_steps
 from .fit import Start, solve
 from .problem import FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import decided
 
 
-class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class FSAParameters:
+    """Parameters of the FSA estimators, described in :class:`FSAClassifier`."""
+
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    loss: str | Loss = "auto"
+    response: str | PiecewiseLinear = "linear"
+    constraints: Constraints | None = None
+    prior: Prior | None = None
+    scaling: str = "standardize"
+    schedule: str | Schedule | Counts = "inverse"
+    learning_rate: float | str = "auto"
+    momentum: float | str = "auto"
+    refinement: str | Refinement | None = "auto"
+    fit_intercept: bool = True
+    warm_start: bool = False
+    class_weight: ClassWeight = field(default=None, init=False)  # here for its place: classifiers alone have it
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: bool = False
+
+
+class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
     """What the FSA estimators share: the fit, the fitted attributes, and scores.
 
     All of them minimise, over the coefficients theta and the intercept,
@@ -86,14 +109,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator):
     _momentum: float = 0.0
     _n_bins: int = 6
 
-    response: str | PiecewiseLinear
-    constraints: Constraints | None
-    warm_start: bool
+    coef_: np.ndarray
     intercept_: Any
     _last: Start | None = None  # the last solution, with ``warm_start``
     loss_: Loss
     # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
     encode: Callable[..., FitProblem]
+    fit: Callable[..., Self]
+    predict: Callable[..., np.ndarray]
 
     def fit_settings(self) -> FitSettings:
         """The parameters, checked.
@@ -266,22 +289,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     _tasks = ("binary", "multiclass")
 
-    n_features_to_select: int | float | str = field(default=10, kw_only=False)
-    loss: str | Loss = "auto"
-    response: str | PiecewiseLinear = "linear"
-    constraints: Constraints | None = None
-    prior: Prior | None = None
-    scaling: str = "standardize"
-    schedule: str | Schedule | Counts = "inverse"
-    learning_rate: float | str = "auto"
-    momentum: float | str = "auto"
-    refinement: str | Refinement | None = "auto"
-    fit_intercept: bool = True
-    warm_start: bool = False
-    class_weight: dict | str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False
+    class_weight: ClassWeight = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -308,7 +316,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters
@@ -327,7 +335,6 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return problem.constrained(self.constraints, self._is_piecewise)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class FSARegressor(RegressorMixin, FSAEstimator):
     """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_).
 
@@ -384,22 +391,6 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    n_features_to_select: int | float | str = field(default=10, kw_only=False)
-    loss: str | Loss = "auto"
-    response: str | PiecewiseLinear = "linear"
-    constraints: Constraints | None = None
-    prior: Prior | None = None
-    scaling: str = "standardize"
-    schedule: str | Schedule | Counts = "inverse"
-    learning_rate: float | str = "auto"
-    momentum: float | str = "auto"
-    refinement: str | Refinement | None = "auto"
-    fit_intercept: bool = True
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Select features and fit.
@@ -424,7 +415,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters

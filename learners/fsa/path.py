@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from ..model_selection.size import default_sizes
+from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
 from .fit import solve_path

@@ -8,15 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..common.validation import check_sample_weight, whole_or_as_before
-from ..designs.responses import PiecewiseLinear
-from ..objective.losses import Loss
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
-from ..objective.priors import Prior
-from ..solvers.schedules import Counts, Schedule
-from .callbacks import with_callbacks
+from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
 from .problem import FitProblem, check_data
-from .settings import Constraints, Refinement
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -67,20 +62,7 @@ class FSARanker(FSAEstimator):
     _tasks = ("ranking",)
     _n_bins = 4
 
-    n_features_to_select: int | float | str = field(default=10, kw_only=False)
-    loss: str | Loss = "auto"
-    response: str | PiecewiseLinear = "linear"
-    constraints: Constraints | None = None
-    prior: Prior | None = None
-    scaling: str = "standardize"
-    schedule: str | Schedule | Counts = "inverse"
-    learning_rate: float | str = "auto"
-    momentum: float | str = "auto"
-    refinement: str | Refinement | None = "auto"
-    warm_start: bool = False
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: bool = False
+    fit_intercept: bool = field(default=False, init=False)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> Self:
@@ -114,7 +96,7 @@ class FSARanker(FSAEstimator):
         with whole_or_as_before(self):
             return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
 
-    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:  # type: ignore[override]
+    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters

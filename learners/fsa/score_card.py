@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
@@ -17,6 +16,7 @@ from ..common.validation import check_integer, validated, whole_or_as_before
 from ..compilation import problem_of
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
+from ..sklearn_bases import BaseEstimator
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..common.validation import check_choice, check_jobs, check_real, is_size, n_threads
 from ..designs.responses import PiecewiseLinear, as_response
 from ..objective.losses import Loss, losses_for
 from ..objective.priors import Prior
+from ..sklearn_bases import BaseEstimator
 from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 
 

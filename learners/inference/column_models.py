@@ -90,7 +90,7 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
     return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
 
 
-def _on_all_others(Z, targets, own):
+def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
     """Least squares on all others, from one inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
@@ -100,7 +100,7 @@ def _on_all_others(Z, targets, own):
     return targets - Z @ coef
 
 
-def _matching_pursuit(Z, targets, own):
+def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
     """Orthogonal matching pursuit of all targets side by side; each ends with the first step that
     does not pay."""
     n, p = Z.shape

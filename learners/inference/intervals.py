@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
 
 from ..common.validation import check_integer, check_real, whole_or_as_before
@@ -17,6 +16,7 @@ from ..fsa.fit import solve
 from ..fsa.problem import FitProblem
 from ..fsa.settings import FitSettings
 from ..objective.losses import FlippedLogisticLoss, LogisticLoss
+from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
 from ..types import ArrayLike, Matrix, Seed
 from .selector import checked_problem, fit_settings_of, units_of

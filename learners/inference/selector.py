@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +15,7 @@ from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
 from ..fsa.problem import FINITE, FitProblem
 from ..fsa.settings import Constraints, FitSettings
+from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised
 from .conditional import conditional_pvalues
@@ -211,7 +211,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "support_")
-        return self.estimator_.predict(X)  # type: ignore[union-attr]
+        return self.estimator_.predict(X)
 
 
 def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:
@@ -344,4 +344,4 @@ def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_
     groups = constraints.groups
     size = int(support.sum()) if groups is None else len(np.unique(np.asarray(groups)[support]))
     model.set_params(n_features_to_select=size, constraints=constraints.set_params(exclude=~support))
-    return model.fit(X, y, **fit_params)  # type: ignore[attr-defined]
+    return model.fit(X, y, **fit_params)

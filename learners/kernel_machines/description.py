@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_choice, check_each, check_integer, check_real, validated
+from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior
 from .chains.gram import atom_features

@@ -7,11 +7,11 @@ from typing import Self
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
 from ..common.validation import check_choice, validated
+from ..sklearn_bases import RegressorMixin
 from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase
 from .chains.sampler import GAUSSIAN
@@ -210,48 +210,12 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
     Parameters
     ----------
-    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Where atoms come from:
-
-        * "mcmc": chains from the posterior;
-        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
-        * "annealed+mcmc": chains from such banks.
-    max_order : int, default 3
-        Columns of an atom at most, at least 1.
-    frequency_scale : float, default 1.5
-        Scale of the prior in radians per standard deviation of a column, above 0.
-    screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of informative columns and products of
-
-        * "pairs": two;
-        * "triples": two or three, among at most 400 columns;
-        * None: no table, which finds nothing among hundreds of columns.
-    n_steps : int, default 20000
-        Moves of each chain, at least 1.
-    burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None: half.
-    n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them.
-    max_components : int, default 40
-        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
-    expected_components : float, default 5.0
-        Mean of the prior of their number, above 0.
-    n_components : int, default 50
-        Atoms kept of a bank, at least 1.
-    n_bank : int, default 5000
-        Candidates of a bank in each round, at least 1.
-    n_rounds : int, default 4
-        Rounds that redraw candidates, at least 0.
-    ridge : float, default 1.0
-        Factor of the penalty, above 0.
-    group_correlation : float, default 0.5
-        Correlation, in (0, 1], above which columns form a group.
-    max_samples : int or None, default 10000
-        Rows of each chain, drawn at random, at least 1; None: all.
-    random_state : int, RandomState or None, default None
-        Seed of the chains.
-    n_jobs : int or None, default None
-        Threads; the result does not depend on it.
+    solver, max_order, frequency_scale, screening, n_steps, burn_in, n_chains : object
+        As in :class:`SparseFourierClassifier`.
+    max_components, expected_components, n_components, n_bank, n_rounds, ridge : object
+        As in :class:`SparseFourierClassifier`.
+    group_correlation, max_samples, random_state, n_jobs : object
+        As in :class:`SparseFourierClassifier`.
 
     Attributes
     ----------

@@ -13,13 +13,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_jobs, check_real, validated
+from ..sklearn_bases import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from ..types import ArrayLike, Matrix
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +22,7 @@ from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, is_size, validated
 from ..compilation import n_values, problem_of
+from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
 from .boosting_run import BoostingRun, class_scores, subspace

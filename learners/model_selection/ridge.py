@@ -8,10 +8,12 @@ shrunk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from ..objective.base import DiagonalProduct
+from ..objective.pairwise import PairwiseLogisticLoss
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
 # Tried in turn: factors of about three, a choice
@@ -260,7 +262,7 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
     return loss.value_and_gradient(y, scores + moved, weight)[0]
 
 
-def _rows_left_out(problem, fit, scores, n_rows):
+def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows: float) -> float:
     """The same for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
     # Of each row with weight one
@@ -275,7 +277,7 @@ def _rows_left_out(problem, fit, scores, n_rows):
     return loss.value_and_gradient(y, scores + moved, weight)[0]
 
 
-def _row_products(A1, inverse, q):
+def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
     """x_i' H^-1 x_i for each row, (n, q, q)."""
     n, p = A1.shape
     out = np.empty((n, q, q))
@@ -287,9 +289,9 @@ def _row_products(A1, inverse, q):
     return out
 
 
-def _pairs_left_out(problem, fit, parts):
+def _pairs_left_out(problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]) -> float:
     """Loss of the pairs of each part left out, by one Newton step of the coefficients."""
-    loss, A = problem.loss, fit.A1[:, : len(fit.theta)]
+    loss, A = cast(PairwiseLogisticLoss, problem.loss), fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights
     d = D @ fit.theta[:, 0]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+
+from ..sklearn_bases import BaseEstimator
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian of each output

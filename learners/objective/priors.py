@@ -10,7 +10,8 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
+
+from ..sklearn_bases import BaseEstimator
 
 
 class Prior(BaseEstimator):

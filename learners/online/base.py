@@ -8,8 +8,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -22,6 +20,7 @@ from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_of, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
+from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 

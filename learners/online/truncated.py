@@ -153,38 +153,17 @@ class FOBOSClassifier(SoftThresholdClassifier):
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
     loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+        As in :class:`TruncatedGradientClassifier`.
     learning_rate : float, default 1.0
         Above 0: row t takes the step ``learning_rate / sqrt(t)`` over the mean squared length of a
         row.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
-    max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
-    class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
-        the same total.
-    random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
-    verbose : bool, default False
-        Show a progress bar.
+    fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
+        As in :class:`TruncatedGradientClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. Each of several classes stands
-        against the rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    n_iter_ : int
-        Passes made.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TruncatedGradientClassifier`.
 
     References
     ----------
@@ -239,40 +218,19 @@ class RDAClassifier(SoftThresholdClassifier):
     penalty : float, default 1e-3
         lambda, at least 0; the greater, the sparser.
     loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+        As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
         Strength of the proximal term, above 0, times the mean squared length of a row; small values
         take large steps.
     rho : float, default 0.005
         Enhancement of sparsity, at least 0.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
-    max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
-    shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
-    class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
-        the same total.
-    random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
-    verbose : bool, default False
-        Show a progress bar.
+    fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
+        As in :class:`TruncatedGradientClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. Each of several classes stands
-        against the rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    n_iter_ : int
-        Passes made.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TruncatedGradientClassifier`.
 
     References
     ----------

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +17,7 @@ from ..compilation import n_values, problem_of
 from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
+from ..sklearn_bases import BaseEstimator, RegressorMixin
 from ..types import ArrayLike, Matrix
 
 

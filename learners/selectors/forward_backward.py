@@ -305,36 +305,17 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        k, or the fraction of the features (groups, where given); None: end by ``delta`` or
-        ``epsilon`` alone.
+        As in :class:`ForwardBackwardClassifier`.
     loss : str or Loss, default "auto"
         A smooth one of single samples with a curvature:
 
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
         * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
         * an object.
-    criterion : {"gradient", "objective"}, default "gradient"
-        Which feature enters:
-
-        * "gradient": the one with the largest gradient (FoBa-gdt);
-        * "objective": the one that alone lowers the objective most (FoBa-obj); many times slower.
-    delta : float or None, default None
-        Above 0: stop when no feature lowers the objective by so much (criterion "objective").
-    epsilon : float or None, default None
-        Above 0: stop when no feature has so large a gradient (criterion "gradient").
-    backward : bool, default True
-        False: forward steps alone, which is orthogonal matching pursuit.
-    feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group; a group enters and leaves as a whole.
-    include, exclude : array of int or str, mask of shape (n_features,), or None, default None
-        Columns that enter first and stay (with their groups), and columns that may not enter: by
-        number, by name, or as a mask.
-    scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
-    ridge : float, default 1e-4
-        Factor of the penalty, at least 0. Without it separable classes have no minimum.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+    criterion, delta, epsilon, backward, feature_groups, include, exclude : object
+        As in :class:`ForwardBackwardClassifier`.
+    scaling, ridge, fit_intercept : object
+        As in :class:`ForwardBackwardClassifier`.
 
     Attributes
     ----------
@@ -344,13 +325,8 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         In units of the raw columns; 0 where not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         The constants.
-    path_ : list of (action, feature, objective, size)
-        Each feature (or group, numbered by their first columns) that entered or left, the refitted
-        objective, and how many there were then.
-    n_iter_ : int
-        Forward and backward steps.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    path_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`ForwardBackwardClassifier`.
 
     References
     ----------

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
+from ..sklearn_bases import BaseEstimator
 from ..types import ArrayLike, Matrix
 
 

@@ -172,28 +172,15 @@ class TISPRegressor(_TISP, SelectingRegressor):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features. More than there are keeps all, with a warning.
+        As in :class:`TISPClassifier`.
     loss : str or Loss, default "auto"
         One of single samples whose curvature has a bound:
 
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
         * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
         * an object.
-    scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
-    n_thresholdings : int, default 10
-        Gradient steps on all features, at least 1.
-    n_steps : int, default 500
-        Further gradient steps on the selected features, at least 0.
-    interleave : bool, default True
-        Whether these are shared evenly among the thresholdings; False: all of them after the last,
-        the order of [2]_.
-    learning_rate : float or "auto", default "auto"
-        Step size, above 0. "auto" is one over the curvature along the features at hand.
-    ridge : float, default 0.0
-        Factor of the penalty, at least 0.
-    fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+    scaling, n_thresholdings, n_steps, interleave, learning_rate, ridge, fit_intercept : object
+        As in :class:`TISPClassifier`.
 
     Attributes
     ----------
@@ -203,12 +190,8 @@ class TISPRegressor(_TISP, SelectingRegressor):
         In units of the raw columns; 0 where not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         The constants.
-    loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
-        Loss before each step.
-    n_iter_ : int
-        ``n_thresholdings + n_steps``.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    loss_curve_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TISPClassifier`.
 
     References
     ----------

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares, validated
 from ..objective.chain import ChainLoss, chain_terms
+from ..sklearn_bases import BaseEstimator, ClassifierMixin
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
 
@@ -284,7 +284,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         ones = np.ones(len(sequences.offsets) - 1)
         return -chain_terms(scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones)[0]
 
-    def score(
+    def score(  # type: ignore[override]  # lengths stand where they do in fit
         self,
         X: Matrix,
         y: ArrayLike,

@@ -94,31 +94,13 @@ class ForwardBackwardCRF(SelectingCRF):
         A unit is one coefficient, of a column (or group) and a class, as in [2]_, section 5: units
         are counted and numbered as ``column * n_classes + class``, and a column is selected once
         one of its coefficients is.
-    ridge : float, default 2.0
-        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
-    fit_transitions : bool, default True
-        False: transitions stay 0, which is logistic regression of single rows.
-    fit_intercept : bool, default True
-        Whether each class has a constant; it is not shrunk.
-    max_iter : int, default 1000
-        Iterations of L-BFGS at most, at least 1.
-    tol : float, default 1e-9
-        Above 0: end when an iteration lowers the objective by less than this share.
+    ridge, fit_transitions, fit_intercept, max_iter, tol : object
+        As in :class:`LinearChainCRF`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Scores of the columns.
-    transitions_ : ndarray of shape (n_classes, n_classes)
-        Score of going from one class (row) to the next (column).
-    intercept_ : ndarray of shape (n_classes,)
-        The constants.
-    objective_ : float
-        What was minimised.
-    n_iter_ : int
-        Iterations of L-BFGS.
+    classes_, coef_, transitions_, intercept_, objective_, n_iter_
+        As in :class:`LinearChainCRF`.
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     selected_groups_ : ndarray of shape (k,)
@@ -200,8 +182,7 @@ class FSACRF(SelectingCRF):
     n_features_to_select : int or float, default 10
         k, or the fraction of the units.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as the sensor that it comes from; a group enters and
-        leaves as a whole.
+        As in :class:`ForwardBackwardCRF`.
     criterion : {"norm", "objective"}, default "objective"
         What the weakest units are:
 
@@ -218,41 +199,15 @@ class FSACRF(SelectingCRF):
         Iterations of L-BFGS at most before each cut: the default converges.
     polish : {"swap"} or None, default "swap"
         "swap": afterwards exchange one unit for another while that lowers the refitted objective.
-    ridge : float, default 2.0
-        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
-    fit_transitions : bool, default True
-        False: transitions stay 0, which is logistic regression of single rows.
-    fit_intercept : bool, default True
-        Whether each class has a constant; it is not shrunk.
-    max_iter : int, default 1000
-        Iterations of L-BFGS at most, at least 1.
-    tol : float, default 1e-9
-        Above 0: end when an iteration lowers the objective by less than this share.
+    ridge, fit_transitions, fit_intercept, max_iter, tol : object
+        As in :class:`LinearChainCRF`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
-    coef_ : ndarray of shape (n_classes, n_features)
-        Scores of the columns.
-    transitions_ : ndarray of shape (n_classes, n_classes)
-        Score of going from one class (row) to the next (column).
-    intercept_ : ndarray of shape (n_classes,)
-        The constants.
-    objective_ : float
-        What was minimised.
-    n_iter_ : int
-        Iterations of L-BFGS.
-    support_ : ndarray of shape (n_features,), bool
-        Selected columns.
-    selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (numbers of columns without groups), in the order of their
-        first columns.
-    path_ : list of (action, feature, objective, size)
-        Each unit (columns or groups, numbered by their first columns) that entered or left, the
-        refitted objective (NaN where it was not needed), and how many there were then.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    classes_, coef_, transitions_, intercept_, objective_, n_iter_
+        As in :class:`LinearChainCRF`.
+    support_, selected_groups_, path_, n_features_in_, feature_names_in_
+        As in :class:`ForwardBackwardCRF`.
 
     See Also
     --------

@@ -8,6 +8,7 @@ it. What is exchanged is a unit: a feature with its block of columns, or a group
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -573,7 +574,7 @@ def ascending(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
-def proposals(change: np.ndarray, n_tries: int):
+def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
     """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted
     to improve, and ever fewer.
 
@@ -611,7 +612,9 @@ def proposals(change: np.ndarray, n_tries: int):
         yield [pair]
 
 
-def single_changes(inverse, theta, C, schur, gradient, out):
+def single_changes(
+    inverse: np.ndarray, theta: np.ndarray, C: np.ndarray, schur: np.ndarray, gradient: np.ndarray, out: np.ndarray
+) -> None:
     """Add, for every pair (feature i of the support, single column j of the pool), the model's
     change of the objective.
 
@@ -631,7 +634,16 @@ def single_changes(inverse, theta, C, schur, gradient, out):
     out += moved
 
 
-def block_changes(inverse, theta, C, schur, gradient, offsets, pool_offsets, out):
+def block_changes(
+    inverse: np.ndarray,
+    theta: np.ndarray,
+    C: np.ndarray,
+    schur: np.ndarray,
+    gradient: np.ndarray,
+    offsets: np.ndarray,
+    pool_offsets: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each
     unit's columns begin, and the end.
 

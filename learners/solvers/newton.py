@@ -63,7 +63,7 @@ class SupportProblem:
         """Whether the quadratic model is the objective itself."""
         return self.loss.is_quadratic and (self.prior is None or not self.prior.total_variation)
 
-    def _blocks(self, theta):
+    def _blocks(self, theta: np.ndarray) -> np.ndarray:
         return theta.reshape(-1, self.width, theta.shape[1])
 
     def penalty(self, theta: np.ndarray) -> float:
@@ -324,7 +324,7 @@ def bounded_fit(
     lower, upper = (np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True))
     basis = np.eye(len(theta)) if basis is None else basis
 
-    def objective(x):
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         coef = basis @ x[:-1, None]
         value, residual, _ = problem.second_order(A @ coef + x[-1:], coef)
         gradient = (basis.T @ (A.T @ residual + problem.penalty_gradient(coef)))[:, 0]

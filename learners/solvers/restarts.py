@@ -103,7 +103,9 @@ def search(
     return np.sort(pool.units[best[0]])
 
 
-def _neighbours(design, y, sample_weight, kept, n_pool, fixed):
+def _neighbours(
+    design: Design, y: np.ndarray, sample_weight: np.ndarray, kept: np.ndarray, n_pool: int, fixed: np.ndarray | None
+) -> Pool:
     """The pool of the features most correlated with each of ``kept``, and these, by strength.
 
     The noise of the rounds belongs to a column for what it holds, not for its place among the

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
+
+from ..sklearn_bases import BaseEstimator
 
 Counts = Callable[[int, int, int], np.ndarray]
 N_STEPS = 100  # by default

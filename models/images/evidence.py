@@ -1,11 +1,13 @@
 """Where in a photograph its words occur, and evidence per pixel."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...vision.words.dense_sift import CELL_OF_SIZE, N_CELLS, Descriptors
 from ...vision.words.pet_features import N_SHADES, PetColumns, Photograph, shade_bins
+from ...vision.words.visual_words import WordCounts
 
 WINDOW = CELL_OF_SIZE * N_CELLS  # side of a descriptor in units of its keypoint's size
 
@@ -77,7 +79,9 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
     return heat + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
 
 
-def _views(features: PetColumns, photograph: Photograph):
+def _views(
+    features: PetColumns, photograph: Photograph
+) -> Iterator[tuple[int, WordCounts, Descriptors, tuple[float, float, float, float]]]:
     """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of
     the head."""
     yield 0, features.words_, features.sift.describe(photograph.image), (0.0, 0.0, 1.0, 1.0)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from ...learners.common.additive import AdditiveModel
+from ...learners.types import Matrix
 from ..files import check_array
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ class AdditiveScorer:
         """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
-    def scores(self, X) -> np.ndarray:
+    def scores(self, X: Matrix) -> np.ndarray:
         """Class scores (n, n_classes): the sum of the contributions, so that evidence adds up to
         the last digit."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
-    def probabilities(self, X) -> np.ndarray:
+    def probabilities(self, X: Matrix) -> np.ndarray:
         """Class probabilities (n, n_classes)."""
         return softmax(self.scores(X) / self.temperature, axis=1)
 
@@ -128,7 +129,7 @@ class MetricScorer:
     n_classes: int
 
     @classmethod
-    def of(cls, model: SDist, X, y) -> Self:
+    def of(cls, model: SDist, X: Matrix, y: np.ndarray) -> Self:
         """Take over a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
@@ -158,7 +159,7 @@ class MetricScorer:
                 found.append((factors[0], factors[1]))
         return found[:n]
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Matrix) -> np.ndarray:
         """Rows of X in the learnt subspace, (n, rank)."""
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
@@ -166,7 +167,7 @@ class MetricScorer:
         padded = np.hstack([values, np.ones((len(values), 1))])  # position -1 is the factor 1
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
-    def probabilities(self, X) -> np.ndarray:
+    def probabilities(self, X: Matrix) -> np.ndarray:
         """Shares of the votes, (n, n_classes)."""
         Z = self.transform(X)
         distance = (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
@@ -202,6 +203,6 @@ Scorer = AdditiveScorer | MetricScorer
 SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {"additive": AdditiveScorer, "metric": MetricScorer}
 
 
-def mean_probabilities(scorers: Sequence[Scorer], X) -> np.ndarray:
+def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
     """Mean of the probabilities (n, n_classes) by several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

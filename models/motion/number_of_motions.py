@@ -3,6 +3,7 @@ of their own."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -59,7 +60,7 @@ class MotionChooser:
         return {"settings": asdict(self.settings), "certainty": self.certainty, "best_only": self.best_only}
 
     @classmethod
-    def read(cls, path, arrays: dict[str, np.ndarray], record: Any, settings: RankerSettings, n_features: int) -> Self:
+    def read(cls, path: str | Path, arrays: dict[str, np.ndarray], record: Any, settings: RankerSettings, n_features: int) -> Self:
         """Take the arrays ``chooser...`` of a model file; older files have no record: all
         candidates, settings of the ranking."""
         if record is None:

@@ -1,6 +1,7 @@
 """``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
 ranking."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -162,7 +163,7 @@ def evaluate(
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
     console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
 
-    def bar(steps, n: int):
+    def bar(steps: Iterable[Any], n: int) -> Iterable[Any]:
         return console.progress(steps, quiet, "partitions", n)
 
     results = protocol.evaluate(benchmark, methods, partitions, choose, bar, cells)

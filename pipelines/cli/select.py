@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from inspect import Signature, signature
 from pathlib import Path
@@ -114,7 +114,7 @@ def select(
         check_out(out, table)
         check_outputs([table, request.test, config], [out], save, report, REPORT_FILES)
 
-    def bar(iterable, what: str):
+    def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
     with _on_disk(table) as path:

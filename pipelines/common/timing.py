@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 
 
-def timed(work: Callable[..., Found], *arguments) -> tuple[Found, float]:
+def timed(work: Callable[..., Found], *arguments: Any) -> tuple[Found, float]:
     """What a function returns, and the processor seconds that it took.
 
     Examples

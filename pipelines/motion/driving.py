@@ -125,7 +125,14 @@ def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndar
     return Rotation.from_euler("yx", np.column_stack([-yaw, pitch])).as_matrix(), places
 
 
-def _background(rng, n_points: int, kind: DrivingKind, camera, focal: float, size: np.ndarray) -> np.ndarray:
+def _background(
+    rng: np.random.Generator,
+    n_points: int,
+    kind: DrivingKind,
+    camera: tuple[np.ndarray, np.ndarray],
+    focal: float,
+    size: np.ndarray,
+) -> np.ndarray:
     """Points (F, n, 3) that do not move: the ground, facades along the road, and what stands
     about; each is in view in one frame at least."""
     n = 12 * n_points
@@ -141,7 +148,7 @@ def _background(rng, n_points: int, kind: DrivingKind, camera, focal: float, siz
     return np.broadcast_to(points, (len(camera[0]), n, 3))
 
 
-def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera) -> np.ndarray:
+def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Points (F, n, 3) on the sides of a box that drives along, against or across."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
     heading = rng.choice([0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]) + rng.normal(0.0, 0.1)

@@ -110,7 +110,7 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     return {"work": "motion evaluate", **data, "families": families, "features": str(POOLS[pool][1])}
 
 
-def _chosen_results(benchmark: Benchmark, partitions, steps: Iterator, cells: Checkpoint) -> list[Result]:
+def _chosen_results(benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint) -> list[Result]:
     """The row in which features, response and number of features are chosen in the
     training folds.
     """

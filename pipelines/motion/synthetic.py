@@ -123,7 +123,9 @@ def _body(rng: np.random.Generator) -> np.ndarray:
     return (points * sides) @ Rotation.random(random_state=int(rng.integers(2**31))).as_matrix().T
 
 
-def project(points: np.ndarray, camera, focal: float, size: np.ndarray, nearest: float) -> np.ndarray:
+def project(
+    points: np.ndarray, camera: tuple[np.ndarray, np.ndarray], focal: float, size: np.ndarray, nearest: float
+) -> np.ndarray:
     """Pixels (F, P, 2) of points (F, P, 3), by the rotations and places of a camera; NaN outside an
     image of this size and nearer than that.
     """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...learners.types import Matrix
 from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
 from ...models.images.learning import METHODS, ClassifierSettings
 from ...models.images.scorers import mean_probabilities
@@ -120,7 +121,9 @@ def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[di
     return [{"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b]) for b in np.unique(breeds) if b]
 
 
-def _competitors(model: ImageClassifier, part: str, X, y, X_test, y_test) -> list[dict[str, Any]]:
+def _competitors(
+    model: ImageClassifier, part: str, X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray
+) -> list[dict[str, Any]]:
     """The other methods of the model's own settings, nearest neighbours and a linear SVM, on the
     same columns.
     """

@@ -9,6 +9,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import scipy.sparse as sp
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -35,7 +36,7 @@ class Patches:
     described once.
     """
 
-    def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X):
+    def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X: sp.csr_array):
         self.photographs = Photographs(files, model.features.side)
         self.model = model
         self.by_column = X.tocsc()

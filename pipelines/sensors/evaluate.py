@@ -3,7 +3,7 @@ bootstrap intervals over days.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -123,7 +123,7 @@ def evaluate_baselines(
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
 
-            def run(test=test, fit=fit):
+            def run(test: np.ndarray = test, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor] = fit) -> list[str]:
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
@@ -138,7 +138,12 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
 
 
 def evaluate_selection(
-    minutes: SensorMinutes, kinds: tuple[str, ...], sizes: range, methods=None, n_folds: int = 5, cells: Checkpoint | None = None
+    minutes: SensorMinutes,
+    kinds: tuple[str, ...],
+    sizes: range,
+    methods: Sequence[str] | None = None,
+    n_folds: int = 5,
+    cells: Checkpoint | None = None,
 ) -> list[Prediction]:
     """Errors at each number of sensors, selected on the training days of each fold alone.
 
@@ -182,7 +187,9 @@ def evaluate_selection(
     return list(merged.values())
 
 
-def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list[dict[str, Any]]:
+def _selection_fold(
+    method: str, X: np.ndarray, groups: np.ndarray, y: np.ndarray, days: np.ndarray, test: np.ndarray, sizes: range
+) -> list[dict[str, Any]]:
     by_size = select_sensors(method, X[~test], y[~test], days[~test], groups, sizes, RIDGE)
     parts = []
     for k, selection in sorted(by_size.items()):
@@ -194,17 +201,17 @@ def _selection_fold(method: str, X, groups, y, days, test, sizes: range) -> list
     return parts
 
 
-def _majority(X, y, days) -> Predictor:
+def _majority(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
     names, counts = np.unique(y, return_counts=True)
     return lambda X, days: np.full(len(X), names[counts.argmax()])
 
 
-def _crf(X, y, days, fit_transitions: bool = True) -> Predictor:
+def _crf(X: np.ndarray, y: np.ndarray, days: np.ndarray, fit_transitions: bool = True) -> Predictor:
     model = LinearChainCRF(RIDGE, fit_transitions=fit_transitions, tol=_TOLERANCE).fit(X, y, sequence=days)
     return lambda X, days: model.predict(X, sequence=days)
 
 
-def _hidden_markov(X, y, days) -> Predictor:
+def _hidden_markov(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
     """Columns independent given the activity: their log probabilities are the scores of a chain."""
     classes, codes = np.unique(y, return_inverse=True)
     onehot = np.eye(len(classes))[codes]
@@ -214,7 +221,7 @@ def _hidden_markov(X, y, days) -> Predictor:
     np.add.at(counts, (codes[:-1][inside], codes[1:][inside]), 1.0)
     transitions = np.log(counts / counts.sum(axis=1, keepdims=True))
 
-    def predict(X, days):
+    def predict(X: np.ndarray, days: np.ndarray) -> np.ndarray:
         scores = X @ np.log(p).T + (1.0 - X) @ np.log1p(-p).T
         lengths = np.unique(days, return_counts=True)[1]
         return classes[ChainLoss(lengths, transitions).marginals(scores).argmax(axis=1)]

@@ -125,11 +125,11 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     return Home(name, minutes, tuple(places[sensors].astype(str)), tuple(notes))
 
 
-def _minute(times: pd.Series, begin) -> np.ndarray:
+def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
     return ((times - begin).dt.total_seconds() // 60).astype(int).to_numpy()
 
 
-def _labels(name: str, activities: pd.DataFrame, begin, n: int) -> tuple[np.ndarray, list[str]]:
+def _labels(name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int) -> tuple[np.ndarray, list[str]]:
     """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are
     noted.
     """

@@ -109,7 +109,9 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
     return dict(sorted(by_size.items()))
 
 
-def _penalised(X, y, days, groups, sizes: range, ridge: float, grouped: bool) -> dict[int, SensorSelection]:
+def _penalised(
+    X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float, grouped: bool
+) -> dict[int, SensorSelection]:
     classes, problem = _problem(X, y, days, ridge)
     by_size = {}
     for fit in lasso_path(problem, _blocks(groups, len(classes), grouped)):
@@ -163,7 +165,7 @@ def select_features(
     return found
 
 
-def _problem(X, y, days, ridge: float) -> tuple[np.ndarray, ChainProblem]:
+def _problem(X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float) -> tuple[np.ndarray, ChainProblem]:
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge)

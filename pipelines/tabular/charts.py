@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
+import numpy.typing as npt
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
 _OTHERS = (ORANGE, GREY)  # of other models
@@ -32,7 +33,7 @@ class Axes:
         self.parts: list[str] = []
         self.add = self.parts.append
 
-    def at(self, x, y) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Places of points in the picture."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         across = self.left + (np.asarray(x, float) - x0) / (x1 - x0) * (self.right - self.left)
@@ -54,7 +55,7 @@ class Axes:
         middle = (self.top + self.bottom) / 2
         self.add(f'<g transform="translate(12 {middle:.0f}) rotate(-90)">{_words(0, 0, y_label, "middle")}</g>')
 
-    def line(self, x, y, colour: str = BLUE, dashes: str = "") -> None:
+    def line(self, x: npt.ArrayLike, y: npt.ArrayLike, colour: str = BLUE, dashes: str = "") -> None:
         """Add a line through points."""
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*self.at(x, y)))
         dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -66,7 +67,9 @@ class Axes:
         return f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>{"".join(self.parts)}</svg>'
 
 
-def score_chart(sizes, mean, error, chosen: int, lines: dict[str, float], measure: str) -> str:
+def score_chart(
+    sizes: Sequence[int], mean: np.ndarray, error: np.ndarray, chosen: int, lines: dict[str, float], measure: str
+) -> str:
     """Score against the number of columns: mean and standard error over folds, the chosen size,
     other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]

@@ -72,7 +72,7 @@ def _plain_k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) 
 
 
 @jit
-def _assign(points, centres, labels):
+def _assign(points: np.ndarray, centres: np.ndarray, labels: np.ndarray) -> float:
     """Nearest centres; returns the sum of the squared distances."""
     total = 0.0
     for i in range(points.shape[0]):
@@ -89,7 +89,7 @@ def _assign(points, centres, labels):
 
 
 @jit(plain=_plain_k_means, by_size=False)
-def _k_means(points, uniforms, n_iterations):
+def _k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
     """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the
     k-means++ rule."""
     n, width = points.shape

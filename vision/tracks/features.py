@@ -136,7 +136,7 @@ class SegmentationFeatures(FeatureSet):
     neighbours: tuple[int, ...] = (3, 5, 7, 10, 15, 20, 30)
     n_smallest: int = 4
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.n_smallest > len(self.dimensions):
             raise ValueError(f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}")
 
@@ -231,7 +231,9 @@ class SegmentationFeatures(FeatureSet):
         blocks += [(2 * self.n_smallest, partial(smallest, representation)) for representation in self.representations]
         return evaluated(blocks, len(segmentations), columns)
 
-    def _cut_shares(self, points: Callable[[Space], np.ndarray], space: Space, measure: str, segmentations) -> np.ndarray:
+    def _cut_shares(
+        self, points: Callable[[Space], np.ndarray], space: Space, measure: str, segmentations: Sequence[np.ndarray]
+    ) -> np.ndarray:
         """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
         near = nearest_neighbours(points(space), n_neighbours, measure)

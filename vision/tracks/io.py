@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
     return TrackSequence(name, tracks, labels)
 
 
-def _read_official(path: Path):
+def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -134,7 +135,7 @@ def _read_official(path: Path):
     return tracks, s.ravel()
 
 
-def _read_npz(path: Path):
+def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path}: not a readable npz file (no zip archive, or one that was cut short)")
     try:
@@ -152,7 +153,7 @@ def _read_npz(path: Path):
         raise ValueError(str(error) if str(path) in str(error) else message) from None
 
 
-def _seen(tracks: np.ndarray, content) -> np.ndarray:
+def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
     """Tracks of co-tracker or TAPIR as (F, P, 2), NaN where they say that a point is not seen;
     others as they are."""
     name = next((name for name in ("visibility", "visibles", "occluded") if name in content), None)
@@ -217,7 +218,7 @@ def check_tracks_name(path: Path) -> None:
         raise ValueError(f"{path}: tracks cannot be written to this kind of file; expected .npz, .csv or .parquet")
 
 
-def _read_csv(path: Path):
+def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     import pandas as pd
 
     try:

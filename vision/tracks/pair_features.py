@@ -56,7 +56,7 @@ class PairFeatures(FeatureSet):
 
     parts: tuple[str, ...] = PARTS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for part in self.parts:
             if part not in PARTS:
                 raise ValueError(f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}")

@@ -103,7 +103,7 @@ class Tracker:
             tracks[t, numbers] = points
         return tracks
 
-    def _corners(self, image, points):
+    def _corners(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
         n_free = self.max_points - len(points)
         if n_free <= 0:
             return np.empty((0, 2), np.float32)
@@ -113,7 +113,7 @@ class Tracker:
         found = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
         return np.empty((0, 2), np.float32) if found is None else found.reshape(-1, 2).astype(np.float32)
 
-    def _follow(self, previous, image, points):
+    def _follow(self, previous: np.ndarray, image: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         side, start = (self.window, self.window), points.reshape(-1, 1, 2)
         unknown = np.empty_like(start)
         there, found, _ = cv2.calcOpticalFlowPyrLK(previous, image, start, unknown, winSize=side, maxLevel=self.levels)
@@ -126,7 +126,7 @@ class Tracker:
         good &= correlation(self._windows(previous, points), self._windows(image, ends)) >= self.min_correlation
         return ends, good
 
-    def _windows(self, image, points):
+    def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Grey values around each point, (P, window * window), between the pixels too."""
         offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
         dy, dx = np.meshgrid(offsets, offsets, indexing="ij")

@@ -115,7 +115,7 @@ class DenseSift:
     step: int = 8
     sigma: float = 1.6
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) <= 0:
             raise ValueError(f"sizes={self.sizes!r}; expected at least one positive size")
         if self.step < 1:

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 
+from ...learners.sklearn_bases import BaseEstimator, TransformerMixin
 from .dense_sift import N_VALUES, Descriptors
 from .pet_features import PetColumns, Photograph
 from .visual_words import CODE, ImageRows, WordCounts, rooted
@@ -118,7 +118,7 @@ class VisualWords(_Transformer, WordCounts):
     (2, 500)
     """
 
-    def fit(self, X: Iterable[Descriptors], y=None) -> Self:
+    def fit(self, X: Iterable[Descriptors], y: None = None) -> Self:
         """Learn the vocabulary.
 
         Parameters
@@ -227,7 +227,7 @@ class PetFeatures(_Transformer, PetColumns):
     (2, 1300)
     """
 
-    def fit(self, X: Sequence[Photograph], y=None) -> Self:
+    def fit(self, X: Sequence[Photograph], y: None = None) -> Self:
         """Learn the vocabularies.
 
         Parameters

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ...learners.types import Seed
 from ..images import as_rgb
 from .dense_sift import DenseSift, Descriptors
 from .visual_words import ImageRows, WordCounts, frequencies
@@ -143,7 +144,9 @@ class PetColumns(ImageRows):
     sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=8)
     head_sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=6)
 
-    def __init__(self, n_words=5000, *, heads=True, side=400, head_side=128, random_state=None):
+    def __init__(
+        self, n_words: int = 5000, *, heads: bool = True, side: int = 400, head_side: int = 128, random_state: Seed = None
+    ):
         self.n_words = n_words
         self.heads = heads
         self.side = side
@@ -191,7 +194,7 @@ class PetColumns(ImageRows):
         parts.append(colour_histogram(resized.image))
         return np.concatenate([frequencies(counts, self.words_.power) for counts in parts])
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         self.check_fitted()
         names = [self.words_.get_feature_names_out()]
         if self.head_words_ is not None:

@@ -101,7 +101,7 @@ class ImageRows:
         self.check_fitted()
         return sparse_rows(self.each(self.row, X), len(self.get_feature_names_out()))
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0
         9`` (red, green, blue).
 
@@ -254,7 +254,7 @@ class WordCounts(ImageRows):
     def row(self, image: Descriptors) -> np.ndarray:
         return frequencies(self.counts(image), self.power)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         bins = BINS if self.spatial else BINS[:1]
         return np.array([f"word {w} {b}".rstrip() for b in bins for w in range(self.n_words)], dtype=object)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
     return {"width": width, "height": height, "frames": frames.tolist(), "pictures": pictures, **labelled}
 
 
-def _shrunk(video: Path):
+def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:
     """Frames as they are shown, with their true width and height."""
     for frame in read_frames(video):
         yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

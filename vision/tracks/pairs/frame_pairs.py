@@ -1,12 +1,13 @@
 """Pairs of frames, and the kernels of hypotheses that points share in them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .geometry import GEOMETRIES, distances, fit, moments
+from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
 GAPS = (16, 8, 4, 2)  # gaps between the two frames are the number of frames divided by these
 N_STARTS = 5  # first frames for each gap
@@ -177,7 +178,7 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.column_stack([seeds, np.take_along_axis(near, chosen, axis=1)])
 
 
-def _best_hypotheses(geometry, pairs, subsets, n_points: int) -> np.ndarray:
+def _best_hypotheses(geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int) -> np.ndarray:
     """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32
     for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)

@@ -149,7 +149,7 @@ def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndar
     return _first_order(models.T[:, :, None], x2, y2, w, x2 * w - models[:, :3] @ first, y2 * w - models[:, 3:6] @ first)
 
 
-def _first_order(h, x2, y2, w, e1, e2) -> np.ndarray:
+def _first_order(h: np.ndarray, x2: np.ndarray, y2: np.ndarray, w: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> np.ndarray:
     """First-order distances to homographies ``h`` by the algebraic errors ``e1`` and ``e2``."""
     a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
     square = w * w
@@ -159,7 +159,7 @@ def _first_order(h, x2, y2, w, e1, e2) -> np.ndarray:
 
 
 @jit(plain=_plain_homography_distances, by_size=False)
-def _homography_distances(models, rows):
+def _homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J',
     J = de/dz."""
     out = np.empty((len(models), len(rows)), np.float32)
@@ -187,6 +187,6 @@ def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return _sampson(e, a, b, c, d)
 
 
-def _sampson(e, a, b, c, d) -> np.ndarray:
+def _sampson(e: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Sampson distance by the algebraic error ``e`` and its four derivatives."""
     return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

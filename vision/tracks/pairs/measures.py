@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .frame_pairs import FramePairs
+from .frame_pairs import FramePair, FramePairs
 from .geometry import GEOMETRIES, Geometry, distances, fit, own_distances
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
@@ -171,7 +171,7 @@ def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
     return np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
 
 
-def _motion_fits(geometry: Geometry, pair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _motion_fits(geometry: Geometry, pair: FramePair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
     GRIC (n_motions,).
 

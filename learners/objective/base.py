@@ -251,9 +251,7 @@ class Loss(BaseEstimator):
         """
         return float(weight.sum())
 
-    def charges(
-        self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float
-    ) -> np.ndarray:
+    def charges(self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float) -> np.ndarray:
         """What units of so many coefficients each pay where they are compared: :func:`charges_of`
         for all free outputs. See :class:`Loss`.
 

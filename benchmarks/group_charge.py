@@ -3,11 +3,13 @@ category with a meaning stays.
 
 1,000 rows, three columns with a coefficient of 0.15, 20 columns and one category without effect,
 k = 3. Targets: numbers, two classes, three classes and counts. The charge for coefficients
-(docs/constraints.md) keeps the first low and leaves the second high; ``--uncharged`` does without it.
+(docs/constraints.md) keeps the first low and leaves the second high;
+``--uncharged`` does without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,12 +58,12 @@ def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
     return bool(support[-1]), int(support[: TRUE - real].sum())
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print one line for each task and number of levels."""
     parser = new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--uncharged", action="store_true", help="without the charge")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.uncharged:
         Loss.charges = lambda self, sizes, *_: np.zeros(len(sizes))  # type: ignore[method-assign]
     print_head("task", "levels", "category of noise selected", "columns that matter, of 3", "real category selected")

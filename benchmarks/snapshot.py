@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -226,14 +226,14 @@ def written(value: np.ndarray) -> list[Any]:
     return [float(v).hex() for v in flat] if flat.dtype.kind == "f" else flat.tolist()
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Fit and write, or compare two files."""
     parser = new_parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier file: name the fits that differ from it")
     parser.add_argument("--only", default="", metavar="TEXT", help="fits whose names hold a text")
     parser.add_argument("--seconds", action="store_true", help="print the seconds of each fit")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.compare:
         return compare(json.loads(args.compare.read_text()), json.loads(args.file.read_text()))
     t, fits, start = tables(), {}, time.perf_counter()

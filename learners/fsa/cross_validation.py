@@ -18,7 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, whole_or_as_before
-from ..model_selection.size import choose_size
+from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
@@ -38,7 +38,7 @@ class _SizeParameters:
     cv: Any = None
     scoring: str | Callable | None = None
     criterion: str = "cv"
-    rule: str = "best"
+    rule: str = "explained"
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +71,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             What the estimators raise, and for sizes that are not positive integers.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
-        check_choice("rule", self.rule, ("best", "one_se"))
+        check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with whole_or_as_before(self):
             return self._choose_and_fit(X, y, sample_weight, groups)
 
@@ -100,7 +100,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
-        at = self._best(self.cv_scores_)
+        constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
+        at = self._best(self.cv_scores_, constant)
         # Other ridges of annealing, at the sizes that have one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
@@ -108,14 +109,14 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             for ridge in ridges if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
                 scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
-                new = self._best(scores)
+                new = self._best(scores, constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried
         self.n_features_ = int(self.sizes_[at])
         return settings
 
-    def _best(self, scores: np.ndarray) -> int:
-        return choose_size(-scores, self.rule) or 0
+    def _best(self, scores: np.ndarray, constant: np.ndarray) -> int:
+        return choose_size(-scores, self.rule, -constant)
 
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
@@ -131,8 +132,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
             if self.scoring is None and is_classifier(self):
                 # The rows are checked already, which takes longer than to predict them.
-                labels = model.labels(AdditiveModel.from_estimator(model).scores(problem.X[rows]))  # type: ignore[attr-defined]
-                return float(np.average(labels == y[rows], weights=weighted.get("sample_weight")))
+                scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
+                of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
+                return float(np.average(np.log(np.maximum(of_class, MIN_PROBABILITY)), weights=weighted.get("sample_weight")))
             return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
 
         return score
@@ -152,8 +155,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """Classifier on features found by annealing ([1]_), their number chosen by the data.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of
-    held-out rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is chosen by the scores of held-out
+    rows, or that of the least criterion.
 
     Parameters
     ----------
@@ -162,13 +165,15 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     cv : int, splitter or None, default None
         Folds: five by default.
     scoring : str, function or None, default None
-        Any of scikit-learn's; accuracy by default.
+        Any of scikit-learn's; by default minus the log loss, of probabilities of 0.001 at least.
     criterion : {"cv", "ebic"}, default "cv"
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
-    rule : {"best", "one_se"}, default "best"
-        The size of the best mean score, or the smallest that is as good but for one standard error
-        of their difference.
+    rule : {"explained", "best", "one_se"}, default "explained"
+        The smallest size whose mean score is 97% of the way from a constant's to the best size's;
+        the size of the best mean score; or the smallest that is as good but for one standard error
+        of their difference. With 0 among the sizes a constant is chosen where no size is better;
+        ``"auto"`` and ``annealed select`` ask for one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -213,8 +218,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """Regression on features found by annealing ([1]_), their number chosen by the data.
 
-    Minimises what the estimator of that size does; the size is that of the best mean score of
-    held-out rows, or of the least criterion.
+    Minimises what the estimator of that size does; the size is chosen by the scores of held-out
+    rows, or that of the least criterion.
 
     Parameters
     ----------
@@ -227,9 +232,11 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     criterion : {"cv", "ebic"}, default "cv"
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
-    rule : {"best", "one_se"}, default "best"
-        The size of the best mean score, or the smallest that is as good but for one standard error
-        of their difference.
+    rule : {"explained", "best", "one_se"}, default "explained"
+        The smallest size whose mean score is 97% of the way from a constant's to the best size's;
+        the size of the best mean score; or the smallest that is as good but for one standard error
+        of their difference. With 0 among the sizes a constant is chosen where no size is better;
+        ``"auto"`` and ``annealed select`` ask for one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object

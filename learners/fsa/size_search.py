@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ..designs.factory import make_design
-from ..model_selection.size import EQUAL, choose_size, default_sizes, ebic, folds_by_content
+from ..model_selection.size import beats_constant, choose_size, default_sizes, ebic, folds_by_content
 from .fit import best_constant, size_of, solve_path, solving
 from .policy import decide, treatments
 from .problem import FitProblem, Solution
@@ -43,8 +43,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     """The size of the least extended Bayesian information criterion; with few rows that of the
     least loss of held-out rows.
 
-    0 where no size is better than a constant: by the criterion, and with few rows on held-out rows
-    either.
+    0 where no size is better than a constant: by the criterion, with few rows by those held out.
     """
     sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
     plain = settings
@@ -54,36 +53,60 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
     value = best_constant(problem, settings, design).value
     constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
-    rejected = best.ebic >= constant and not problem.n_included
     folds = _folds(problem) if decide(problem.facts, settings).size_by == "folds" else []
     if folds:
-        return _size_by_folds(problem, settings, folds, rejected)
-    size = 0 if rejected else best.size
+        return _size_by_folds(problem, settings, folds)
+    size = 0 if best.ebic >= constant and not problem.n_included else best.size
     return replace(settings, size=size), f"size {size} by the extended Bayesian information criterion: "
 
 
-def _size_by_folds(
-    problem: FitProblem, settings: FitSettings, folds: list[Split], criterion_rejects: bool
-) -> tuple[FitSettings, str]:
-    """Size and refinement of the least mean loss of held-out rows.
+def _size_by_folds(problem: FitProblem, settings: FitSettings, folds: list[Split]) -> tuple[FitSettings, str]:
+    """Size and refinement by the losses of held-out rows, see :func:`.choose_size`; of the
+    refinements of one size the better.
 
-    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. Where
-    the criterion rejects all sizes the best has to be better than a constant by a clear margin;
-    else one feature is selected, and none where it is no better.
+    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. 0 where
+    the best is no better than a constant (:func:`.beats_constant`).
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
-    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
-    losses = np.hstack([held_out(problem, one, folds, own, score) for one, own in choices]) * -1.0
-    constant = -held_out(problem, settings, folds, np.array([0]), score)[:, 0]
-    tried = [replace(one, size=int(k)) for one, own in choices for k in own]
-    best = choose_size(losses, constant=constant if criterion_rejects else None)
-    if best is None:
-        gain = constant - losses[:, int(np.argmin(losses.mean(axis=0)))]
-        size = int(sizes[0]) if gain.mean() > EQUAL * constant.mean() else 0
-        return replace(settings, size=size), f"size {size}: no size predicts held-out rows clearly better than a constant: "
-    return tried[best], f"size {tried[best].size} by {len(folds)}-fold cross-validation: "
+    tried: dict[int, list[FitSettings]] = {int(k): [] for k in sizes}
+    rows: dict[int, list[np.ndarray]] = {int(k): [] for k in sizes}
+    for one, own in _treatments(problem, settings, sizes):
+        for k, losses in zip(own.tolist(), _row_losses(problem, one, folds, own), strict=True):
+            tried[k].append(replace(one, size=k))
+            rows[k].append(losses)
+    (constant,) = _row_losses(problem, settings, folds, np.array([0]))
+    tests = [test for _, test in folds]
+
+    def by_fold(losses: np.ndarray) -> np.ndarray:
+        return np.array([np.average(losses[test], weights=problem.weight[test]) for test in tests])
+
+    of_size = {k: np.array([by_fold(losses) for losses in own]).T for k, own in rows.items()}
+    which = {k: choose_size(losses, "best") for k, losses in of_size.items()}
+    means = np.column_stack([losses[:, which[k]] for k, losses in of_size.items()])
+    best, held = int(sizes[choose_size(means, "best")]), np.concatenate(tests)
+    beaten = beats_constant(rows[best][which[best]][held], constant[held], problem.weight[held])
+    if not beaten and not problem.n_included:
+        return replace(settings, size=0), "size 0: no size predicts held-out rows clearly better than a constant: "
+    k = int(sizes[choose_size(means, constant=by_fold(constant))])
+    return tried[k][which[k]], f"size {k} by {len(folds)}-fold cross-validation: "
+
+
+def _row_losses(problem: FitProblem, settings: FitSettings, folds: list[Split], sizes: np.ndarray) -> np.ndarray:
+    """Loss (n_sizes, n_rows) of each row by the models of each size that have not seen it, with
+    linear responses."""
+    losses = np.zeros((len(sizes), len(problem.y)))
+    if not len(sizes):
+        return losses
+    place = {int(k): i for i, k in enumerate(sizes)}
+
+    def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
+        losses[place[solution.size], rows] = problem.loss.row_values(problem.y[rows], solution.scores(problem, rows))
+        return 0.0
+
+    held_out(problem, settings, folds, sizes, score)
+    return losses
 
 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
@@ -94,7 +117,7 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
     losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
-    chosen = choices[choose_size(losses) or 0][0]
+    chosen = choices[choose_size(losses, "best")][0]
     return chosen, f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: "
 
 

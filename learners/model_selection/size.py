@@ -6,9 +6,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
+from ..objective.base import effective_rows
+
 MAX_SIZE = 300  # largest size tried by default
-# Standard errors over the folds by which a size has to be better than a constant: a choice
-CLEAR_MARGIN = 2.0
+# Of what the best size explains beyond a constant: by generated tables and tens of public ones; 95%
+# lacks columns where the best size leaves little of the loss
+SHARE = 0.97
+# Of the class of a held-out row: one row that is sure and wrong does not decide alone
+MIN_PROBABILITY = 1e-3
 # Relative difference up to which losses are equal: rounding, and the order of the rows, decide
 # nothing
 EQUAL = 1e-9
@@ -83,7 +88,7 @@ def support_price(k: int, n_units: int) -> float:
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
-def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | None = None) -> int | None:
+def choose_size(losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None) -> int:
     """Position of the size that held-out rows choose: the one rule of all estimators and commands.
 
     Parameters
@@ -91,45 +96,66 @@ def choose_size(losses: np.ndarray, rule: str = "best", constant: np.ndarray | N
     losses : ndarray of shape (n_folds, n_sizes)
         Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal
         ones (``EQUAL``) the first wins.
-    rule : {"best", "one_se"}, default "best"
-        The size of the least mean loss, or the smallest that is as good but for one standard error
-        of their difference over the folds.
+    rule : {"explained", "best", "one_se"}, default "explained"
+        The smallest size whose mean loss explains 97% (``SHARE``) of what the best size explains
+        beyond a constant; the size of the least mean loss; or the smallest that is as good but for
+        one standard error of their difference over the folds.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant. The best size then has to be better by ``CLEAR_MARGIN`` standard
-        errors of the difference.
+        Losses of a constant, for "explained"; without them, or where no size is better, the rule is
+        "best".
 
     Returns
     -------
-    int or None
-        None where no size is clearly better than the constant.
+    int
 
     Examples
     --------
-    >>> choose_size(np.array([[1.1, 1.0], [1.0, 1.0]]), rule="one_se")
+    >>> losses = np.array([[1.04, 0.52, 0.51, 0.50], [1.05, 0.50, 0.50, 0.50]])
+    >>> choose_size(losses, constant=np.array([1.2, 1.2])), choose_size(losses, "best")
+    (1, 3)
+    >>> choose_size(np.array([[1.1, 1.0], [1.0, 1.0]]), "one_se")
     0
-    >>> choose_size(np.array([[1.0 + 1e-12, 1.0]]))
-    0
-    >>> choose_size(np.array([[2.9, 1.0], [2.9, 1.0]]), constant=np.array([3.0, 3.1]))
-    1
-    >>> choose_size(np.array([[2.9, 2.0], [3.2, 3.6]]), constant=np.array([3.0, 3.1])) is None
-    True
     """
     mean = losses.mean(axis=0)
     rounding = EQUAL * abs(mean.min())
     best = int(np.argmax(mean <= mean.min() + rounding))
-    if constant is not None:
-        gain = constant - losses[:, best]
-        if not gain.mean() > max(CLEAR_MARGIN * _standard_error(gain), EQUAL * abs(constant.mean())):
-            return None
-    if rule == "best":
-        return best
-    difference = losses - losses[:, [best]]
-    return int(np.argmax(difference.mean(axis=0) <= _standard_error(difference) + rounding))
+    if rule == "one_se":
+        difference = losses - losses[:, [best]]
+        error = difference.std(axis=0, ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
+        return int(np.argmax(difference.mean(axis=0) <= error + rounding))
+    explained = np.zeros(1) if rule == "best" or constant is None else constant.mean() - mean
+    return int(np.argmax(explained >= SHARE * explained[best])) if explained.max() > rounding else best
 
 
-def _standard_error(values: np.ndarray) -> np.ndarray | float:
-    """Of the mean over the first axis; 0 of a single value."""
-    return values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+def beats_constant(
+    losses: np.ndarray, constant: np.ndarray, weight: np.ndarray | None = None, groups: np.ndarray | None = None
+) -> bool:
+    """Whether the mean gain over a constant is above one standard error over the held-out rows:
+    else no column at all is selected.
+
+    Parameters
+    ----------
+    losses, constant : ndarray of shape (n_rows,)
+        Losses of the best size and of the constant.
+    weight : ndarray of shape (n_rows,) or None, default None
+    groups : ndarray of shape (n_rows,) or None, default None
+        The standard error is then over groups of rows.
+
+    Examples
+    --------
+    >>> beats_constant(np.array([0.5, 0.7, 0.9]), np.ones(3))
+    True
+    >>> beats_constant(np.array([0.1, 1.2, 1.2]), np.ones(3))
+    False
+    """
+    weight = np.ones(len(losses)) if weight is None else weight
+    gain, share = constant - losses, weight / weight.sum()
+    mean = float(share @ gain)
+    variance, n = float(share @ (gain - mean) ** 2), effective_rows(weight)
+    if groups is not None:  # of the groups' sums
+        sums = np.bincount(np.unique(groups, return_inverse=True)[1], share * (gain - mean))
+        variance, n = len(sums) * float(sums @ sums), len(sums)
+    return mean > max(np.sqrt(variance / max(n - 1.0, 1.0)), EQUAL * abs(float(share @ constant)))
 
 
 def folds_by_content(

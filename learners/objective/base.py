@@ -178,6 +178,12 @@ class Loss(BaseEstimator):
         """Weighted mean loss. See :class:`Loss`."""
         raise NotImplementedError
 
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Loss of each row (n,), of a ``pointwise`` loss; override where one call gives all. See
+        :class:`Loss`."""
+        one = np.ones(1)
+        return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
+
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Derivative of :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
         raise NotImplementedError
@@ -312,7 +318,10 @@ class MarginLoss(Loss):
         raise NotImplementedError
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ ((y != 0) * self.margin_value(y * scores)).sum(axis=1))
+        return float(sample_weight @ self.row_values(y, scores))
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return ((y != 0) * self.margin_value(y * scores)).sum(axis=1)
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return y * self.margin_slope(y * scores) * sample_weight[:, None]

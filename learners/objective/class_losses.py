@@ -21,7 +21,10 @@ class MultinomialLoss(Loss):
     is_log_likelihood = True
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(-sample_weight @ (y * log_softmax(scores, axis=1)).sum(axis=1))
+        return float(sample_weight @ self.row_values(y, scores))
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return -(y * log_softmax(scores, axis=1)).sum(axis=1)
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (softmax(scores, axis=1) - y) * sample_weight[:, None]

@@ -41,7 +41,10 @@ class SquaredLoss(Loss):
     kernel = kernels.SQUARED
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(0.5 * sample_weight @ ((scores - y) ** 2).sum(axis=1))
+        return float(sample_weight @ self.row_values(y, scores))
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return 0.5 * ((scores - y) ** 2).sum(axis=1)
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (scores - y) * sample_weight[:, None]

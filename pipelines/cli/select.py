@@ -159,6 +159,8 @@ def _print_selection(found: Selection, quiet: bool) -> None:
         say(f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}", quiet)
     if scores:
         measures = list(scores["selected"])
+        if found.size_chosen:
+            typer.echo(f"{measures[0]} by the number of columns: {found.validation.curve}")
         print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
 
 

@@ -27,6 +27,13 @@ MAX_PICTURES = 30  # response curves and bars; the table names all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
 
 
+_RULES = {
+    "explained": "the smallest whose {loss} explains 97% of what that of the best size explains beyond a constant",
+    "best": "that of the best {loss}",
+    "one-se": "the smallest whose {loss} is that of the best size but for one standard error of their difference",
+}
+
+
 def write_report(folder: Path, found: Selection) -> None:
     """Write ``select.html`` and ``select.json`` into a folder that is there.
 
@@ -82,11 +89,12 @@ def _scores(found: Selection) -> str:
     mean, error = v.path_scores, v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
-    rule = "log loss" if found.task == "classification" else "squared error"
     words = "Score against the number of columns along one path per fold; bars are one standard error."
     if found.size_chosen:
-        words += f" The size is the smallest whose {rule} exceeds the least by at most one standard error of their difference."
-    return body + small(words)
+        score = found.settings.get("score")
+        loss = score.replace("_", " ") if score else "log loss" if found.task == "classification" else "squared error"
+        words += f" The size is {_RULES[found.settings.get('size_rule', 'explained')].format(loss=loss)}."
+    return body + small(words) + small(f"{measures[0]} by the number of columns: {v.curve}.")
 
 
 def _errors(found: Selection) -> str:

@@ -10,6 +10,7 @@ from typer import Option
 Words = Sequence[str]
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
+SizeRule = Literal["explained", "best", "one-se"]
 Dates = Literal["dayfirst", "monthfirst"]
 Separator = Annotated[str | None, Option(help="What separates the columns of a text file; by default detected.")]
 Encoding = Annotated[str | None, Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")]
@@ -42,6 +43,8 @@ class Request:
     k : str or None
         A number from 1 on, or "auto"; more than there are columns keeps all, with a warning. None
         with ``fdr``.
+    size_rule : {"explained", "best", "one-se"}
+        How "auto" chooses, see :func:`annealed.learners.model_selection.size.choose_size`.
     task : {"auto", "classification", "regression"}
     response : {"linear", "piecewise"}
     loss : str
@@ -93,6 +96,9 @@ class Request:
 
     target: Annotated[str | None, Option(help="Column to predict (npz and svmlight bring their own).")] = None
     k: Annotated[str | None, Option("-k", help="How many columns to select; auto: chosen by cross-validation.")] = None
+    size_rule: Annotated[
+        SizeRule, Option(help="With -k auto: the fewest columns that explain 97% of what the best number does; best; one-se.")
+    ] = "explained"
     task: Annotated[Task, Option(help="auto: text and few whole numbers are classes.")] = "auto"
     response: Annotated[Response, Option(help="piecewise: a curve for each column instead of a line.")] = "linear"
     loss: Annotated[str, Option(help="Loss of the fit: logistic, lorenz, huber, quantile, poisson and others.")] = "auto"
@@ -139,6 +145,8 @@ class Request:
         """
         if (self.k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
+        if self.size_rule != "explained" and self.k != "auto":
+            raise ValueError(f"--size-rule {self.size_rule}: the number of columns is given; expected -k auto")
         if self.card and self.k == "auto":
             raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
         curves = {"--response piecewise": self.response != "linear", "--monotone": self.monotone, "--bounds": self.bounds}

@@ -109,11 +109,11 @@ class Selection:
         v = self.validation
         if "fdr" in self.certainty:
             return f"no column selected: nothing can be trusted at a share of false ones of {self.certainty['fdr']:.0%}"
-        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by the margin of"
+        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by one standard error"
         if v.best is None:
-            return f"{line} two standard errors"
+            return line
         k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
-        return f"{line} two standard errors; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
+        return f"{line}; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
 
     def record(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -317,7 +317,7 @@ def select_columns(
     validation = Validation(k or 1)
     if splits:
         sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
-        sizes = np.unique(np.maximum([0, *sizes] if k is None else sizes, least if k is None else max(least, 1)))
+        sizes = np.unique([*([0] if k is None else []), *np.maximum(sizes, max(least, 1))])
         validation = validate(drawn, task, model, k, sizes, splits, progress, request)
     logs = table.better_logarithms(task)
     table, drawn = table.with_logarithms(logs), drawn.with_logarithms(logs)

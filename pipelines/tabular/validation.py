@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from ...learners import FSAPath, ScoreCardClassifier
-from ...learners.model_selection.size import choose_size
+from ...learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
 from ...models.tabular.encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .encoding import Table
 from .request import Request
@@ -71,6 +72,26 @@ class Validation:
         return np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
 
     @property
+    def curve(self) -> str:
+        """The score of the selected number of columns, of the next smaller and larger ones that
+        were tried, and of the one with the least loss, in one line.
+
+        Examples
+        --------
+        >>> path = np.array([[0.90, 0.92, 0.97, 0.96, 0.98]])
+        >>> Validation(3, [1, 2, 3, 4, 29], path, -path, held_out=[9]).curve
+        '2 columns 0.920; 3 0.970 (selected); 4 0.960; 29 0.980 (least loss)'
+        """
+        if self.best is None or self.size not in self.sizes:
+            return ""
+        at = self.sizes.index(self.size)
+        marks = {place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)}
+        marks |= {self.best: " (least loss)"}
+        marks |= {at: f" (selected{', least loss' if at == self.best else ''})"}
+        parts = [f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}" for place in sorted(marks)]
+        return "; ".join(parts).replace(" ", " column " if parts[0].startswith("1 ") else " columns ", 1)
+
+    @property
     def best(self) -> int | None:
         """Position of the size from 1 on with the least mean loss; None where there is none."""
         from_one = np.flatnonzero(self.sizes)
@@ -126,10 +147,16 @@ def _balanced(held: HeldOut) -> float:
     return float(np.mean([np.average(right[held.y == c], weights=weight[held.y == c]) for c in np.unique(held.y)]))
 
 
-def _log_loss(held: HeldOut, least: float = 1e-15) -> float:
-    of_class = np.asarray(held.probabilities)
-    likelihood = np.where(held.classes == held.y[:, None], of_class, 0.0).sum(axis=1)
-    return float(np.average(-np.log(np.maximum(likelihood, least)), weights=held.weight))
+def _row_losses(held: HeldOut, least: float = MIN_PROBABILITY) -> np.ndarray:
+    """Squared error, or log loss, of each row."""
+    if held.classes is None:
+        return (held.y - held.predicted) ** 2
+    likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(axis=1)
+    return -np.log(np.maximum(likelihood, least))
+
+
+def _log_loss(held: HeldOut) -> float:
+    return _mean(_row_losses(held, 1e-15), held.weight)
 
 
 def _r2(held: HeldOut) -> float:
@@ -243,7 +270,7 @@ def validate(
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
     and a baseline.
 
-    ``sizes`` may begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of
+    ``sizes`` then begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of
     a chosen size is that of the choice: for each fold the size is chosen by the losses of the other
     folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
     within the training rows, which are fewer.
@@ -260,7 +287,7 @@ def validate(
         logs = rows.better_logarithms(task)
         rows, new = rows.with_logarithms(logs), new.with_logarithms(logs)
         along.append([HeldOut.of(one, new) for one in _models(model, sizes, rows)])
-        losses.append([_loss(task, one, score) for one in along[-1]])
+        losses.append([_loss(one, score) for one in along[-1]])
         path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])
         others = {"all columns": all_columns(task, rows, getattr(model, "class_weight", None))}
         others["baseline"] = baseline().fit(rows.X, rows.y, rows.weight)
@@ -271,14 +298,17 @@ def validate(
     scores, lost = np.array(path), np.array(losses)
     if task == "regression" and score is None:
         scores = 1.0 - lost / _variance(np.concatenate([test for _, test in splits]), table)
-    chosen, nested = chosen_size(sizes, lost) if size is None else size, size is None and len(splits) > 1
+    together = partial(_rows_together, table, [test for _, test in splits], along)
+    chosen, nested = size, size is None and len(splits) > 1
+    if chosen is None:
+        chosen = chosen_size(sizes, lost, together(), request)
     for fold, models in enumerate(along):
-        own = chosen_size(sizes, np.delete(lost, fold, axis=0)) if nested else chosen
+        own = chosen_size(sizes, np.delete(lost, fold, axis=0), together(fold), request) if nested else chosen
         held["selected"].append(models[min(int(np.searchsorted(sizes, own)), len(sizes) - 1)])
-    together = {name: HeldOut.together(parts) for name, parts in held.items()}
-    found = {name: measures(task, one, score) for name, one in together.items()}
+    joined = {name: HeldOut.together(parts) for name, parts in held.items()}
+    found = {name: measures(task, one, score) for name, one in joined.items()}
     held_out = [len(test) for _, test in splits]
-    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, held_out, errors(together["selected"]))
+    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, held_out, errors(joined["selected"]))
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
@@ -390,26 +420,42 @@ def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     return [along.get_estimator(int(k)) for k in np.minimum(sizes, along.sizes_[-1])]
 
 
-def chosen_size(sizes: np.ndarray, losses: np.ndarray) -> int:
-    """The smallest size that is as good as the best; 0, a constant, unless the best is better than
-    that by a clear margin.
+@dataclass(frozen=True)
+class RowLosses:
+    """Losses (n_sizes, n_rows) of held-out rows, their weights and groups (n_rows,), if any."""
+
+    losses: np.ndarray
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+
+def _rows_together(table: Table, tests: list[np.ndarray], along: list[list[HeldOut]], without: int | None = None) -> RowLosses:
+    """Of all folds, or all but one."""
+    some = [fold for fold in range(len(tests)) if fold != without]
+    rows = np.concatenate([tests[fold] for fold in some])
+    losses = np.concatenate([[_row_losses(one) for one in along[fold]] for fold in some], axis=1)
+    groups = table.twins if table.row_groups is None else table.row_groups
+    return RowLosses(losses, *(None if values is None else values[rows] for values in (table.weight, groups)))
+
+
+def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
+    """The size by the rule that is requested, see :func:`.choose_size`; 0, the first of the sizes,
+    unless the best beats that constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
-    >>> chosen_size(np.array([0, 1, 2]), np.array([[3.0, 2.9, 1.0], [3.1, 2.9, 1.0]]))
+    >>> rows = RowLosses(np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]]))
+    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, Request())
     2
     """
-    if sizes[0]:
-        return int(sizes[choose_size(losses, "one_se") or 0])
-    at = choose_size(losses[:, 1:], "one_se", losses[:, 0])
-    return 0 if at is None else int(sizes[1 + at])
+    best = 1 + choose_size(losses[:, 1:], "best")
+    if not (request.include or beats_constant(rows.losses[best], rows.losses[0], rows.weight, rows.groups)):
+        return 0
+    return int(sizes[1 + choose_size(losses[:, 1:], request.size_rule.replace("-", "_"), losses[:, 0])])
 
 
-def _loss(task: str, held: HeldOut, score: str | None) -> float:
-    if score is not None:
-        return -SCORES[score][1] * SCORES[score][2](held)
-    # one row that is sure and wrong does not decide alone
-    return SCORES["mean_squared_error"][2](held) if task == "regression" else _log_loss(held, 1e-3)
+def _loss(held: HeldOut, score: str | None) -> float:
+    return _mean(_row_losses(held), held.weight) if score is None else -SCORES[score][1] * SCORES[score][2](held)
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:

@@ -4,7 +4,7 @@ selection."""
 import numpy as np
 import pytest
 from annealed.learners import FSARegressor, Refinement
-from annealed.learners.model_selection.size import choose_size
+from annealed.learners.model_selection.size import beats_constant, choose_size
 
 
 def selections(estimator, X, y, rng, n_orders=5):
@@ -28,12 +28,14 @@ def test_refinements_that_are_equal_but_for_rounding(seed, options):
     assert len(selections(FSARegressor(**options), X, y, rng)) == 1
 
 
-@pytest.mark.parametrize("rule", ["best", "one_se"])
+@pytest.mark.parametrize("rule", ["explained", "best", "one_se"])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_first_of_equal_losses(rule, sign):
     """Loss or minus a score, at any scale."""
     rng = np.random.default_rng(0)
     for scale in (1e-6, 1.0, 1e6):
         losses = sign * scale * (1.0 + rng.random((5, 1)) * 1e-3) * (1.0 + 1e-14 * rng.standard_normal((5, 4)))
-        assert {choose_size(losses[:, order], rule) for order in (rng.permutation(4) for _ in range(20))} == {0}
-        assert choose_size(losses, constant=losses[:, 0] * (1.0 + sign * 1e-13)) is None
+        for constant in (losses[:, 0] * (1.0 + sign * 1e-13), losses[:, 0] + 0.1 * scale):
+            orders = (rng.permutation(4) for _ in range(20))
+            assert {choose_size(losses[:, order], rule, constant) for order in orders} == {0}
+        assert not beats_constant(losses[:, 1], losses[:, 0] * (1.0 + sign * 1e-13))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from annealed.learners.objective.base import charges_of, effective_rows
 from annealed.learners.objective.chain import ChainLoss
 from annealed.learners.objective.losses import (
     LOSSES,
@@ -12,6 +13,7 @@ from annealed.learners.objective.losses import (
     Loss,
     MarginLoss,
     MultinomialLoss,
+    PoissonLoss,
     SquaredLoss,
     VapnikLoss,
     get_loss,
@@ -212,3 +214,33 @@ def test_ranking_sign():
 def test_unknown_loss_is_named():
     with pytest.raises(ValueError, match=r"loss='cubic' is unknown; expected one of"):
         get_loss("cubic")
+
+
+def test_charges_are_what_columns_without_effect_gain():
+    rng = np.random.default_rng(0)
+    n, sizes = 400, np.array([1, 1, 21])
+    weight, scores = np.full(n, 1 / n), np.zeros((n, 1))
+    y = 3.0 * rng.standard_normal((n, 1))
+    squared = SquaredLoss().charges(sizes, y, scores, weight, n)
+    Z = rng.standard_normal((500, n, 20))
+    gains = [0.5 * (y[:, 0] @ z @ np.linalg.solve(z.T @ z, z.T @ y[:, 0])) / n for z in Z]
+    assert squared[:2].tolist() == [0, 0] and squared[2] == pytest.approx(np.mean(gains), rel=0.1)
+    # Counts that vary twice as much as Poisson's
+    y = rng.negative_binomial(4, 0.5, (n, 1)).astype(float)
+    poisson = PoissonLoss().charges(sizes, y, np.full((n, 1), np.log(y.mean())), weight, n)
+    np.testing.assert_allclose(poisson, charges_of(sizes, n, y.var() / y.mean()))
+    assert y.var() / y.mean() > 1.7
+    np.testing.assert_allclose(LogisticLoss().charges(sizes, np.sign(y - 3), scores, weight, n), charges_of(sizes, n))
+    three = MultinomialLoss().charges(sizes, np.eye(3)[np.arange(n) % 3], np.zeros((n, 3)), weight, n)
+    np.testing.assert_allclose(three, charges_of(sizes, n, 2.0))
+    assert not SquaredLoss().charges(np.array([4, 4]), y, scores, weight, n).any()
+
+
+def test_weights_count_as_copies_or_by_their_effective_number():
+    copies, y = np.array([1.0, 3.0, 2.0]), np.array([[1.0], [-1.0], [2.0]])
+    many = np.repeat(np.arange(3), copies.astype(int))
+    sizes, scores = np.array([1, 3]), np.zeros((6, 1))
+    repeated = SquaredLoss().charges(sizes, y[many], scores, np.full(6, 1 / 6), effective_rows(np.ones(6)))
+    weighted = SquaredLoss().charges(sizes, y, scores[:3], copies / 6, effective_rows(copies))
+    np.testing.assert_allclose(weighted, repeated)
+    assert effective_rows(copies / 6) == pytest.approx(36 / 14)

@@ -485,3 +485,16 @@ def test_units_in_which_columns_compete(model):
         assert fitted.score(X, y) > 0.7  # coefficients belong to raw columns in any case
     with pytest.raises(ValueError, match=r"scaling='length'"):
         clone(model).set_params(scaling="length").fit(X, y)
+
+
+@pytest.mark.parametrize("criterion", ["gradient", "objective"])
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_forward_backward_search_charges_groups_for_their_coefficients(criterion, loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 8))
+    category = rng.integers(0, 40, 400)[:, None] == np.arange(1, 40)
+    signal = 0.2 * X[:, :3].sum(axis=1)
+    y = signal + rng.standard_normal(400) if loss == "squared" else rng.poisson(np.exp(signal)).astype(float)
+    groups = np.concatenate([np.arange(8), np.full(39, 8)])
+    model = ForwardBackwardRegressor(3, loss=loss, criterion=criterion, feature_groups=groups)
+    assert model.fit(np.hstack([X, category]), y).get_support(indices=True).tolist() == [0, 1, 2]

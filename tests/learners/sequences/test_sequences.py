@@ -407,3 +407,12 @@ def test_bad_parameters_of_selectors(model, message):
     X, y, lengths, _ = grouped()
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, lengths)
+
+
+@pytest.mark.parametrize("selector", [ForwardBackwardCRF(2, criterion="objective", polish="swap"), FSACRF(2)])
+def test_groups_pay_for_their_coefficients(selector):
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.integers(0, 2, 60), 5)
+    X = np.hstack([rng.standard_normal((300, 2)) + 0.5 * y[:, None], rng.integers(0, 30, 300)[:, None] == np.arange(30)])
+    model = selector.set_params(feature_groups=["a", "b", *["c"] * 30], ridge=0.1).fit(X, y, lengths=[100, 100, 100])
+    assert model.selected_groups_.tolist() == ["a", "b"]

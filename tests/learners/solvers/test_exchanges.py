@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from annealed.learners import Constraints, FSAClassifier
+from annealed.learners import Constraints, FSAClassifier, FSARanker, FSARegressor, Refinement
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign
 from annealed.learners.designs.responses import even_knots
+from annealed.learners.objective.base import charges_of
 from annealed.learners.objective.losses import (
     FlippedLogisticLoss,
     HuberisedHingeLoss,
@@ -106,7 +107,7 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
         return refit(problem, A, np.zeros((A.shape[1], q)), np.zeros(q))
 
     fit = fitted(support)
-    change = exchange_changes(problem, pool, support, fit)
+    change, charges = exchange_changes(problem, pool, support, fit), pool.charges(problem, fit)
     for out in range(2):
         for entering in range(len(sizes)):
             if entering in support:
@@ -116,7 +117,8 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
             new[out] = entering
             # The blocks' Schur complements are regularised by a thousandth: predictions are that
             # close.
-            assert change[out, entering] == pytest.approx(fitted(new).value - fit.value, rel=2e-2, abs=1e-4)
+            gain = fitted(new).value - fit.value + charges[entering] - charges[support[out]]
+            assert change[out, entering] == pytest.approx(gain, rel=2e-2, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -301,3 +303,48 @@ def test_many_values_are_held_a_few_columns_at_a_time(monkeypatch, n_rows, group
     np.testing.assert_allclose(apart.coef_, whole.coef_, rtol=1e-9)
     for unit, others in whole.alternatives_.items():
         assert [j for j, _ in apart.alternatives_[unit]] == [j for j, _ in others]
+
+
+def _with_a_category(rng, levels=40, n_rows=600):
+    """Three columns that matter, ten of noise, and a category of noise, one group."""
+    X = rng.standard_normal((n_rows, 13))
+    category = rng.integers(0, levels, n_rows)[:, None] == np.arange(1, levels)
+    return np.hstack([X, category]), X[:, :3].sum(axis=1), np.concatenate([np.arange(13), np.full(levels - 1, 13)])
+
+
+@pytest.mark.parametrize("task", ["numbers", "outliers", "counts", "two classes", "three classes", "curves", "pairs"])
+def test_a_category_without_meaning_does_not_push_out_columns(task):
+    rng = np.random.default_rng(1)
+    X, signal, groups = _with_a_category(rng)
+    constraints, latent = Constraints(groups=groups), 0.4 * signal + rng.logistic(size=len(X))
+    model, y = {
+        "numbers": (FSARegressor(3), 0.2 * signal + rng.standard_normal(len(X))),
+        "outliers": (FSARegressor(3, loss="huber"), 0.2 * signal + rng.standard_t(3, len(X))),
+        "counts": (FSARegressor(3, loss="poisson"), rng.poisson(np.exp(0.2 * signal)).astype(float)),
+        "two classes": (FSAClassifier(3), latent > 0),
+        "three classes": (FSAClassifier(3), np.digitize(latent, [-0.7, 0.7])),
+        "curves": (FSARegressor(3, response="piecewise"), 0.3 * signal + rng.standard_normal(len(X))),
+        "pairs": (FSARanker(3), np.digitize(latent, [-0.7, 0.7])),
+    }[task]
+    model.set_params(constraints=constraints, refinement=Refinement(exchange=True)).fit(X, y)
+    assert model.get_support(indices=True).tolist() == [0, 1, 2]
+
+
+def test_a_category_with_a_meaning_stays():
+    rng = np.random.default_rng(0)
+    X, signal, groups = _with_a_category(rng)
+    y = 0.2 * signal + X[:, 13:] @ (0.6 * rng.standard_normal(39)) + rng.standard_normal(len(X))
+    assert FSARegressor(4, constraints=Constraints(groups=groups)).fit(X, y).support_[[0, 1, 2, -1]].all()
+
+
+def test_pieces_that_do_not_occur_are_no_coefficients():
+    """A 0 / 1 column has one, a column of numbers as many as pieces less one, and a missing value
+    is one more."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(300) < 0.5, rng.standard_normal((300, 2))])
+    X[:20, 2] = np.nan
+    design = PiecewiseDesign.from_matrix(X, even_knots(np.nanmin(X, axis=0), np.nanmax(X, axis=0), 4), np.full(300, 1 / 300))
+    pool = Pool.read(design, exchanges.Units.of_groups(None, 3), np.arange(3))
+    problem = SupportProblem(np.zeros((300, 1)), LogisticLoss(), np.full(300, 1 / 300), width=design.width, n_knots=design.n_knots)
+    fit = fit_at(problem, pool.matrix_of(np.array([0])), np.zeros((design.width, 1)), np.zeros(1))
+    np.testing.assert_allclose(pool.charges(problem, fit), charges_of(np.array([1, 4, 5]), 300))

@@ -65,12 +65,13 @@ def test_columns_that_say_nearly_the_same_are_alternatives():
 
 
 def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
-    seen = []
+    seen, n_rows = [], []
     choose = validation.chosen_size
 
-    def recorded(sizes, losses):
+    def recorded(sizes, losses, rows, request):
         seen.append(losses)
-        return choose(sizes, losses)
+        n_rows.append(rows.losses.shape[1])
+        return choose(sizes, losses, rows, request)
 
     monkeypatch.setattr(validation, "chosen_size", recorded)
     y = X[:, 4] + X[:, 1] + np.random.default_rng(0).standard_normal(len(X))
@@ -79,7 +80,7 @@ def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
     np.testing.assert_array_equal(seen[0], found.losses)
     for fold, losses in enumerate(seen[1:]):  # without the fold that is scored
         np.testing.assert_array_equal(losses, np.delete(found.losses, fold, axis=0))
-    assert len(seen) == 6
+    assert len(seen) == 6 and n_rows == [len(X), *(len(X) - n for n in found.held_out)]
     seen.clear()
     assert not select_columns(table(y), "regression", 2).validation.nested and not seen
 

@@ -1,0 +1,73 @@
+"""Numbers of columns that `annealed select -k auto` chooses by each rule, over random seeds of the
+folds, and what they score on rows that chose neither columns nor number.
+
+    python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
+
+The tables of scikit-learn are always among them. All rules use the same paths; for the score of a
+fold each chooses the number by the other folds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from annealed.learners.model_selection.size import choose_size
+from annealed.pipelines.tabular import selection
+from annealed.pipelines.tabular.request import Request
+from annealed.pipelines.tabular.validation import Validation
+from common import new_parser, print_head, print_line
+
+RULES = ("explained", "best", "one_se")
+
+
+def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
+    """Number of columns, and score and share of a constant's loss on the held-out rows; where the
+    best beats no constant all rules select none."""
+
+    def chosen(losses: np.ndarray) -> int:
+        return 1 + choose_size(losses[:, 1:], rule, losses[:, 0]) if v.size else 0
+
+    others = [np.delete(v.losses, fold, axis=0) for fold in range(len(v.losses))]
+    at = np.array([chosen(losses) for losses in others])
+    folds = np.arange(len(at))
+    score = float(np.average(v.path[folds, at], weights=v.held_out))
+    return v.sizes[chosen(v.losses)], score, float(v.losses[folds, at].mean() / v.losses[:, 0].mean())
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print a line for each table and rule."""
+    from sklearn import datasets
+
+    parser = new_parser(__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--seeds", type=int, default=4)
+    args = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    selection.N_HALVES = 2  # stability is not measured here
+    totals: dict[str, list[np.ndarray]] = {rule: [] for rule in RULES}
+    print_head("table", "rule", "columns by seed", "score", "loss over a constant's")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("breast_cancer", "wine", "diabetes", "digits"):
+            getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(Path(folder) / f"{name}.csv", index=False)
+        given = [] if args.folder is None else sorted([*args.folder.glob("*.csv"), *args.folder.glob("*.npz")])
+        for path in [*(Path(folder) / f"{name}.csv" for name in ("breast_cancer", "wine", "diabetes", "digits")), *given]:
+            target = "target" if path.suffix == ".csv" else None
+            table = path.stem
+            runs = [
+                selection.select_file(path, Request(target=target, k="auto", seed=seed)).validation for seed in range(args.seeds)
+            ]
+            for rule in RULES:
+                k, score, loss = np.array([outcome(v, rule) for v in runs]).T
+                totals[rule].append(np.array([np.mean(k), np.exp(np.ptp(np.log(np.maximum(k, 1)))), score.mean(), loss.mean()]))
+                print_line(table, rule, " ".join(f"{n:.0f}" for n in k), f"{score.mean():.3f}", f"{loss.mean():.3f}")
+    for rule, values in totals.items():
+        k, spread, score, loss = np.mean(values, axis=0)
+        print_line("mean", rule, f"{k:.1f}, most over fewest {spread:.2f}", f"{score:.3f}", f"{loss:.3f}")
+
+
+if __name__ == "__main__":
+    main()

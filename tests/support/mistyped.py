@@ -1,4 +1,4 @@
-"""Calls of constructors that a type checker must report, each but the last (tests/test_types.py)."""
+"""Calls of constructors that a type checker must report, each but the last: test_types.py."""
 
 from annealed.learners import FSAClassifier, FSAClassifierCV, TISPClassifier
 

@@ -40,8 +40,8 @@ def measure(path: Path) -> dict[str, Any]:
     result = json.loads(process.stdout.read())
     _, _, usage = os.wait4(process.pid, 0)
     unit = 1 if sys.platform == "darwin" else 1024
-    columns = [column["name"] for column in result["columns"]]
-    return {"seconds": round(usage.ru_utime + usage.ru_stime, 2), "MB": round(usage.ru_maxrss * unit / 1e6), "columns": columns}
+    columns = [column["name"] for column in result["selected"]]
+    return {"seconds": round(usage.ru_utime + usage.ru_stime, 2), "MB": round(usage.ru_maxrss * unit / 1e6), "selected": columns}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
             for path in write_tables(Path(folder), n_columns):
                 rows.append({"n_columns": n_columns, "file": path.suffix, **measure(path)})
                 if not arguments.json:
-                    print_line(n_columns, path.suffix, rows[-1]["seconds"], rows[-1]["MB"], ", ".join(rows[-1]["columns"]))
+                    print_line(n_columns, path.suffix, rows[-1]["seconds"], rows[-1]["MB"], ", ".join(rows[-1]["selected"]))
     if arguments.json:
         print(json.dumps({"name": "select_wide", "settings": {"n_rows": N_ROWS}, "rows": rows}))
 

@@ -144,7 +144,7 @@ class Table:
     def columns_of(self, names: Collection[str]) -> np.ndarray:
         """Which columns of the matrix are those of some columns of the table."""
         wanted = set(names)
-        return np.repeat([name in wanted for name in self.names], [column.width for column in self.encoding.columns])
+        return np.isin(self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted])
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
@@ -429,7 +429,7 @@ def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     by at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
-    numbers = np.repeat([column.kind == NUMBER for column in encoding.columns], [column.width for column in encoding.columns])
+    numbers = np.isin(encoding.groups, [i for i, column in enumerate(encoding.columns) if column.kind == NUMBER])
     places, step, skewed = np.flatnonzero(numbers & (X.min(axis=0) > 0)), -(-len(X) // MAX_ROWS), set[int]()
     n_together = max(1, BLOCK // len(X))
     for start in range(0, len(places), n_together):

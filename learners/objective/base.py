@@ -48,7 +48,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     Examples
     --------
     >>> charges_of(np.array([1, 1, 21]), 1020)
-    array([0.        , 0.        , 0.01001946])
+    array([0.        , 0.        , 0.01001983])
     """
     gains = 0.5 * dispersion * sizes / np.maximum(n_rows - sizes, 0.5 * n_rows)
     return gains - gains.min()

@@ -155,7 +155,7 @@ def beats_constant(
     if groups is not None:  # of the groups' sums
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], share * (gain - mean))
         variance, n = len(sums) * float(sums @ sums), len(sums)
-    return mean > max(np.sqrt(variance / max(n - 1.0, 1.0)), EQUAL * abs(float(share @ constant)))
+    return bool(mean > max(np.sqrt(variance / max(n - 1.0, 1.0)), EQUAL * abs(float(share @ constant))))
 
 
 def folds_by_content(

@@ -49,7 +49,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     Examples
     --------
     >>> charges_of(np.array([1, 1, 21]), 1020)
-    array([0.        , 0.        , 0.01001946])
+    array([0.        , 0.        , 0.01001983])
     """
     gains = 0.5 * dispersion * sizes / np.maximum(n_rows - sizes, 0.5 * n_rows)
     return gains - gains.min()
@@ -179,8 +179,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Loss of each row (n,), of a ``pointwise`` loss; override where one call gives all. See
-        :class:`Loss`."""
+        """Loss of each row (n,), of a ``pointwise`` loss. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
@@ -265,8 +264,7 @@ class Loss(BaseEstimator):
         return float(weight.sum())
 
     def charges(self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float) -> np.ndarray:
-        """What units of so many coefficients each pay where they are compared: :func:`charges_of`
-        for all free outputs. See :class:`Loss`.
+        """What units of ``sizes`` coefficients pay, :func:`charges_of`. See :class:`Loss`.
 
         The dispersion is 1 for a log likelihood, else the sum of the squared residuals over that of
         the curvatures: the mean squared residual for the squared loss, Pearson's estimate for a

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from annealed.learners.model_selection.size import beats_constant
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
@@ -80,6 +81,7 @@ def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
     np.testing.assert_array_equal(seen[0], found.losses)
     for fold, losses in enumerate(seen[1:]):  # without the fold that is scored
         np.testing.assert_array_equal(losses, np.delete(found.losses, fold, axis=0))
+    assert "(selected" in found.curve and f"{found.size} " in found.curve
     assert len(seen) == 6 and n_rows == [len(X), *(len(X) - n for n in found.held_out)]
     seen.clear()
     assert not select_columns(table(y), "regression", 2).validation.nested and not seen
@@ -166,3 +168,25 @@ def test_a_column_has_the_distribution_that_lies_under_its_curve():
     shown = column["distribution"]
     assert (shown["from"], shown["to"], shown["mean"]) == (0.0, 10.0, 3.75)
     assert [n for n in shown["rows"] if n] == [50, 50, 50, 50] and len(shown["rows"]) == 20
+
+
+def test_the_rule_of_the_size_is_an_option():
+    """A few columns explain nearly all, more the rest."""
+    rng = np.random.default_rng(0)
+    y = X[:, 4] + X[:, 1] + 0.12 * X[:, 2] + 0.5 * rng.standard_normal(len(X))
+    sizes = {
+        rule: select_columns(table(y), "regression", None, Request(size_rule=rule)).validation for rule in ("explained", "best")
+    }
+    assert sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
+    with pytest.raises(ValueError, match="--size-rule best: the number of columns is given; expected -k auto"):
+        Request(target="y", k="3", size_rule="best").check()
+
+
+def test_a_weak_target_of_few_groups_of_rows_needs_more():
+    """The standard error is that over groups of rows, and of weighted rows."""
+    gain = np.repeat([0.3, -0.1, 0.2, -0.15], 50) + 0.03
+    assert beats_constant(1.0 - gain, np.ones(200)) and not beats_constant(
+        1.0 - gain, np.ones(200), groups=np.repeat(np.arange(4), 50)
+    )
+    weight = np.where(gain > 0, 0.1, 1.0)
+    assert not beats_constant(1.0 - gain, np.ones(200), weight)

@@ -335,6 +335,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return problem.constrained(self.constraints, self._is_piecewise)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
 class FSARegressor(RegressorMixin, FSAEstimator):
     """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_).
 

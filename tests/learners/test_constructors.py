@@ -73,6 +73,22 @@ def test_shared_parameters_stand_in_one_order():
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    "cls, name",
+    [
+        (learners.FSARegressor, "class_weight"),
+        (learners.FSARanker, "fit_intercept"),
+        (learners.FSAClassifierCV, "n_features_to_select"),
+    ],
+)
+def test_parameters_of_the_family_that_a_class_has_not(cls, name):
+    with pytest.raises(TypeError, match=rf"{cls.__name__}\.__init__\(\) got an unexpected keyword argument '{name}'"):
+        cls(**{name: None})
+    assert name not in cls().get_params()
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        cls().set_params(**{name: None})
+
+
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_docstrings_of_classes(cls):
     text = re.split(r"\n(?:References|Examples)\n-+\n", inspect.cleandoc(cls.__doc__))[0]

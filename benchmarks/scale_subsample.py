@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, Refinement
-from annealed.learners.sources.files import RawSource
+from annealed.learners.sources.raw import RawSource
 from annealed_experiments.tables.simulated import simulate
 from common import new_parser
 

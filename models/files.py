@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -176,6 +176,60 @@ def reading(path: str | Path) -> Iterator[None]:
         raise ValueError(short(message if message.startswith(str(path)) else f"{path}: damaged ({message})")) from None
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(short(f"{path}: damaged header ({type(error).__name__}: {error})")) from None
+
+
+class ModelFile:
+    """A model that a file holds: its class says the ``KIND``, and how it becomes arrays and a
+    header, and again a model."""
+
+    KIND: ClassVar[str]
+
+    def save(self, path: str | Path) -> None:
+        """Write a model file: safetensors arrays and a JSON header.
+
+        Parameters
+        ----------
+        path : path
+            Where to; an existing file is replaced.
+
+        Raises
+        ------
+        ValueError
+            If the model is not trained, or the file cannot be written, or would not be read again.
+        """
+        write_model(path, self.KIND, *self._to_file(Path(path)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model file.
+
+        Parameters
+        ----------
+        path : path
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        model
+            Of this class.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, damaged, of another kind or from a later version.
+        """
+        arrays, header = read_model(path, cls.KIND)
+        with reading(path):
+            return cls._from_file(Path(path), arrays, header)
+
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and header; errors name the file."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        """The model of checked arrays and a checked header."""
+        raise NotImplementedError
 
 
 def check_settings(

@@ -7,16 +7,19 @@ in the form that the view names.
 """
 
 import json
+import platform
 import re
 import shlex
 from collections.abc import Callable
+from datetime import date
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from annealed.models.files import replacing
-from annealed.pipelines.common.provenance import run_of
+from annealed.pipelines.common.provenance import source_of_code
 from annealed.pipelines.console import markdown_table
 
 Record = dict[str, Any]  # name, settings and rows of a table
@@ -287,3 +290,12 @@ def _facts(row: dict[str, Any]) -> tuple:
     """What tells a row from the others."""
     names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
     return tuple(row.get(name) for name in f"{names} pool category motions home features".split())
+
+
+def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a file of results says of a run."""
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
+    return made | {"processor": names[0] if names else platform.processor(), "settings": settings}

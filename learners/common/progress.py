@@ -1,11 +1,12 @@
-"""Progress of long work on stderr: a bar on a terminal and in notebooks, one line a minute
-elsewhere."""
+"""Progress of long work on stderr: a bar on a terminal, one line a minute elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
+from functools import partial
 from typing import Any, Self
 
 #: From one line to the next where no bar can be shown.
@@ -23,9 +24,10 @@ class _Lines:
         self._start = self._last = time.monotonic()
 
     def __iter__(self) -> Iterator[Any]:
-        for item in self._iterable:
-            yield item
-            self.update()
+        with self:
+            for item in self._iterable:
+                yield item
+                self.update()
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +47,41 @@ class _Lines:
             left = "" if self._total is None else f", about {spent / self._done * (self._total - self._done):.0f} s left"
             print(f"{self._title or 'progress'}: {self._done}{of} after {spent:.0f} s{left}", file=sys.stderr, flush=True)
 
+    def describe(self, text: str) -> None:
+        """A word beside a bar about the piece of work in hand; lines do without."""
+
+
+class _Bar(_Lines):
+    """A bar of rich from the first piece of work to :meth:`close`; with ``leave`` it stays."""
+
+    def __init__(self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool):
+        from rich import progress
+        from rich.console import Console
+
+        super().__init__(iterable, title, total, shown=False, wait=SECONDS)
+        plain = partial(progress.TextColumn, markup=False)
+        columns = (
+            plain("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(), progress.TimeRemainingColumn(), plain("{task.fields[note]}"),
+        )  # fmt: skip
+        # what the work prints goes where it would go without a bar
+        kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        self._rich = progress.Progress(*columns, console=Console(stderr=True), transient=not leave, **kept)
+        self._task = self._rich.add_task(title or "", total=self._total, note="")
+
+    def __enter__(self):
+        self._rich.start()
+        return self
+
+    def close(self) -> None:
+        self._rich.stop()
+
+    def update(self, n: int = 1) -> None:
+        self._rich.advance(self._task, n)
+
+    def describe(self, text: str) -> None:
+        self._rich.update(self._task, note=text)
+
 
 def progress_bar(
     iterable: Iterable | None = None,
@@ -55,15 +92,13 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """A bar on stderr over an iterable, or to be moved by ``update``; one that shows nothing unless
-    ``shown``.
+    """A bar on stderr over an iterable, or to be moved by ``update`` in a ``with``; one that shows
+    nothing unless ``shown``.
 
     ``leave``: whether the bar stays when the work is done. ``wait``: seconds before the first line
     where there is no bar.
     """
     shown = shown and sys.stderr is not None
-    if not shown or (not sys.stderr.isatty() and "ipykernel" not in sys.modules):
-        return _Lines(iterable, title, total, shown, wait)
-    from tqdm import tqdm
-
-    return tqdm(iterable, total=total, desc=title, leave=leave)
+    if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return _Bar(iterable, title, total, leave)
+    return _Lines(iterable, title, total, shown, wait)

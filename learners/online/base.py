@@ -190,14 +190,13 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 raise ValueError(f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size")
             self._row_length = square if square > 0 else 1.0
         self._warn_of_means(X)
-        bar = progress_bar(title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose)
-        for c, state in enumerate(self._states):
-            positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
-            signs = np.where(y == positive, 1.0, -1.0)
-            # A stream is long: compiled code at once.
-            with problem_of(np.inf if streaming else values_of_rows(X.shape[0] * n_passes * len(self._states))):
-                self._learn(state, X, signs, weight, n_passes, streaming, bar)
-        bar.close()
+        with progress_bar(title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose) as bar:
+            for c, state in enumerate(self._states):
+                positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
+                signs = np.where(y == positive, 1.0, -1.0)
+                # A stream is long: compiled code at once.
+                with problem_of(np.inf if streaming else values_of_rows(X.shape[0] * n_passes * len(self._states))):
+                    self._learn(state, X, signs, weight, n_passes, streaming, bar)
         pairs = [self._weights(state) for state in self._states]
         self.coef_ = np.array([w for w, _ in pairs])
         self.intercept_ = np.array([b for _, b in pairs])

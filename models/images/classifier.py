@@ -3,25 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...vision.words.pet_features import PetColumns, Photograph
 from ...vision.words.visual_words import WordCounts
-from ..files import check_array, check_settings, read_model, reading, write_model
+from ..files import ModelFile, check_array, check_settings
 from .evidence import Explanation, occurrences, paint
 from .learning import ClassifierSettings, temperature
 from .scorers import SCORERS, AdditiveScorer, Scorer, mean_probabilities
 
-KIND = "image classifier"
 N_FOLDS = 5
 WHOLE, HEADS = "whole", "heads"
 
 
 @dataclass
-class ImageClassifier:
+class ImageClassifier(ModelFile):
     """Classify photographs by visual words and colours.
 
     Words of the head count too, where there is a head box.
@@ -55,6 +54,7 @@ class ImageClassifier:
     ['cat']
     """
 
+    KIND: ClassVar[str] = "image classifier"
     features: PetColumns = field(default_factory=lambda: _new_features())
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     classes: list[str] = field(default_factory=list)
@@ -297,19 +297,7 @@ class ImageClassifier:
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 
-    def save(self, path: str | Path) -> None:
-        """Write a model file.
-
-        Parameters
-        ----------
-        path : path
-            Where to.
-
-        Raises
-        ------
-        ValueError
-            If the classifier is not trained, or the file cannot be written.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         self._check_trained()
         arrays: dict[str, np.ndarray] = {}
         vocabularies = {WHOLE: self.features.words_, HEADS: self.features.head_words_}
@@ -325,49 +313,30 @@ class ImageClassifier:
         header["settings"] = vars(self.settings)
         header["scorers"] = {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()}
         header["chosen"] = {part: self.selected_names(part) for part in self.scorers}
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model file.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        ImageClassifier
-
-        Raises
-        ------
-        ValueError
-            If it is missing, damaged or of another kind.
-        """
-        path = Path(path)
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            seed = None if header["features"]["random_state"] is None else 0
-            example = PetColumns(random_state=seed).settings()
-            limits = {"n_words": (1, 1e6), "side": (32, 4096), "head_side": (32, 4096), "random_state": (0, 2**32)}
-            features = PetColumns(**check_settings(header["features"], example, limits))
-            settings = ClassifierSettings(**check_settings(header["settings"], vars(ClassifierSettings())))
-            settings.check()
-            classes = list(check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"])
-            kinds = {str(part): [str(k) for k in listed] for part, listed in header["scorers"].items()}
-            fits = WHOLE in kinds and all(kind in SCORERS for listed in kinds.values() for kind in listed)
-            if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
-                raise ValueError("classes or scorers")
-            n = features.n_words
-            features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
-            features.head_words_ = _vocabulary(path, arrays, HEADS, WordCounts(n, spatial=False)) if features.heads else None
-            n_features = len(features.get_feature_names_out())
-            kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
-            info = {name: value for name, value in header.items() if name not in kept}
-            model = cls(features, settings, classes, {}, info)
-            for part, listed in kinds.items():
-                model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        seed = None if header["features"]["random_state"] is None else 0
+        example = PetColumns(random_state=seed).settings()
+        limits = {"n_words": (1, 1e6), "side": (32, 4096), "head_side": (32, 4096), "random_state": (0, 2**32)}
+        features = PetColumns(**check_settings(header["features"], example, limits))
+        settings = ClassifierSettings(**check_settings(header["settings"], vars(ClassifierSettings())))
+        settings.check()
+        classes = list(check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"])
+        kinds = {str(part): [str(k) for k in listed] for part, listed in header["scorers"].items()}
+        fits = WHOLE in kinds and all(kind in SCORERS for listed in kinds.values() for kind in listed)
+        if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
+            raise ValueError("classes or scorers")
+        n = features.n_words
+        features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
+        features.head_words_ = _vocabulary(path, arrays, HEADS, WordCounts(n, spatial=False)) if features.heads else None
+        n_features = len(features.get_feature_names_out())
+        kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
+        info = {name: value for name, value in header.items() if name not in kept}
+        model = cls(features, settings, classes, {}, info)
+        for part, listed in kinds.items():
+            model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
         return model
 
 

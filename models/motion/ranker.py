@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.measures import own_residuals
 from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, observed
-from ..files import check_settings, read_model, reading, write_model
+from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
 from .header import FEATURE_SET, check_version, read_families, read_features, read_settings, records
 from .number_of_motions import MotionChooser
 from .ranking_function import RankerSettings, RankingFunction
 
-KIND = "segmentation ranker"
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
 OUTLIER_PIXELS = 1.0  # residuals below are never those of outliers; a choice
 OUTLIER_RATIO = 5.0  # an outlier's residual against the median of its motion; a choice
@@ -57,7 +56,7 @@ class Segmentation:
 
 
 @dataclass
-class SegmentationRanker:
+class SegmentationRanker(ModelFile):
     """Segment tracks into rigid motions.
 
     Candidates are clusterings in several ways, the best is taken by a learnt ranking [1]_.
@@ -92,6 +91,7 @@ class SegmentationRanker:
     >>> ranker.segment(tracks, 2).labels  # doctest: +SKIP
     """
 
+    KIND: ClassVar[str] = "segmentation ranker"
     families: tuple[Family, ...] = ALL_FAMILIES
     features: Features = field(default_factory=PairFeatures)
     settings: RankerSettings = field(default_factory=RankerSettings)
@@ -253,19 +253,7 @@ class SegmentationRanker:
             return []
         return [str(name) for name in self.features.get_feature_names_out()[self.function.selected]]
 
-    def save(self, path: str | Path) -> None:
-        """Write a model file.
-
-        Parameters
-        ----------
-        path : path
-            Where to.
-
-        Raises
-        ------
-        ValueError
-            If the ranker is not trained, or the file cannot be written.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.function is None:
             raise ValueError("this ranker is not trained; there is nothing to save")
         arrays: dict[str, np.ndarray] = {}
@@ -278,38 +266,19 @@ class SegmentationRanker:
         header |= {"families": records(self.families), "pool": records(pool), "settings": asdict(self.settings)}
         header |= {"min_motion_size": self.min_motion_size, "features": self.selected_names(), "training": self.training}
         header["chooser"] = None if self.chooser is None else self.chooser.record()
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model file.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        SegmentationRanker
-
-        Raises
-        ------
-        ValueError
-            If it is missing, damaged, of another kind or from a later version. Files with features
-            of subspaces alone are read.
-        """
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            check_version(header)
-            settings = read_settings(header["settings"])
-            features = read_features(header["pool"])
-            least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
-            n_features = len(features.get_feature_names_out())
-            ranker = cls(read_families(header["families"]), features, settings, least, training=dict(header["training"]))
-            ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
-            if "chooser.selected" in arrays:
-                ranker.chooser = MotionChooser.read(path, arrays, header.get("chooser"), settings, n_features)
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        check_version(header)
+        settings = read_settings(header["settings"])
+        features = read_features(header["pool"])
+        least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
+        n_features = len(features.get_feature_names_out())
+        ranker = cls(read_families(header["families"]), features, settings, least, training=dict(header["training"]))
+        ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
+        if "chooser.selected" in arrays:
+            ranker.chooser = MotionChooser.read(path, arrays, header.get("chooser"), settings, n_features)
         return ranker
 
 

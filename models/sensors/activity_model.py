@@ -3,19 +3,17 @@ conditional random field."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ...learners import ChainLoss
-from ..files import check_array, read_model, reading, write_model
+from ..files import ModelFile, check_array
 from .features import SensorMinutes, check_kinds, minute_features
-
-KIND = "activity model"
 
 
 @dataclass(frozen=True)
-class ActivityModel:
+class ActivityModel(ModelFile):
     """Activities of a home, minute by minute, from its binary sensors.
 
     Attributes
@@ -34,6 +32,7 @@ class ActivityModel:
         What it was learnt from.
     """
 
+    KIND: ClassVar[str] = "activity model"
     sensors: tuple[str, ...]
     kinds: tuple[str, ...]
     activities: tuple[str, ...]
@@ -77,48 +76,18 @@ class ActivityModel:
         """
         return np.array(self.activities)[self.predict_proba(minutes).argmax(axis=1)]
 
-    def save(self, path: str | Path) -> None:
-        """Write a model file.
-
-        Parameters
-        ----------
-        path : path
-            Where to.
-
-        Raises
-        ------
-        ValueError
-            If the file cannot be written.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"coef": self.coef, "transitions": self.transitions, "intercept": self.intercept}
         summary = f"activities of a home from {len(self.sensors)} binary sensors"
         names = {"sensors": list(self.sensors), "features": list(self.kinds), "activities": list(self.activities)}
         header = {"summary": summary, **names, "training": self.training}
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model file.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        ActivityModel
-
-        Raises
-        ------
-        ValueError
-            If it is missing, damaged or of another kind.
-        """
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
-            check_kinds(kinds)
-            training = dict(header["training"])
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
+        check_kinds(kinds)
+        training = dict(header["training"])
         k = len(activities)
         n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
         shapes = {"coef": (k, n_columns), "transitions": (k, k), "intercept": (k,)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -13,10 +13,9 @@ from scipy.special import expit, softmax
 from ... import __version__
 from ...learners.common.additive import AdditiveModel, observed_probability
 from ...learners.common.columns import feature_names
-from ..files import check_array, read_model, reading, write_model
+from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding
 
-KIND = "tabular model"
 TASKS = ("classification", "regression", "ranking")
 LINKS = ("identity", "log")
 PROBABILITIES = ("softmax", "separate", None)
@@ -25,7 +24,7 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 
 @dataclass(frozen=True)
-class TabularModel:
+class TabularModel(ModelFile):
     """A fitted selector of columns that can be kept in a file.
 
     Linear, or a sum of piecewise-linear or constant responses.
@@ -71,6 +70,7 @@ class TabularModel:
     (True, ['x3', 'x7'])
     """
 
+    KIND: ClassVar[str] = "tabular model"
     additive: AdditiveModel
     task: str
     columns: tuple[str, ...]
@@ -208,19 +208,7 @@ class TabularModel:
 
     # -- files -------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write a model file: safetensors arrays and a JSON header.
-
-        Parameters
-        ----------
-        path : path
-            Where to; an existing file is replaced.
-
-        Raises
-        ------
-        ValueError
-            If the file cannot be written, or would not be read again: numbers beyond 1e12.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         additive = self.additive
         numbers = {name: getattr(additive, name) for name in ("knots", "responses", "missing_responses", "intercept")}
         arrays = {name: np.atleast_1d(np.asarray(v, np.float64)) for name, v in numbers.items() if v is not None}
@@ -231,7 +219,7 @@ class TabularModel:
         header = {name: getattr(self, name) for name in as_they_are}
         header["classes"] = None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes]
         header["encoding"] = None if self.encoding is None else self.encoding.header()
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @property
     def summary(self) -> str:
@@ -239,53 +227,34 @@ class TabularModel:
         return f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns ({self.about.get('estimator', '')})"
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model file.
-
-        Parameters
-        ----------
-        path : path
-            What :meth:`save` wrote.
-
-        Returns
-        -------
-        TabularModel
-            The model.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged or of another kind.
-        """
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            columns, classes = header["columns"], header["classes"]
-            selected = check_array(path, arrays, "selected", np.int64, (None,), 0, len(columns) - 1)
-            k = len(selected)
-            knots = check_array(path, arrays, "knots", np.float64, (k, None))
-            responses = check_array(path, arrays, "responses", np.float64, (k, None, None))
-            outputs = responses.shape[2]
-            intercept = check_array(path, arrays, "intercept", np.float64, (outputs,))
-            missing = None
-            if "missing_responses" in arrays:
-                missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
-            if not all(isinstance(name, str) for name in columns):
-                raise ValueError(f"{len(columns)} columns, expected a name for each")
-            for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
-                if header[name] not in allowed:
-                    raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")
-            encoding = None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
-            if encoding is not None and encoding.labels != columns:
-                raise ValueError("the encoding does not make the columns of the model")
-            labels = None if classes is None else np.array(classes)
-            n = outputs if labels is None else len(labels)
-            if labels is not None and (labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)):
-                raise ValueError(f"classes {classes} for {outputs} outputs")
-            additive = AdditiveModel(selected, knots, responses, missing, intercept)
-            kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
-            if not 0.0 <= flip < 0.5:
-                raise ValueError(f"flip {flip}: expected a share below 0.5")
-            return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, flip, dict(header["about"]))
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        columns, classes = header["columns"], header["classes"]
+        selected = check_array(path, arrays, "selected", np.int64, (None,), 0, len(columns) - 1)
+        k = len(selected)
+        knots = check_array(path, arrays, "knots", np.float64, (k, None))
+        responses = check_array(path, arrays, "responses", np.float64, (k, None, None))
+        outputs = responses.shape[2]
+        intercept = check_array(path, arrays, "intercept", np.float64, (outputs,))
+        missing = None
+        if "missing_responses" in arrays:
+            missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
+        if not all(isinstance(name, str) for name in columns):
+            raise ValueError(f"{len(columns)} columns, expected a name for each")
+        for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
+            if header[name] not in allowed:
+                raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")
+        encoding = None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
+        if encoding is not None and encoding.labels != columns:
+            raise ValueError("the encoding does not make the columns of the model")
+        labels = None if classes is None else np.array(classes)
+        n = outputs if labels is None else len(labels)
+        if labels is not None and (labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)):
+            raise ValueError(f"classes {classes} for {outputs} outputs")
+        additive = AdditiveModel(selected, knots, responses, missing, intercept)
+        kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
+        if not 0.0 <= flip < 0.5:
+            raise ValueError(f"flip {flip}: expected a share below 0.5")
+        return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, flip, dict(header["about"]))
 
 
 def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:

@@ -107,7 +107,7 @@ def select(
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:
-        from ..common.outputs import check_outputs, make_folder
+        from ..common.outputs import check_outputs
         from ..tabular.report import REPORT_FILES, write_report
         from ..tabular.tables import check_out, write_columns
 
@@ -124,7 +124,6 @@ def select(
         if out is not None:
             write_columns(path, out, found.sources, request.target, request.sep, request.encoding)
     if report is not None:
-        make_folder(report)
         write_report(report, found)
     if as_json:
         print_json(found.record())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
+from ..console import plain
 
 
 def check_outputs(
@@ -111,9 +112,12 @@ def make_folder(path: Path | None) -> None:
         raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None
 
 
-def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the text files of a report, by their names."""
-    for name, text in texts.items():
+def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
+    """Write the text files of a report by their names, into a folder that is made where it is
+    missing; what is not a text becomes JSON."""
+    make_folder(folder)
+    for name, content in texts.items():
+        text = content if isinstance(content, str) else json.dumps(plain(content), allow_nan=False, indent=1)
         with replacing(folder / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
 

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ..common.outputs import make_folder, save_figure, write_texts
+from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark
 from .cross_validation import N_FOLDS
@@ -112,7 +112,6 @@ def write_report(
     ValueError
         If the folder cannot be written.
     """
-    make_folder(folder)
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
         text += f"\n## Worst sequences: {result.method}, least motion 0\n\n"
@@ -122,7 +121,7 @@ def write_report(
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
             text += "\nChosen, and in how many rounds:\n\n"
             text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
-    write_texts(folder, {"table.md": text, "results.json": json.dumps(record, indent=1)})
+    write_texts(folder, {"table.md": text, "results.json": record})
     # Rankings on part of the features are in the table; in the picture they would hide the others.
     drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
     save_figure(folder / "cumulative.png", cumulative_figure(benchmark, drawn), dpi=120)

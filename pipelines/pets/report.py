@@ -2,7 +2,6 @@
 4.2, 4.3 and 4.6).
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -170,7 +169,7 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
     if found.breeds:
         breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
         text += "\n## By breed\n\n" + markdown_table(["head boxes", "breed", "photographs", "errors"], breeds)
-    write_texts(folder, {"table.md": text, "results.json": json.dumps(record, indent=1)})
+    write_texts(folder, {"table.md": text, "results.json": record})
     for part in found.probabilities:
         asked, shown = classified(part, found.train), classified(part, found.test)
         files = [f for f, a in zip(found.train, asked) if a]

@@ -1,13 +1,12 @@
 """Tables and pictures of activities at home."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...models.sensors.features import SensorMinutes
-from ..common.outputs import make_folder, save_figure, write_texts
+from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
@@ -61,9 +60,8 @@ def write_report(
     ValueError
         If the folder cannot be written.
     """
-    make_folder(folder)
     table = f"# {record['settings']['home']}\n\n" + markdown(record["rows"])
-    write_texts(folder, {"results.json": json.dumps(record, indent=1), "table.md": table})
+    write_texts(folder, {"results.json": record, "table.md": table})
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")

@@ -2,7 +2,7 @@
 comparators and annealing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...learners import FSACRF, ForwardBackwardCRF, LinearChainCRF, Schedule
 from ...learners.sequences.lasso import lasso_path
-from ...learners.sequences.problem import ChainFit, ChainProblem, minimise
+from ...learners.sequences.problem import ChainFit, ChainProblem
 from ...learners.solvers.greedy import Step
 from ..common.config import check_names
 
@@ -27,7 +27,6 @@ _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
 }
 _PENALTIES = ("group lasso", "L1")  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
 METHODS = (*_ESTIMATORS, *_PENALTIES)
-FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
 
 
 @dataclass(frozen=True)
@@ -112,71 +111,31 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
 def _penalised(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float, grouped: bool
 ) -> dict[int, SensorSelection]:
-    classes, problem = _problem(X, y, days, ridge)
+    classes, problem = problem_of(X, y, days, ridge)
     by_size = {}
-    for fit in lasso_path(problem, _blocks(groups, len(classes), grouped)):
+    for fit in lasso_path(problem, blocks_of(groups, len(classes), grouped)):
         sensors = np.unique(groups[fit.coef.any(axis=1)]).tolist()
         if len(sensors) in sizes:
-            by_size[len(sensors)] = SensorSelection(sensors, _classifier(classes, fit))
+            by_size[len(sensors)] = SensorSelection(sensors, classifier_of(classes, fit))
         if len(sensors) > max(sizes):
             break
     return by_size
 
 
-def select_features(
-    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, sizes: Sequence[int], ridge: float = 2.0
-) -> dict[int, LinearChainCRF]:
-    """Select single features, one for each column and activity, as Liu et al. (2014) do: the model
-    refitted on them, by their number.
-
-    Parameters
-    ----------
-    method : str
-        One of ``FEATURE_METHODS``.
-    X, y, days, ridge
-        As for :func:`select_sensors`; a column is a sensor.
-    sizes : sequence of int
-        Numbers of features wanted; the penalty gives those that its path meets.
-
-    Returns
-    -------
-    dict of int to LinearChainCRF
-    """
-    check_names("method", [method], FEATURE_METHODS)
-    classes, problem = _problem(X, y, days, ridge)
-    codes = _blocks(np.arange(X.shape[1]), len(classes), grouped=False)
-    by_size: dict[int, np.ndarray] = {}
-    if method == "L1":
-        for fit in lasso_path(problem, codes, decrease=0.93, max_penalties=100):
-            n = int((fit.coef != 0.0).sum())
-            by_size |= {n: fit.coef != 0.0} if n in sizes else {}
-            if n > max(sizes):
-                break
-    else:
-        search = ForwardBackwardCRF(max(sizes), backward=method == "FoBa", per_class=True, ridge=ridge)
-        by_size = {n: np.isin(codes, units) for n, units in visited(search.fit(X, y, sequence=days).path_).items() if n in sizes}
-    found = {}
-    for n, chosen in by_size.items():
-        columns, part = problem.keep(chosen)
-        fit = minimise(part)
-        coef = np.zeros(codes.shape)
-        coef[columns] = fit.coef
-        found[n] = _classifier(classes, fit.with_coef(coef))
-    return found
-
-
-def _problem(X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float) -> tuple[np.ndarray, ChainProblem]:
+def problem_of(X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float) -> tuple[np.ndarray, ChainProblem]:
+    """Names of the activities, and the fit of all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge)
 
 
-def _blocks(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
+def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
     """Block of each coefficient (n_columns, n_classes): its sensor, or itself."""
     return np.repeat(groups[:, None], n_classes, axis=1) if grouped else np.arange(len(groups) * n_classes).reshape(-1, n_classes)
 
 
-def _classifier(classes: np.ndarray, fit: ChainFit) -> LinearChainCRF:
+def classifier_of(classes: np.ndarray, fit: ChainFit) -> LinearChainCRF:
+    """A fit as an estimator."""
     model = LinearChainCRF()
     model.classes_, model.n_features_in_ = classes, len(fit.coef)
     model.coef_, model.transitions_, model.intercept_ = fit.coef.T, fit.transitions, fit.intercept

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...learners.sources.files import ParquetPart, ParquetSource, anywhere, open_parquet
+from ...learners.sources.files import anywhere
 from ...learners.sources.matrix import Source, parse_bytes
+from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
 from .encoding import LARGE, MAX_ROWS, Table, is_precise
 from .request import Request

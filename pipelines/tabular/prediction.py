@@ -9,7 +9,7 @@ import pandas as pd
 from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
-from ...models.tabular.model import KIND, TabularModel
+from ...models.tabular.model import TabularModel
 from .tables import Note, read_rows
 
 
@@ -67,6 +67,6 @@ def load_tabular(model: Path) -> TabularModel:
         If the file holds none.
     """
     kind = read_header(model)["kind"]
-    if kind != KIND:
-        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {KIND!r} (annealed select --save)")
+    if kind != TabularModel.KIND:
+        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {TabularModel.KIND!r} (annealed select --save)")
     return TabularModel.load(model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 from pathlib import Path
@@ -12,10 +11,10 @@ import numpy as np
 
 from ... import __version__
 from ...learners.common.additive import AdditiveModel
-from ...models.files import replacing
 from ...models.tabular.encoding import DATE
+from ..common.outputs import write_texts
 from ..common.pages import html_page, small, table
-from ..console import plain, text
+from ..console import text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
 from .selection import N_HALVES, Selection, shown
@@ -35,7 +34,7 @@ _RULES = {
 
 
 def write_report(folder: Path, found: Selection) -> None:
-    """Write ``select.html`` and ``select.json`` into a folder that is there.
+    """Write ``select.html`` and ``select.json`` into a folder that is made where it is missing.
 
     Raises
     ------
@@ -43,9 +42,7 @@ def write_report(folder: Path, found: Selection) -> None:
         If they cannot be written.
     """
     record = {"name": "select", "rows": found.columns, **found.record()}
-    for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page(found))):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+    write_texts(folder, dict(zip(REPORT_FILES, (record, page(found)))))
 
 
 def page(found: Selection) -> str:

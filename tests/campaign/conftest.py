@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from annealed.pipelines.common.provenance import run_of
+from annealed_experiments.render import run_of
 from trials import Tally
 
 TALLY = Tally()

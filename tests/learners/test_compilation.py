@@ -109,7 +109,7 @@ def test_small_first_fits_never_meet_the_compiler():
 def test_imports_load_what_is_used_only(kind):
     code = f"import sys, sklearn.feature_selection; before = set(sys.modules); {kind}; print(*set(sys.modules) - before)"
     loaded = set(python(code).stdout.split())
-    assert not loaded & {"numba", "scipy.stats", "matplotlib", "cv2", "tqdm", "pandas", "skimage", "PIL"}
+    assert not loaded & {"numba", "scipy.stats", "matplotlib", "cv2", "rich", "pandas", "skimage", "PIL"}
 
 
 def test_the_stubs_list_what_there_is():

@@ -1,6 +1,5 @@
 """``annealed reproduce``: the papers' tables, run again."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,16 +85,16 @@ def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, c
 
 def _make(name: str, runs: int | None, data: Path | None, options: dict, checkpoint: Path | None, quiet: bool) -> dict[str, Any]:
     """Make a table, with a bar that names its cells."""
+    from annealed.learners.common.progress import progress_bar
     from annealed.pipelines.common.checkpoints import Checkpoint
-    from tqdm import tqdm
 
     from ..registry import has_cells
     from ..registry import reproduce as make
 
-    with tqdm(desc=name, unit=" cells", disable=quiet or not sys.stderr.isatty(), leave=False) as bar:
+    with progress_bar(title=name, shown=not quiet, leave=False) as bar:
 
         def watch(key):
-            bar.set_postfix_str(" ".join(map(str, key.values()))[:60])
+            bar.describe(" ".join(map(str, key.values()))[:60])
             bar.update()
 
         if checkpoint is not None or has_cells(name):

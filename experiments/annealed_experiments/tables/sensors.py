@@ -3,17 +3,20 @@ public homes.
 """
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from annealed.learners import LinearChainCRF
+from annealed.learners import ForwardBackwardCRF, LinearChainCRF
+from annealed.learners.sequences.lasso import lasso_path
+from annealed.learners.sequences.problem import minimise
 from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from annealed.pipelines.sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import read_home
-from annealed.pipelines.sensors.selection import FEATURE_METHODS, METHODS, select_features, select_sensors
+from annealed.pipelines.sensors.selection import METHODS, blocks_of, classifier_of, problem_of, select_sensors, visited
 from annealed.pipelines.sensors.train import SELECTION_KINDS
 
 from ..data_folder import data_folder
@@ -21,6 +24,7 @@ from .sensors_simulation import SimulatedHome, simulate_home
 
 N_TRUE = 10
 N_DAYS = 10  # of training, and as many of test
+FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
 N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single ones
 
 
@@ -126,6 +130,48 @@ def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
         error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
         rows.append({"taken": size, "sensors": int(used.sum()), "true": int(used[true].sum()), "error": error, "seconds": seconds})
     return rows
+
+
+def select_features(
+    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, sizes: Sequence[int], ridge: float = 2.0
+) -> dict[int, LinearChainCRF]:
+    """Select single features, one for each column and activity, as Liu et al. (2014) do: the model
+    refitted on them, by their number.
+
+    Parameters
+    ----------
+    method : str
+        One of ``FEATURE_METHODS``.
+    X, y, days, ridge
+        As for `select_sensors`; a column is a sensor.
+    sizes : sequence of int
+        Numbers of features wanted; the penalty gives those that its path meets.
+
+    Returns
+    -------
+    dict of int to LinearChainCRF
+    """
+    check_names("method", [method], FEATURE_METHODS)
+    classes, problem = problem_of(X, y, days, ridge)
+    codes = blocks_of(np.arange(X.shape[1]), len(classes), grouped=False)
+    by_size: dict[int, np.ndarray] = {}
+    if method == "L1":
+        for fit in lasso_path(problem, codes, decrease=0.93, max_penalties=100):
+            n = int((fit.coef != 0.0).sum())
+            by_size |= {n: fit.coef != 0.0} if n in sizes else {}
+            if n > max(sizes):
+                break
+    else:
+        search = ForwardBackwardCRF(max(sizes), backward=method == "FoBa", per_class=True, ridge=ridge)
+        by_size = {n: np.isin(codes, units) for n, units in visited(search.fit(X, y, sequence=days).path_).items() if n in sizes}
+    found = {}
+    for n, chosen in by_size.items():
+        columns, part = problem.keep(chosen)
+        fit = minimise(part)
+        coef = np.zeros(codes.shape)
+        coef[columns] = fit.coef
+        found[n] = classifier_of(classes, fit.with_coef(coef))
+    return found
 
 
 def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:

@@ -162,23 +162,3 @@ def log_density_ratio(new: np.ndarray, old: np.ndarray, n: int, prior: AtomPrior
         b += old[t] ** 2
     unit = prior.degrees * prior.scale**2
     return -0.5 * (prior.degrees + n) * (math.log1p(a / unit) - math.log1p(b / unit))
-
-
-@jit
-def draw_prior(atoms: Atoms, prior: AtomPrior, rng: np.random.Generator) -> int:
-    """Draw all atoms from the prior by rejection; their number."""
-    most = len(atoms.length)
-    while True:
-        size = rng.poisson(prior.expected)
-        if size > most:
-            continue
-        good = True
-        for l in range(size):
-            n = draw_sequence(atoms.columns[l], atoms, l, -1, prior, rng)
-            if n == 0:
-                good = False
-                break
-            atoms.length[l] = n
-            draw_frequencies(atoms.omega[l], n, prior, rng)
-        if good:
-            return size

@@ -1,4 +1,7 @@
-"""Progress where stderr is no terminal."""
+"""Progress on stderr, with and without a terminal."""
+
+import io
+import sys
 
 import pytest
 from annealed.learners.common import progress
@@ -35,3 +38,39 @@ def test_steps_without_a_known_end(clock, capsys):
             clock[0] += 61
             bar.update(10)
     assert capsys.readouterr().err.splitlines() == [f"steps: {10 * n} after {61 * n} s" for n in (1, 2, 3)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress.progress_bar(title="fits [a]", total=4, shown=True) as bar:
+        for n in range(4):
+            bar.describe(f"alpha={n}")
+            print("a result")
+            bar.update()
+    drawn = sys.stderr.getvalue()
+    assert "fits [a]" in drawn and "4/4" in drawn and "alpha=3" in drawn and "after" not in drawn
+    assert capsys.readouterr().out == "a result\n" * 4
+
+
+def test_a_bar_ends_with_its_iterable_and_with_an_error(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert list(progress.progress_bar([1, 2], title="files", shown=True, leave=False)) == [1, 2]
+    with pytest.raises(ZeroDivisionError):
+        for item in progress.progress_bar([0], title="files", shown=True):
+            1 / item
+    shown, hidden = "\x1b[?25h", "\x1b[?25l"  # the cursor
+    assert sys.stderr.getvalue().count(shown) == sys.stderr.getvalue().count(hidden) == 2
+
+
+def test_no_bar_on_a_terminal_that_cannot_move_its_cursor(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert list(progress.progress_bar([1, 2], title="files", shown=True)) == [1, 2]
+    assert sys.stderr.getvalue() == ""

@@ -23,8 +23,8 @@ from annealed.learners import (
 from annealed.learners.common.additive import AdditiveModel
 from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
-from annealed.learners.sources.files import RawSource
 from annealed.learners.sources.matrix import parse_bytes
+from annealed.learners.sources.raw import RawSource
 from equal_fits import CASES, ESTIMATORS, assert_same_fit, correlated_matrix, targets
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st

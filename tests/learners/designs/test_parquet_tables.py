@@ -65,7 +65,7 @@ def test_filters_leave_the_rows_for_which_they_hold(table, folder, filters, quer
 
 
 def test_filters_skip_files_and_groups_of_rows(table, tmp_path, monkeypatch):
-    from annealed.learners.sources.files import ParquetPart
+    from annealed.learners.sources.parquet import ParquetPart
 
     table.sort_values("c0").to_parquet(tmp_path / "t.parquet", row_group_size=90)
     read, groups = ParquetPart.read, []

@@ -6,8 +6,9 @@ from math import factorial
 
 import numpy as np
 import pytest
+from annealed.learners.compilation import jit
 from annealed.learners.kernel_machines.chains import moves, polya_gamma, sampler
-from annealed.learners.kernel_machines.chains.atoms import AtomPrior, draw_prior, empty_atoms
+from annealed.learners.kernel_machines.chains.atoms import AtomPrior, draw_frequencies, draw_sequence, empty_atoms
 from annealed.learners.kernel_machines.chains.diagnostics import effective_sample_size, r_hat
 from annealed.learners.kernel_machines.chains.gram import (
     INTERCEPT_PRECISION,
@@ -184,6 +185,26 @@ def statistics(columns, length, omega, size):
     distinct = len(set(np.concatenate(used).tolist())) if size else 0
     logs = [np.log(np.abs(omega[l, : length[l]])).mean() for l in range(size)]
     return [size, size**2, sum(length[:size]), distinct, sum(logs), float(size > 1 and columns[0, 0] == columns[1, 0])]
+
+
+@jit
+def draw_prior(atoms, prior, rng):
+    """Draw all atoms from the prior by rejection; their number."""
+    most = len(atoms.length)
+    while True:
+        size = rng.poisson(prior.expected)
+        if size > most:
+            continue
+        good = True
+        for l in range(size):
+            n = draw_sequence(atoms.columns[l], atoms, l, -1, prior, rng)
+            if n == 0:
+                good = False
+                break
+            atoms.length[l] = n
+            draw_frequencies(atoms.omega[l], n, prior, rng)
+        if good:
+            return size
 
 
 GEWEKE_PRIOR = AtomPrior(6, 3, 1.0, 0.5, 0.5, 3.0, 1.5, 5.0)

@@ -5,7 +5,7 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
-from annealed.models.motion.ranker import KIND, SegmentationRanker
+from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
 from annealed.models.weights import path_of
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
@@ -165,16 +165,16 @@ def test_senseless_settings_are_refused_when_read(tmp_path, change):
 def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_path):
     """They hold one record of features, no version, and a chooser that compares all candidates."""
     ranker.save(tmp_path / "new.safetensors")
-    arrays, header = read_model(tmp_path / "new.safetensors", KIND)
+    arrays, header = read_model(tmp_path / "new.safetensors", SegmentationRanker.KIND)
     record = {k: v for k, v in header["pool"][0].items() if k != "kind"}
     settings = {k: v for k, v in header["settings"].items() if k not in ("schedule", "balance")}
     old = {k: v for k, v in header.items() if k not in ("feature_set", "chooser")} | {"pool": record, "settings": settings}
     arrays = {k: v for k, v in arrays.items() if not k.startswith("chooser")}
-    write_model(tmp_path / "old.safetensors", KIND, arrays, old)
+    write_model(tmp_path / "old.safetensors", SegmentationRanker.KIND, arrays, old)
     tracks, _ = sequences[0]
     a, b = (load_model(tmp_path / f"{name}.safetensors").segment(tracks, 2) for name in ("new", "old"))
     np.testing.assert_array_equal(a.scores, b.scores)
-    write_model(tmp_path / "later.safetensors", KIND, arrays, header | {"feature_set": 9})
+    write_model(tmp_path / "later.safetensors", SegmentationRanker.KIND, arrays, header | {"feature_set": 9})
     with pytest.raises(ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"):
         load_model(tmp_path / "later.safetensors")
 

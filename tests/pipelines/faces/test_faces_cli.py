@@ -408,7 +408,7 @@ def test_a_table_says_at_once_that_its_checkpoint_cannot_be_written(tmp_path):
 
 
 def test_a_package_that_is_not_there_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "annealed_experiments.registry", None)
     result = run("reproduce", "fsa-regression", "--runs", 1)
     assert result.exit_code == 2
     assert result.stderr.startswith("annealed: ")

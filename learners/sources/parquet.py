@@ -1,0 +1,249 @@
+"""Tables in Parquet files and folders of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .matrix import RowSubset, Source, float_dtype
+from .raw import as_requested
+
+
+@contextmanager
+def damage_named(name: str) -> Iterator[None]:
+    """Errors of decoders, of any type and without the file's name, as a ValueError with it.
+
+    Examples
+    --------
+    >>> with damage_named("a.parquet"):
+    ...     raise OSError("unexpected end")
+    Traceback (most recent call last):
+    ValueError: a.parquet: damaged or unreadable (unexpected end)
+    """
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{name}: damaged or unreadable ({' '.join(str(error).split())[:200]})") from None
+
+
+class ParquetPart:
+    """A file of a Parquet table; what the names of its folders say, as in ``year=2024``, is columns
+    too.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    name : str, default "ParquetFile"
+        For errors.
+    groups : sequence of int or None, default None
+        Numbers of the groups of rows; all by default.
+    keys : dict of str to pyarrow.Scalar or None, default None
+        Values of the columns that the folders name. What the file itself holds goes before them.
+    """
+
+    def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = None) -> None:
+        self.file, self.name = file, name
+        self.groups = range(file.num_row_groups) if groups is None else groups
+        self.kinds = dict(zip(file.schema_arrow.names, file.schema_arrow.types))
+        self.keys = {key: value for key, value in (keys or {}).items() if key not in self.kinds}
+        self.kinds |= {key: value.type for key, value in self.keys.items()}
+
+    def kind(self, name: str) -> Any:
+        """A column's type."""
+        if name not in self.kinds:
+            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}")
+        return self.kinds[name]
+
+    def read(self, group: int, names: Sequence[str]) -> list[Any]:
+        """Columns of a group of rows."""
+        import pyarrow as pa
+
+        for name in names:
+            self.kind(name)
+        with damage_named(self.name):
+            stored = self.file.read_row_group(group, columns=[name for name in names if name not in self.keys])
+        keys = {key: pa.chunked_array([pa.repeat(self.keys[key], len(stored))]) for key in self.keys if key in names}
+        return [keys[name] if name in keys else stored.column(name) for name in names]
+
+
+class ParquetSource(Source):
+    """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows.
+    Missing values are NaN.
+
+    Parameters
+    ----------
+    parts : sequence of ParquetPart
+        Of numbers, in the columns that are read.
+    columns : list of str or None, default None
+        Names of columns; all that are stored by default.
+    target, weight : str or None, default None
+        Columns that are read into memory, as the attributes of these names, and not among those.
+    """
+
+    order = "F"
+    names: list[str]
+
+    def __init__(self, parts: Sequence[ParquetPart], columns: Any = None, target: str | None = None, weight: str | None = None):
+        every = parts[0].file.schema_arrow.names
+        own = [name for name in (target, weight) if name is not None]
+        self.names = [name for name in every if name not in own] if columns is None else list(columns)
+        if both := set(own) & set(self.names):
+            raise ValueError(f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight")
+        if not self.names:
+            raise ValueError(f"columns={columns!r} of a table of {len(every)}; expected one at least")
+        self._groups = [(part, g) for part in parts for g in part.groups]
+        self.target, self.weight = (None if name is None else self._whole(name) for name in (target, weight))
+        self.dtype = self.stored = np.result_type(*(kind for part in parts for kind in self._kinds(part)))
+        rows = [part.file.metadata.row_group(g).num_rows for part, g in self._groups]
+        self._edges = np.concatenate([[0], np.cumsum(rows)]).astype(int)
+        self.shape = int(self._edges[-1]), len(self.names)
+        self.row_step = max(rows, default=1)
+
+    def matching(self, filters: Any) -> Source:
+        """The rows for which pyarrow's filters hold."""
+        import pyarrow as pa
+        from pyarrow.parquet import filters_to_expression
+
+        expression, found = filters_to_expression(filters), [np.empty(0, int)]
+        names = sorted({name for clause in ([filters] if isinstance(filters[0][0], str) else filters) for name, *_ in clause})
+        for start, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
+            table = pa.table([*part.read(g, names), np.arange(start, end)], [*names, "number of the row"])
+            found.append(table.filter(expression).column(len(names)).to_numpy())
+        rows = np.concatenate(found)
+        if not len(rows):
+            raise ValueError(f"filters={filters!r} leave no row of the table")
+        return self if len(rows) == self.shape[0] else RowSubset(self, rows)
+
+    def _whole(self, name: str) -> np.ndarray:
+        """A column of any kind."""
+        return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
+
+    def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
+        """What the numbers of each column are read as."""
+        for name in self.names:
+            kind = part.kind(name)
+            try:
+                yield float_dtype(kind.to_pandas_dtype())
+            except (ValueError, TypeError, NotImplementedError):
+                raise ValueError(f"{part.name}: column {name!r} holds {kind}; expected numbers") from None
+
+    def cuts(self, height: int) -> list[slice]:
+        found, start = [], 0
+        for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
+            if after - start > height:
+                found.append(slice(start, int(stop)))
+                start = int(stop)
+        return found
+
+    def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+        for first_row, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
+            start, stop = max(rows.start, first_row), min(rows.stop, end)
+            if start >= stop:
+                continue
+            # Few at a time: their values are in memory twice
+            for first in range(0, len(columns), 256):
+                for j, cells in enumerate(part.read(g, [self.names[c] for c in columns[first : first + 256]])):
+                    values = cells.to_numpy()
+                    out[start - rows.start : stop - rows.start, first + j] = values[start - first_row : stop - first_row]
+
+    def cost(self, columns: np.ndarray) -> int:
+        """Bytes of these columns as they are stored, compressed."""
+        total = 0
+        for part in dict.fromkeys(part for part, _ in self._groups):
+            meta = part.file.metadata
+            at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
+            places = [at[self.names[j]] for j in columns if self.names[j] not in part.keys]
+            total += sum(meta.row_group(g).column(place).total_compressed_size for g in part.groups for place in places)
+        return total
+
+
+def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
+    """The error of a missing package, which says how to install it."""
+    extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
+    return ModuleNotFoundError(
+        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)", name=error.name
+    )
+
+
+def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
+    """Open a Parquet file, or those of a folder, also nested: one table, in the order of the names.
+
+    Parameters
+    ----------
+    where : Path, or str of a URL
+    filters : list or None, default None
+        Leave out groups of rows that have none for which pyarrow's filters hold.
+
+    Returns
+    -------
+    tuple of ParquetPart
+
+    Raises
+    ------
+    ValueError
+        That names a file which is damaged; for a folder without any, and filters of other columns.
+    ModuleNotFoundError
+        Without pyarrow, or fsspec where a URL needs it.
+    """
+    try:
+        from pyarrow import OSFile, dataset, fs, scalar, unify_schemas
+        from pyarrow.parquet import ParquetFile, filters_to_expression
+
+        with damage_named(str(where)):
+            system, root = _file_system(where)
+            place = system.get_file_info(root)
+            folder = place.type == fs.FileType.Directory
+            inside = system.get_file_info(fs.FileSelector(root, recursive=True)) if folder else [place]
+            files = [file.path for file in inside if file.is_file and file.path.lower().endswith(".parquet")]
+            options = dataset.FileSystemFactoryOptions(root, dataset.HivePartitioning.discover())
+            made = dataset.FileSystemDatasetFactory(
+                system, sorted(files, key=lambda name: name.split("/")), dataset.ParquetFileFormat(), options
+            )
+            # files may hold what their folders say, too, in wider numbers
+            table = made.finish(unify_schemas(made.inspect_schemas(), promote_options="permissive"))
+    except ModuleNotFoundError as error:
+        raise without_package(error, where) from None
+    if not files:
+        what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
+        raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
+    said = [field for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries) if values is not None]
+    try:
+        wanted = None if filters is None else filters_to_expression(filters)
+        fragments = list(table.get_fragments(wanted))
+    except Exception as error:
+        reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
+        raise ValueError(f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}") from None
+    if not fragments:
+        raise ValueError(f"filters={filters!r} leave no row of the table")
+    parts = []
+    for fragment in fragments:
+        name = f"{where}: {fragment.path[len(root) + 1 :]}" if len(fragment.path) > len(root) else str(where)
+        with damage_named(name):
+            found = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
+            stream = OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
+            with suppress(AttributeError, OSError):  # other systems and some releases before 24 have no descriptor
+                as_requested(stream.fileno())
+            groups = None if wanted is None else [g.id for g in fragment.subset(wanted, schema=table.schema).row_groups]
+            parts.append(ParquetPart(ParquetFile(stream, metadata=fragment.metadata), name, groups, keys))
+    return tuple(parts)
+
+
+def _file_system(where: str | Path) -> tuple[Any, str]:
+    """Where a path or a URL leads, and the path there."""
+    from pyarrow import fs
+
+    if isinstance(where, Path):
+        return fs.LocalFileSystem(), where.as_posix()
+    try:
+        system, root = fs.FileSystem.from_uri(where)
+    except ValueError:  # a kind of URL that is left to fsspec
+        from fsspec.core import url_to_fs
+
+        other, root = url_to_fs(where)
+        system = fs.PyFileSystem(fs.FSSpecHandler(other))
+    return system, root.rstrip("/")

@@ -69,7 +69,7 @@ class _Bar(_Lines):
         self._rich = progress.Progress(*columns, console=Console(stderr=True), transient=not leave, **kept)
         self._task = self._rich.add_task(title or "", total=self._total, note="")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._rich.start()
         return self
 

@@ -215,18 +215,18 @@ class TableEncoding:
             shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
             raise ValueError(f"the table has no column {shown}, which the model needs")
         shape = (len(frame), sum(column.width for column in self.columns))
-        X, end, rest = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C"), 0, {}
-        for column in self.columns:
-            end += column.width
-            rest[column.name] = column, slice(end - column.width, end)
+        X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
+        ends = np.cumsum([column.width for column in self.columns]).tolist()
+        rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
         # each into its place: a second copy of a large table would not fit
-        for names, numbers in number_blocks(frame, [c.name for c in self.columns if c.kind == NUMBER and not c.form]):
+        plain = {column.name: column for column in self.columns if column.kind == NUMBER and not column.form}
+        for names, numbers in number_blocks(frame, plain):
             finite = np.isfinite(numbers)
-            names = list(compress(names, some := finite.any(axis=0)))
-            columns, places = zip(*(rest.pop(name) for name in names)) if names else ((), ())
+            some = finite.any(axis=0)
+            columns = [plain[name] for name in compress(names, some)]
             fills = np.array([np.nan if column.fill is None else column.fill for column in columns])
-            X[:, [place.start for place in places]] = np.where(finite[:, some], numbers[:, some], fills)
-        for column, place in rest.values():
+            X[:, [rest.pop(column).start for column in columns]] = np.where(finite[:, some], numbers[:, some], fills)
+        for column, place in rest.items():
             X[:, place] = column.encode(frame[column.source])
         return X
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.average_precision import judge
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.average_precision import judge
+from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
 from annealed.vision.images import read_image
 from common import new_parser, timed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from annealed.pipelines.faces.data import read_faces
+from annealed.pipelines.keypoints.data import read_faces
 from annealed.vision.images import read_image
 from common import new_parser
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.alignment import EYES
-from annealed.models.faces.shape_models import SimilarityTransform
+from annealed.models.keypoints.face_alignment import EYES
+from annealed.models.keypoints.instances.shape_models import SimilarityTransform
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.video import detect_video
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
 

@@ -6,7 +6,7 @@ python benchmarks/faces_pose.py
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import Pose, pose_of, rotation_of
+from annealed.models.keypoints.instances.shape_models import Pose, pose_of, rotation_of
 from common import new_parser
 
 LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll

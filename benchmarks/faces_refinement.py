@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
-from annealed.pipelines.faces.training.assembly.candidates import search_all
-from annealed.pipelines.faces.training.assembly.points import ANCHORS
-from annealed.pipelines.faces.training.assembly.refinement import (
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
+from annealed.pipelines.keypoints.training.instances.candidates import search_all
+from annealed.pipelines.keypoints.training.instances.points import ANCHORS
+from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
     describe_runs,
@@ -28,7 +28,7 @@ from annealed.pipelines.faces.training.assembly.refinement import (
     start_runs,
     train_regressor,
 )
-from annealed.pipelines.faces.training.views import held_out
+from annealed.pipelines.keypoints.training.windows.views import held_out
 from common import new_parser
 from faces_parts import PAIRS, Scores, refined
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.average_precision import judge
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.detect import detect_many
+from annealed.pipelines.keypoints.average_precision import judge
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.detect import detect_many
 from annealed.vision.images import read_image
 from common import new_parser, seconds_of, timed
 

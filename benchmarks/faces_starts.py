@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import pose_of
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.assembly.points import annotated, points_of
-from annealed.pipelines.faces.training.assembly.refinement import (
+from annealed.models.keypoints.instances.shape_models import pose_of
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.training.instances.points import annotated, points_of
+from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
     describe_runs,

@@ -16,9 +16,9 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.views import held_out
-from annealed.pipelines.faces.video import detect_video
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.training.windows.views import held_out
+from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser
 

@@ -21,12 +21,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import pose_of
+from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.turned_heads import turned_head
-from annealed.pipelines.faces.training.unlike_views import rolled, unlike_views
-from annealed.pipelines.faces.training.views import held_out
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.training.turned_heads import turned_head
+from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
+from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
 

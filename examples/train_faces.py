@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.evaluate import evaluate_detector
-from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.evaluate import evaluate_detector
+from annealed.pipelines.keypoints.training.stages import ANCHORS, FaceSettings, train_detector
 
 
 def main(folder: str, background: str, rounds: str = "", photographs: str = "", keypoints: str = ",".join(ANCHORS)) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
 from annealed_experiments.conversion.registry import convert
 from helpers import run
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..faces.assembly import Assembly
-from ..faces.face_finder import Face
-from ..faces.probabilities import log_odds_of
-from .turned_photographs import DEFAULT_ROLL, MAX_ROLL
-from .window_models import Mode
+from .instances.assembly import Assembly
+from .instances.instance_finder import Face
+from .instances.probabilities import log_odds_of
+from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
+from .windows.window_models import Mode
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class DetectionOptions:
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.window_models.Mode`). By default the last, which is the
+        :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which is the
         fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
-        How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none":
+        How faces are assembled (see :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none":
         each keypoint by itself. By default as the model says, not at all where it cannot.
     min_probability : float, optional
         Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every

@@ -13,18 +13,18 @@ import numpy as np
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from ..faces.assembly import Assembly
-from ..faces.face_finder import Face, FaceFinder
-from ..faces.probabilities import probability_of
-from ..faces.suppression import suppress_faces
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
-from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
+from .instances.assembly import Assembly
+from .instances.instance_finder import Face, FaceFinder
+from .instances.probabilities import probability_of
+from .instances.suppression import suppress_faces
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .turned_photographs import ALL_ROUND, evened, turned_maxima
-from .window_models import FaceCascade, Guide, KeypointModel, Mode
-from .window_search import WindowSearch
+from .windows.non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
+from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
+from .windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .windows.window_search import WindowSearch
 
 KIND = "keypoint detector"
 

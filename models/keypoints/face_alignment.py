@@ -4,8 +4,8 @@ import cv2
 import numpy as np
 
 from ...vision.images import as_rgb
-from .face_finder import Face
-from .shape_models import SimilarityTransform
+from .instances.instance_finder import Face
+from .instances.shape_models import SimilarityTransform
 
 #: Template of a crop: the eye centres, in shares of its side from the top left corner. At 112
 #: pixels they lie within 0.7 pixels of those that face recognition commonly aligns to. A choice.

@@ -9,14 +9,14 @@ import numpy as np
 from ...vision.point_histograms import VALUES_PER_POINT
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
-from ..faces.assembly import MAX_ROLL, Assembler, Assembly
-from ..faces.face_finder import FaceFinder
-from ..faces.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifier
-from ..faces.shape_models import RigidModel, ShapeModel
-from ..faces.shape_regression import RegressionStage, ShapeRegressor
 from ..files import check_array, check_settings
-from .non_maximum_suppression import Localisation
-from .window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
+from .instances.assembly import MAX_ROLL, Assembler, Assembly
+from .instances.instance_finder import FaceFinder
+from .instances.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifier
+from .instances.shape_models import RigidModel, ShapeModel
+from .instances.shape_regression import RegressionStage, ShapeRegressor
+from .windows.non_maximum_suppression import Localisation
+from .windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 

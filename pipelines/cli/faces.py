@@ -13,8 +13,8 @@ from .. import console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 if TYPE_CHECKING:
-    from ..faces.detect import FileDetections
-    from ..faces.forms import Finished, Forms
+    from ..keypoints.detect import FileDetections
+    from ..keypoints.forms import Finished, Forms
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
@@ -66,8 +66,8 @@ def detect(
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
     from ..common.outputs import distinct_stems
-    from ..faces.detect import SAMPLE, detect_files, video_source
-    from ..faces.forms import Finished, Forms
+    from ..keypoints.detect import SAMPLE, detect_files, video_source
+    from ..keypoints.forms import Finished, Forms
 
     images = images or []
     images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
@@ -79,7 +79,7 @@ def detect(
         roll = DEFAULT_ROLL if source is None else 0.0
     known = None
     if boxes is not None:
-        from ..faces.data import read_boxes
+        from ..keypoints.data import read_boxes
 
         names = {Path(name).name for name in images}
         if source is not None or len(names) != len(images) or not images:
@@ -106,7 +106,7 @@ def detect(
         todo = images[finished.n :]
         results: Iterator[FileDetections] = iter(())
         if source is not None:
-            from ..faces.video import detect_video
+            from ..keypoints.video import detect_video
 
             results = detect_video(detector, source, options, every, overlay, smooth)
         elif todo or not images:
@@ -121,8 +121,8 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     pictures."""
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
-    from ..faces.detect import SAMPLE
-    from ..faces.drawing import check_image_name
+    from ..keypoints.detect import SAMPLE
+    from ..keypoints.drawing import check_image_name
 
     if is_video:
         check_video_name(overlay)
@@ -199,8 +199,8 @@ class _Output:
     def _write_pictures(self, number: int, result: FileDetections) -> str | None:
         """Write a photograph with what was found in it, and crops; the reason where that fails: the
         record has both."""
-        from ..faces.drawing import draw_detections, write_image
-        from ..faces.forms import write_crops
+        from ..keypoints.drawing import draw_detections, write_image
+        from ..keypoints.forms import write_crops
 
         try:
             if self.pictures and result.pixels is not None:
@@ -254,13 +254,13 @@ def train(
       annealed faces train --data photographs --out mine.safetensors
       annealed faces train --data photographs --out mine.safetensors --mode scan --resume
     """
-    from ...models.keypoints.window_models import Mode as SearchMode
+    from ...models.keypoints.windows.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
     from ..common.file_map import jobs_or_map
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
-    from ..faces.data import KEYPOINTS, read_faces
-    from ..faces.training.stages import ANCHORS, FaceSettings, train_detector
+    from ..keypoints.data import KEYPOINTS, read_faces
+    from ..keypoints.training.stages import ANCHORS, FaceSettings, train_detector
 
     check_names("mode", [mode], SearchMode)
     settings = read_config(config, FaceSettings())
@@ -298,9 +298,9 @@ def evaluate(
     from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
-    from ..faces.data import read_faces
-    from ..faces.evaluate import evaluate_detector
-    from ..faces.report import COLUMNS, REPORT_FILES, write_report
+    from ..keypoints.data import read_faces
+    from ..keypoints.evaluate import evaluate_detector
+    from ..keypoints.evaluation_report import COLUMNS, REPORT_FILES, write_report
 
     detector = console.load_model_of("keypoint detector", model)
     options = detector.resolve(DetectionOptions(keypoint, mode=mode, assembly=assembly))

@@ -63,9 +63,9 @@ def train(
     from ..common.config import check_names
     from ..common.file_map import jobs_or_map
     from ..common.outputs import check_outputs, make_folder
-    from ..keypoints.data import check_number, read_objects, schema_of
     from ..keypoints.report import REPORT_FILES, write_report
-    from ..keypoints.train import train_keypoints
+    from ..keypoints.training.objects import check_number, read_objects, schema_of
+    from ..keypoints.training.train import train_keypoints
 
     known, empty = schema_of(data, schema, category), _empty(data, background)
     check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
@@ -139,8 +139,8 @@ def evaluate(data: Data, model: Trained, background: Background = None, as_json:
       annealed keypoints evaluate --data new_dials --model dial.safetensors
       annealed keypoints evaluate --data new --model dial.safetensors --background empty --json
     """
-    from ..faces.data import read_faces
-    from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
+    from ..keypoints.box_measures import COLUMNS, evaluate_keypoints
+    from ..keypoints.data import read_faces
 
     detector = _detector(model, "evaluate")
     assert detector.schema is not None  # it names the category

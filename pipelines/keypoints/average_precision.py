@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...models.faces.probabilities import probability_of
+from ...models.keypoints.instances.probabilities import probability_of
 
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # IED

@@ -10,7 +10,7 @@ import numpy as np
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.schema import BOX_SHARE
 from ...vision.images import read_image
-from ..faces.data import FaceImage
+from .data import FaceImage
 
 TOLERANCE = 0.1
 """Share of the root of the area of an object's box."""

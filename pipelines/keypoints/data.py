@@ -23,7 +23,7 @@ from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 
 #: The schema of faces; the names below are parts of it.
-FACES = read_schema(Path(__file__).parent / "schema.toml")
+FACES = read_schema(Path(__file__).parent / "faces.toml")
 KEYPOINTS = FACES.keypoints
 #: The keypoint that the same model finds in a mirrored photograph.
 MIRROR = FACES.opposite

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...learners.compilation import plain_forms, seconds_compiling
-from ...models.faces.face_finder import Face
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.instances.instance_finder import Face
 from ...vision.images import read_image
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import are_few

@@ -7,9 +7,9 @@ from zlib import crc32
 import cv2
 import numpy as np
 
-from ...models.faces.face_finder import Face
 from ...models.files import replacing
 from ...models.keypoints.detector import Detection
+from ...models.keypoints.instances.instance_finder import Face
 
 # Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a
 # dark tone.

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...models.faces.assembly import Assembly
-from ...models.faces.face_finder import Face
-from ...models.faces.shape_models import RigidModel, pose_of
-from ...models.faces.suppression import SAME_FACE
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.instances.assembly import Assembly
+from ...models.keypoints.instances.instance_finder import Face
+from ...models.keypoints.instances.shape_models import RigidModel, pose_of
+from ...models.keypoints.instances.suppression import SAME_FACE
 from ...vision.images import read_image
 from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
 from .data import KEYPOINTS, FaceImage
@@ -55,7 +55,7 @@ class Evaluation:
         tolerance.
     reliability : list of dict
         Share of hits by probability, see
-        :func:`~annealed.pipelines.faces.average_precision.reliability`, at the tolerance 10 %, of
+        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %, of
         all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.

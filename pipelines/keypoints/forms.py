@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...models.faces.alignment import align_face, check_size
-from ...models.faces.assembly import Assembly
 from ...models.files import replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.face_alignment import align_face, check_size
+from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.schema import Schema
 from ..common.checkpoints import check_made_from
 from ..common.outputs import check_outputs, make_folder
@@ -83,7 +83,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     Examples
     --------
     >>> from annealed.models import DetectionOptions, load_model
-    >>> from annealed.pipelines.faces.detect import detect_files
+    >>> from annealed.pipelines.keypoints.detect import detect_files
     >>> table = faces_table(detect_files(load_model("faces"), [], DetectionOptions()))
     >>> table.loc[0, "source"], round(table.loc[0, "chin_x"])
     ('astronaut', 222)

@@ -13,23 +13,23 @@ import cv2
 import numpy as np
 
 from ... import __version__
-from ...models.faces.face_finder import Face
 from ...models.files import replacing
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.instances.instance_finder import Face
 from ..common.data_urls import jpeg_url
 from ..common.pages import html_page, small, table
 from ..console import plain, text
-from ..faces.average_precision import Curve, judge, pooled
-from ..faces.data import FaceImage
-from ..faces.drawing import draw_detections, square_around
-from ..faces.features import strongest_features
-from ..faces.training.views import held_out
 from ..tabular.charts import BLUE, GREY, ORANGE, Axes
-from .data import turned_upright
-from .decisions import Decisions
-from .evaluate import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
-from .train import train_keypoints
+from .average_precision import Curve, judge, pooled
+from .box_measures import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
+from .data import FaceImage
+from .drawing import draw_detections, square_around
+from .features import strongest_features
+from .training.decisions import Decisions
+from .training.objects import turned_upright
+from .training.train import train_keypoints
+from .training.windows.views import held_out
 
 REPORT_FILES = ("keypoints.json", "keypoints.html")
 _SHARES = (4, 2, 1)  # of the pictures: one of so many trains a point of the learning curve

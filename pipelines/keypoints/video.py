@@ -7,11 +7,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.faces.assembly import Assembly
-from ...models.faces.one_euro import DEFAULT_CUTOFF
-from ...models.faces.tracker import FaceTracker
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.instances.assembly import Assembly
+from ...models.keypoints.instances.one_euro import DEFAULT_CUTOFF
+from ...models.keypoints.instances.tracker import FaceTracker
 from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
 from .detect import FileDetections, timed, warm_up
@@ -64,9 +64,9 @@ def detect_video(
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
     a face are many, and searched once. Faces are followed, and their persons numbered
-    (:class:`~annealed.models.faces.tracker.FaceTracker`), unless every candidate or no face is
+    (:class:`~annealed.models.keypoints.instances.tracker.FaceTracker`), unless every candidate or no face is
     asked for. ``smooth`` is the cut-off frequency at rest in Hz of the filter that keeps their
-    points still, "auto" for :data:`~annealed.models.faces.one_euro.DEFAULT_CUTOFF`, or "off".
+    points still, "auto" for :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
     process = frame_processor(detector, smooth, options)

@@ -11,7 +11,7 @@ from annealed.models import load_model
 from annealed.models.files import read_header, read_model, write_model
 from annealed.models.weights import path_of
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
 from annealed.vision import Photograph, read_image
 from annealed.vision.tracks.io import read_tracks
 from annealed.vision.tracks.video import read_frames

@@ -3,10 +3,10 @@
 import cv2
 import numpy as np
 from annealed.models import KeypointDetector
-from annealed.models.keypoints.window_models import KeypointModel
+from annealed.models.keypoints.windows.window_models import KeypointModel
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.faces.data import FaceImage
+from annealed.pipelines.keypoints.data import FaceImage
 from annealed.vision import Photograph
 from annealed.vision.tracks.candidates import Candidate
 from annealed.vision.windows.feature_layout import HAAR_KINDS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from annealed.learners.compilation import problem_of
 from annealed.models import load_model
-from annealed.models.faces import assembly
+from annealed.models.keypoints.instances import assembly
 from annealed.pipelines.common.image_folders import list_images
 from annealed.vision import level_channels
 from annealed.vision.images import read_image

@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.window_models import KeypointModel, Mode
+from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
 from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.average_precision import Curve
-from annealed.pipelines.faces.data import KEYPOINTS, FaceImage, read_faces
-from annealed.pipelines.faces.evaluate import TOLERANCES, evaluate_detector
-from annealed.pipelines.faces.training.calibration import calibrate
-from annealed.pipelines.faces.training.classifier import ClassifierTraining, TrainingJob
-from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.stages import FaceSettings
+from annealed.pipelines.keypoints.average_precision import Curve
+from annealed.pipelines.keypoints.data import KEYPOINTS, FaceImage, read_faces
+from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
+from annealed.pipelines.keypoints.training.stages import FaceSettings
+from annealed.pipelines.keypoints.training.windows.calibration import calibrate
+from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
+from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
 from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..data_folder import data_folder

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ...learners.compilation import jit
+from ....learners.compilation import jit
 from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
 from .suppression import SAME_HYPOTHESIS, is_inside, is_same_face, suppress_transforms
 

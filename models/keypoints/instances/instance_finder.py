@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...vision.pyramid import Level
+from ....vision.pyramid import Level
 from .assembly import Assembler, Assembly, Candidates
 from .probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
 from .shape_models import Pose, RigidModel, pose_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .face_finder import Face
+from .instance_finder import Face
 
 REMEMBERED = 1.0  # seconds that a person who is lost can be found again
 # Choices. On training photographs, turned and zoomed, the cosine distance of the appearances of one

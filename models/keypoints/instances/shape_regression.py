@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
-from ...vision.pyramid import Level
+from ....vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
+from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
 # IED around the mean shape that a frame shows, beyond the cells of its outermost points. A choice

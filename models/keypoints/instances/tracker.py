@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...vision.pyramid import gaussian_pyramid
+from ....vision.pyramid import gaussian_pyramid
 from .assembly import Candidates
-from .face_finder import Face, FaceFinder
+from .instance_finder import Face, FaceFinder
 from .one_euro import OneEuroFilter
 from .persons import PersonTracker
 from .probabilities import probability_of
@@ -28,7 +28,7 @@ class FaceTracker:
     refined from its keypoints in the last frame, and keeps the support that its keypoints'
     detections gave it. It is lost when its probability falls too low, or when it has come to lie on
     another one. Faces have the number of their person
-    (:class:`~annealed.models.faces.persons.PersonTracker`).
+    (:class:`~annealed.models.keypoints.instances.persons.PersonTracker`).
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FaceTracker:
         Frames from one search to the next.
     smooth : float or None, default None
         Cut-off frequency at rest in Hz of the filter that keeps the points of a person still
-        (:class:`~annealed.models.faces.one_euro.OneEuroFilter`); None: they stay as found.
+        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: they stay as found.
     min_probability : float, default 0.5
         Of a face that is followed.
 

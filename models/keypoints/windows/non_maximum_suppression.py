@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import check_settings
+from ...files import check_settings
 
 DEFAULT_REFERENCE_LENGTH = 28.3
 """Reference length of detectors whose file does not name one: the geometric mean of 20

@@ -11,7 +11,7 @@ DEFAULT_ROLL = 30.0
 """Degrees by which photographs without an upright face are turned."""
 MAX_ROLL = 50.0
 """Degrees: faces that are turned further are not assembled
-(`annealed.models.faces.assembly.MAX_ROLL`)."""
+(`annealed.models.keypoints.instances.assembly.MAX_ROLL`)."""
 
 ALL_ROUND = tuple(range(0, 360, 30))
 """Degrees by which photographs of objects are turned whose up is not known."""

@@ -16,11 +16,11 @@ from typing import Self
 
 import numpy as np
 
-from ...vision.pyramid import Level, pixel_of, shrink
-from ...vision.windows.feature_pool import FeaturePool
-from ...vision.windows.level_features import LevelChannels
-from ...vision.windows.responses import CompiledModel, Responses
-from ...vision.windows.scan import predict_windows, windows_around
+from ....vision.pyramid import Level, pixel_of, shrink
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.level_features import LevelChannels
+from ....vision.windows.responses import CompiledModel, Responses
+from ....vision.windows.scan import predict_windows, windows_around
 from .non_maximum_suppression import Localisation
 
 

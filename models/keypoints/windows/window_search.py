@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...vision.pyramid import Level, gaussian_pyramid
-from ...vision.windows.feature_pool import FeaturePool
-from ...vision.windows.level_features import Buffers, LevelChannels, level_channels
-from ...vision.windows.scan import scan_level, score_windows
+from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
+from ....vision.windows.scan import scan_level, score_windows
 from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, Localisation, suppress_non_maxima
 from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..faces.data import FaceImage
-from ..faces.training.assembly.augmentation import AugmentationSettings
-from ..faces.training.assembly.probabilities import ProbabilitySettings
-from ..faces.training.assembly.refinement import RegressionSettings
-from ..faces.training.classifier import ClassifierTraining, TrainingJob
-from ..faces.training.settings import TrainingSettings
-from ..faces.training.stages import FaceSettings
+from ..data import FaceImage
+from .instances.augmentation import AugmentationSettings
+from .instances.probabilities import ProbabilitySettings
+from .instances.refinement import RegressionSettings
+from .stages import FaceSettings
+from .windows.classifier import ClassifierTraining, TrainingJob
+from .windows.settings import TrainingSettings
 
 SIDES = (0.6, 0.85, 1.2, 1.7)
 """Reference lengths: sides of windows that are tried. A choice: windows of faces have 0.85."""

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...models.faces.shape_models import ShapeModel, learn_shape
-from ...models.keypoints.schema import BOX_SHARE, Schema, read_schema
-from ...models.keypoints.turned_photographs import ALL_ROUND, turned_pixels, turning
-from ...vision.images import image_size
-from ..common.image_folders import read_rows
-from ..faces.data import FaceImage, read_coco, read_faces
+from ....models.keypoints.instances.shape_models import ShapeModel, learn_shape
+from ....models.keypoints.schema import BOX_SHARE, Schema, read_schema
+from ....models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
+from ....vision.images import image_size
+from ...common.image_folders import read_rows
+from ..data import FaceImage, read_coco, read_faces
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice

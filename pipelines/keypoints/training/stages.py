@@ -15,22 +15,22 @@ from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.schema import Schema
 from ....models.keypoints.serialisation import read_guide, write_parts
-from ....models.keypoints.window_models import FaceCascade, Guide, Mode
+from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
 from ..data import FACES, FaceImage
-from .assembly.points import ANCHORS
-from .assembly.probabilities import ProbabilitySettings
-from .assembly.refinement import RegressionSettings
-from .assembly.shapes import AssemblySettings
-from .assembly.train import train_assembly, train_probabilities, train_refinement
-from .classifier import ClassifierTraining, TrainingJob
-from .guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
-from .settings import TrainingSettings
-from .views import FACE, SCALES_PER_OCTAVE, expected_positions
+from .instances.points import ANCHORS
+from .instances.probabilities import ProbabilitySettings
+from .instances.refinement import RegressionSettings
+from .instances.shapes import AssemblySettings
+from .instances.train import train_assembly, train_probabilities, train_refinement
+from .windows.classifier import ClassifierTraining, TrainingJob
+from .windows.guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
+from .windows.settings import TrainingSettings
+from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...models.files import check_writable
-from ...models.keypoints.detector import KeypointDetector
-from ...vision.windows.feature_pool import FeaturePool
-from ..common.file_map import Jobs
-from ..common.outputs import make_folder
-from ..faces.data import FaceImage
-from ..faces.training.classifier import TrainingJob
-from ..faces.training.stages import train_detector
-from .data import turned_upright
+from ....models.files import check_writable
+from ....models.keypoints.detector import KeypointDetector
+from ....vision.windows.feature_pool import FeaturePool
+from ...common.file_map import Jobs
+from ...common.outputs import make_folder
+from ..data import FaceImage
 from .decisions import Decisions, decide
+from .objects import turned_upright
+from .stages import train_detector
+from .windows.classifier import TrainingJob
 
 
 def train_keypoints(

@@ -13,11 +13,11 @@ import cv2
 import numpy as np
 from scipy.spatial import Delaunay
 
-from ....models.faces.shape_models import RigidModel, pose_of, rotation_of
+from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
 from ....vision.images import image_size
 from ..data import N_LANDMARKS, FaceImage
-from .assembly.points import annotated, points_of
-from .assembly.shapes import learn_rigid
+from .instances.points import annotated, points_of
+from .instances.shapes import learn_rigid
 
 # IED around a head that its picture shows, and pixels of the IED at most. Choices
 _REACH, _LARGEST = 4.0, 64.0

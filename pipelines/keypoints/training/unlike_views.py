@@ -9,7 +9,7 @@ from functools import partial
 import cv2
 import numpy as np
 
-from ....models.keypoints.turned_photographs import turned_pixels, turning
+from ....models.keypoints.windows.turned_photographs import turned_pixels, turning
 from ....vision.images import image_size, read_image
 from ..data import FaceImage
 

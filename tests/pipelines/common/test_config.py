@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from annealed.pipelines.common.config import read_config
-from annealed.pipelines.faces.training.stages import FaceSettings
+from annealed.pipelines.keypoints.training.stages import FaceSettings
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.data import KEYPOINTS, MIRROR, read_faces
-from annealed.pipelines.faces.training.classifier import content_of
+from annealed.pipelines.keypoints.data import KEYPOINTS, MIRROR, read_faces
+from annealed.pipelines.keypoints.training.windows.classifier import content_of
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
 

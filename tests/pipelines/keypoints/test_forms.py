@@ -8,16 +8,16 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import align_face
-from annealed.models.faces.alignment import EYES
-from annealed.models.faces.face_finder import Face, FacePoint
-from annealed.models.faces.shape_models import Pose
+from annealed.models.keypoints.face_alignment import EYES
+from annealed.models.keypoints.instances.instance_finder import Face, FacePoint
+from annealed.models.keypoints.instances.shape_models import Pose
 from annealed.pipelines.common import image_folders
 from annealed.pipelines.common.inputs import list_inputs
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces import forms as forms_module
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.detect import FileDetections, sample_photograph
-from annealed.pipelines.faces.forms import Finished, faces_table, write_coco, write_table
+from annealed.pipelines.keypoints import forms as forms_module
+from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.detect import FileDetections, sample_photograph
+from annealed.pipelines.keypoints.forms import Finished, faces_table, write_coco, write_table
 from helpers import run, save_tiny_detector
 from PIL import Image
 from typer.testing import CliRunner
@@ -246,6 +246,6 @@ def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(source, code, 
         yield FileDetections("x", np.zeros((50, 60, 3), np.uint8), 0.1, [], [], frame=0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("annealed.pipelines.faces.video.detect_video", frames)
+    monkeypatch.setattr("annealed.pipelines.keypoints.video.detect_video", frames)
     result = run("faces", "detect", *source, "--table", tmp_path / "t.csv")
     assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)

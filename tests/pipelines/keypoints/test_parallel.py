@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from annealed.models import KeypointDetector
-from annealed.pipelines.faces.detect import detect_many
+from annealed.pipelines.keypoints.detect import detect_many
 from window_models import GUIDE, IMAGE, POOL, random_classifier
 
 

@@ -113,7 +113,7 @@ def test_a_sample_shows_keypoints_and_the_slider_asks_nothing(page):
 
 def test_an_uploaded_photograph(page, tmp_path):
     import cv2
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     cv2.imwrite(str(tmp_path / "face.jpg"), sample_photograph()[:256, 100:356, ::-1])
     faces = panel(page, "faces")
@@ -124,7 +124,7 @@ def test_an_uploaded_photograph(page, tmp_path):
 
 def test_a_photograph_that_the_browser_cannot_read(page, tmp_path):
     import cv2
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     cv2.imwrite(str(tmp_path / "face.tif"), sample_photograph()[:256, 100:356, ::-1])
     faces = panel(page, "faces")
@@ -152,7 +152,7 @@ def saved(page, part):
 
 def test_the_table_and_crops_are_saved(page, tmp_path):
     from annealed.models import align_face, load_model
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
     from annealed.vision.images import read_image
 
     faces = panel(page, "faces")
@@ -199,7 +199,7 @@ def camera_page(driver, url, *flags, permissions=("camera",)):
 def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
     import cv2
     import numpy as np
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     seen = np.hstack([sample_photograph()[:240, 90:330, ::-1]] * 2)
     (tmp_path / "two.mjpeg").write_bytes(cv2.imencode(".jpg", seen)[1].tobytes() * 3)

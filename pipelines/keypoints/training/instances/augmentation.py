@@ -9,10 +9,10 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from .....models.faces.shape_models import ShapeModel
+from .....models.keypoints.instances.shape_models import ShapeModel
 from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import FaceImage
-from ..views import SCALES_PER_OCTAVE
+from ..windows.views import SCALES_PER_OCTAVE
 from .points import mirrored_points, points_of
 
 _AROUND = 2.6  # IED around a face that its copy shows. A choice

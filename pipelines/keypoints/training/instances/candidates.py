@@ -13,7 +13,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....vision.pyramid import Level
 from ....common.file_map import Jobs
 from ...data import FaceImage
-from ..views import each
+from ..windows.views import each
 from .points import points_of
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
-from .....models.faces.assembly import Candidates
-from .....models.faces.face_finder import FaceFinder, RefinedShape
-from .....models.faces.probabilities import FaceProbabilities, ShapeClassifier, face_inputs
+from .....models.keypoints.instances.assembly import Candidates
+from .....models.keypoints.instances.instance_finder import FaceFinder, RefinedShape
+from .....models.keypoints.instances.probabilities import FaceProbabilities, ShapeClassifier, face_inputs
 from ...data import FaceImage
 from .augmentation import AugmentationSettings
 from .candidates import SearchedImage

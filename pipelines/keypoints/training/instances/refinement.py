@@ -11,8 +11,8 @@ from .....learners.objective.losses import get_loss
 from .....learners.solvers.annealing import anneal
 from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
-from .....models.faces.shape_models import ShapeModel
-from .....models.faces.shape_regression import RegressionStage, ShapeRegressor
+from .....models.keypoints.instances.shape_models import ShapeModel
+from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
 from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import FaceImage

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from .....models.faces.assembly import MAX_ROLL, Assembler
-from .....models.faces.shape_models import RigidModel, factorise, learn_shape, pose_of
+from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
+from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
 from .....models.keypoints.schema import Schema
 from ...data import FaceImage
 from .candidates import SearchedImage

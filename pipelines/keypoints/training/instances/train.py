@@ -8,14 +8,14 @@ from itertools import chain
 
 import numpy as np
 
-from .....models.faces.face_finder import FaceFinder
-from .....models.faces.probabilities import probability_of
 from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.instances.instance_finder import FaceFinder
+from .....models.keypoints.instances.probabilities import probability_of
 from ...average_precision import HIT, judge
 from ...data import FaceImage
-from ..classifier import TrainingJob
 from ..unlike_views import unlike_views
-from ..views import Split
+from ..windows.classifier import TrainingJob
+from ..windows.views import Split
 from .candidates import SearchedImage, search_all
 from .points import annotated
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier

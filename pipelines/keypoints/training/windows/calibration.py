@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.non_maximum_suppression import Localisation, suppress_non_maxima
-from ....models.keypoints.window_models import KeypointModel, Mode
-from ...common.file_map import Jobs
-from ..average_precision import NEAR, judge, pooled
+from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.windows.non_maximum_suppression import Localisation, suppress_non_maxima
+from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from ....common.file_map import Jobs
+from ...average_precision import NEAR, judge, pooled
 from .views import NamedView, each, open_view
 
 # of the default threshold, else it takes the balance of precision and recall. A choice

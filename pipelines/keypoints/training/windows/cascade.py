@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....models.keypoints.window_models import KeypointModel
-from ....vision.windows.feature_layout import Column
-from ....vision.windows.feature_pool import FeaturePool
+from .....models.keypoints.windows.window_models import KeypointModel
+from .....vision.windows.feature_layout import Column
+from .....vision.windows.feature_pool import FeaturePool
 
 _ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
 # Haar features that take as long as the orientation histograms of one window (measured)

@@ -12,20 +12,20 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ....models.files import check_array
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.window_models import KeypointModel, Mode
-from ....vision.pyramid import Level
-from ....vision.windows.feature_pool import FeaturePool
-from ...common.checkpoints import is_finished, read_part, write_part
-from ...common.file_map import Jobs
-from ..data import FaceImage
+from .....models.files import check_array
+from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from .....vision.pyramid import Level
+from .....vision.windows.feature_pool import FeaturePool
+from ....common.checkpoints import is_finished, read_part, write_part
+from ....common.file_map import Jobs
+from ...data import FaceImage
+from ..turned_heads import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import fit_rows
 from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
 from .settings import TrainingSettings
-from .turned_heads import turned_heads
 from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.window_models import FaceCascade, Guide, KeypointModel, Mode
-from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows.feature_pool import FeaturePool
-from ....vision.windows.patches import extract_patches
-from ...common.file_map import Jobs
+from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .....vision.pyramid import Level, gaussian_pyramid
+from .....vision.windows.feature_pool import FeaturePool
+from .....vision.windows.patches import extract_patches
+from ....common.file_map import Jobs
 from .classifier import ClassifierTraining
 from .fitting import WindowFitSettings, fit_offsets
 from .sampling import positive_windows

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows.patches import extract_patches
-from ..data import FaceImage
+from .....vision.pyramid import Level, gaussian_pyramid
+from .....vision.windows.patches import extract_patches
+from ...data import FaceImage
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, View, open_view
 

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from ....models.keypoints.schema import Schema
-from ...common.file_map import Jobs, map_on
-from ..data import FaceImage
+from .....models.keypoints.schema import Schema
+from ....common.file_map import Jobs, map_on
+from ...data import FaceImage
 
 #: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
 #: choice.

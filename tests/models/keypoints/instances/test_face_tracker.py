@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from annealed.models.faces.assembly import Assembler, Candidates
-from annealed.models.faces.face_finder import FaceFinder, RefinedShape
-from annealed.models.faces.one_euro import OneEuroFilter
-from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier
-from annealed.models.faces.shape_models import RigidModel, learn_shape
-from annealed.models.faces.shape_regression import ShapeRegressor
-from annealed.models.faces.tracker import FaceTracker
+from annealed.models.keypoints.instances.assembly import Assembler, Candidates
+from annealed.models.keypoints.instances.instance_finder import FaceFinder, RefinedShape
+from annealed.models.keypoints.instances.one_euro import OneEuroFilter
+from annealed.models.keypoints.instances.probabilities import FaceProbabilities, ShapeClassifier
+from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
+from annealed.models.keypoints.instances.shape_regression import ShapeRegressor
+from annealed.models.keypoints.instances.tracker import FaceTracker
 from annealed.vision.pyramid import Level
 
 HEAD = np.array(

@@ -6,14 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
-from annealed.models.faces.assembly import Assembler
-from annealed.models.faces.face_finder import FaceFinder
-from annealed.models.faces.probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
-from annealed.models.faces.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
-from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
-from annealed.models.faces.suppression import suppress_faces
 from annealed.models.files import read_model, write_model
-from annealed.pipelines.faces.detect import sample_photograph
+from annealed.models.keypoints.instances.assembly import Assembler
+from annealed.models.keypoints.instances.instance_finder import FaceFinder
+from annealed.models.keypoints.instances.probabilities import (
+    FaceProbabilities,
+    ShapeClassifier,
+    log_odds_of,
+    point_inputs,
+    probability_of,
+)
+from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
+from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
+from annealed.models.keypoints.instances.suppression import suppress_faces
+from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid
 from window_models import IMAGE, POOL, random_classifier

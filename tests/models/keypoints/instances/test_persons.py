@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from annealed.models import Face, OneEuroFilter
-from annealed.models.faces.persons import REMEMBERED, PersonTracker
-from annealed.models.faces.shape_models import Pose
+from annealed.models.keypoints.instances.persons import REMEMBERED, PersonTracker
+from annealed.models.keypoints.instances.shape_models import Pose
 
 LOOKS = np.random.default_rng(0).uniform(size=(4, 8, 128)) ** 4  # unlike each other by 0.5
 

@@ -8,8 +8,8 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detections import DetectionOptions
-from annealed.models.keypoints.non_maximum_suppression import Localisation
-from annealed.models.keypoints.window_models import MAX_OFFSET, regions
+from annealed.models.keypoints.windows.non_maximum_suppression import Localisation
+from annealed.models.keypoints.windows.window_models import MAX_OFFSET, regions
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.scan import predict_windows, scan_level
@@ -117,7 +117,7 @@ def test_a_large_image_is_detected_in_strips_as_in_one_piece(monkeypatch):
     for mode in ("scan", "regress", "prune+regress"):
         whole = detector.detect(IMAGE, threshold=-np.inf, mode=mode)
         assert whole
-        monkeypatch.setattr("annealed.models.keypoints.window_search.STRIP_PIXELS", 4000)
+        monkeypatch.setattr("annealed.models.keypoints.windows.window_search.STRIP_PIXELS", 4000)
         assert len(list(detector.search.strips(gaussian_pyramid(IMAGE)[0], mode))) > 1
         assert [d[1:3] for d in detector.detect(IMAGE, threshold=-np.inf, mode=mode)] == [d[1:3] for d in whole]
         monkeypatch.undo()

@@ -4,9 +4,9 @@ the original."""
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.models.keypoints import turned_photographs
-from annealed.models.keypoints.turned_photographs import turned, turned_maxima
-from annealed.pipelines.faces.detect import sample_photograph
+from annealed.models.keypoints.windows import turned_photographs
+from annealed.models.keypoints.windows.turned_photographs import turned, turned_maxima
+from annealed.pipelines.keypoints.detect import sample_photograph
 
 WIDTH, HEIGHT = 90, 50
 

@@ -4,10 +4,10 @@ ridge regression their weights."""
 from dataclasses import replace
 
 import numpy as np
-from annealed.models.faces.shape_regression import RegressionStage, ShapeRegressor
-from annealed.pipelines.faces.data import FACES
-from annealed.pipelines.faces.training.assembly.points import mirror_order
-from annealed.pipelines.faces.training.assembly.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
+from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
+from annealed.pipelines.keypoints.data import FACES
+from annealed.pipelines.keypoints.training.instances.points import mirror_order
+from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
 
 
 def test_a_stage_selects_what_predicts_the_displacement():

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.faces.data import FaceImage, read_faces
-from annealed.pipelines.faces.training import classifier
-from annealed.pipelines.faces.training.assembly import refinement, train
-from annealed.pipelines.keypoints.data import read_objects, schema_of, turned_upright
-from annealed.pipelines.keypoints.decisions import SIDES, Decisions
-from annealed.pipelines.keypoints.evaluate import errors_of, score
-from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.pipelines.keypoints.box_measures import errors_of, score
+from annealed.pipelines.keypoints.data import FaceImage, read_faces
+from annealed.pipelines.keypoints.training.decisions import SIDES, Decisions
+from annealed.pipelines.keypoints.training.instances import refinement, train
+from annealed.pipelines.keypoints.training.objects import read_objects, schema_of, turned_upright
+from annealed.pipelines.keypoints.training.train import train_keypoints
+from annealed.pipelines.keypoints.training.windows import classifier
 from clusters import assert_same_on_a_cluster
 from painted import GIVEN, NAMES, POOL, folder_of, paint
 from typer.testing import CliRunner
 
-SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schemas.json"
+SCHEMAS = Path(__file__).resolve().parents[4] / "docs" / "schemas.json"
 
 
 @pytest.fixture(scope="module")

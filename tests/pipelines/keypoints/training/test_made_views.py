@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.models.faces.shape_models import pose_of
-from annealed.pipelines.faces.data import FACES, FaceImage
-from annealed.pipelines.faces.detect import sample_photograph
-from annealed.pipelines.faces.training.turned_heads import turned_head, turned_heads
-from annealed.pipelines.faces.training.unlike_views import rolled, unlike_views
+from annealed.models.keypoints.instances.shape_models import pose_of
+from annealed.pipelines.keypoints.data import FACES, FaceImage
+from annealed.pipelines.keypoints.detect import sample_photograph
+from annealed.pipelines.keypoints.training.turned_heads import turned_head, turned_heads
+from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
 from PIL import Image
 
 

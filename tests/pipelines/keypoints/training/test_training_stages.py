@@ -9,19 +9,19 @@ import pytest
 from annealed.models import load_model
 from annealed.models.keypoints.detections import DetectionOptions
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.non_maximum_suppression import Localisation
-from annealed.models.keypoints.window_models import KeypointModel
-from annealed.pipelines.faces.data import KEYPOINTS
-from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
-from annealed.pipelines.faces.training.assembly.probabilities import ProbabilitySettings
-from annealed.pipelines.faces.training.assembly.refinement import RegressionSettings
-from annealed.pipelines.faces.training.assembly.shapes import AssemblySettings
-from annealed.pipelines.faces.training.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
-from annealed.pipelines.faces.training.classifier import TrainingJob
-from annealed.pipelines.faces.training.guided_search import GuidedTraining, GuideSettings, train_guide
-from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
-from annealed.pipelines.faces.training.views import FACE, expected_positions, open_view
+from annealed.models.keypoints.windows.non_maximum_suppression import Localisation
+from annealed.models.keypoints.windows.window_models import KeypointModel
+from annealed.pipelines.keypoints.data import KEYPOINTS
+from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
+from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
+from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings
+from annealed.pipelines.keypoints.training.instances.shapes import AssemblySettings
+from annealed.pipelines.keypoints.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
+from annealed.pipelines.keypoints.training.windows.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
+from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
+from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining, GuideSettings, train_guide
+from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.views import FACE, expected_positions, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool

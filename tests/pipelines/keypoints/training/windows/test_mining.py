@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
-from annealed.pipelines.faces.data import FACES, KEYPOINTS
-from annealed.pipelines.faces.training.guided_search import GUIDED, GuideSettings
-from annealed.pipelines.faces.training.sampling import Windows, join, pack_keys, positive_windows, sample_view, unpack_keys
-from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.stages import FaceSettings, train_detector
-from annealed.pipelines.faces.training.views import View, each, held_out, open_view, without_faces
+from annealed.pipelines.keypoints.data import FACES, KEYPOINTS
+from annealed.pipelines.keypoints.training.stages import FaceSettings, train_detector
+from annealed.pipelines.keypoints.training.windows.guided_search import GUIDED, GuideSettings
+from annealed.pipelines.keypoints.training.windows.sampling import (
+    Windows,
+    join,
+    pack_keys,
+    positive_windows,
+    sample_view,
+    unpack_keys,
+)
+from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.views import View, each, held_out, open_view, without_faces
 from annealed.vision.pyramid import Level, gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool

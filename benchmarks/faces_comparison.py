@@ -34,8 +34,8 @@ def recall(points, images, names, tolerance):
         for name in names:
             columns = [KEYPOINTS.index(n) for n in (("left_eye", "right_eye") if name == "eye" else (name,))]
             xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
-            truth, seen = image.faces[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
-            ied = np.repeat(image.ied, len(columns))
+            truth, seen = image.instances[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
+            ied = np.repeat(image.reference_length, len(columns))
             judged = judge(xy, np.arange(len(xy), 0, -1.0), truth, seen, ied, image.ignore, tolerance)
             hits, total = hits + int((judged.outcome == 1).sum()), total + judged.n_points
             false += int((judged.outcome == -1).sum())

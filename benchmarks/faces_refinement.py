@@ -74,7 +74,7 @@ def main(argv=None):
     detector, default = load_model(args.model), RegressionSettings()
     varied = AugmentationSettings(copies=args.copies)
     settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=0)
-    finder, unit = detector.faces, detector.reference_length
+    finder, unit = detector.finder, detector.reference_length
     searched = list(search_all(detector, ANCHORS, back))
     plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
     selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}
@@ -92,7 +92,7 @@ def main(argv=None):
             errors = errors_by_stage(regressor, back, finder.assembler.shape, tested)
             trial, scores = replace(finder, regressor=regressor), Scores()
             for image, view in zip(back, searched, strict=True):
-                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).faces))
+                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).instances))
             cells = " | ".join(scores.cells(name))
             steps = ", ".join(f"{error:.3f}" for error in errors)
             print(f"| {name} | {'yes' if augmented else 'no'} | {steps} | {cells} |", flush=True)

@@ -23,7 +23,7 @@ from annealed.pipelines.keypoints.average_precision import pooled
 from annealed.pipelines.keypoints.data import read_faces
 from annealed.pipelines.keypoints.evaluate import evaluate_detector
 from annealed.pipelines.keypoints.training.instances.points import ANCHORS
-from annealed.pipelines.keypoints.training.stages import FaceSettings, stages_of
+from annealed.pipelines.keypoints.training.stages import DetectorSettings, stages_of
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.fitting import fit_rows
@@ -55,7 +55,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
 
     train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
-    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())
+    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, DetectorSettings())
     background = list_images(args.data / "background")[: args.n_background]
     stages = list(stages_of(Mode.PRUNE, ANCHORS))
     folder = args.model.with_name(args.model.name + ".checkpoint")

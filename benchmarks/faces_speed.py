@@ -35,7 +35,7 @@ def fitted(image):
     scale = min(SIZE[0] / width, SIZE[1] / height)
     small = cv2.resize(pixels, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA if scale < 1 else 1)
     below, right = SIZE[1] - small.shape[0], SIZE[0] - small.shape[1]
-    points = (image.faces + 0.5) * scale - 0.5
+    points = (image.instances + 0.5) * scale - 0.5
     return cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE), points, image.ignore * scale
 
 

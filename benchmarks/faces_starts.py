@@ -68,7 +68,7 @@ def main(argv=None):
     parser.add_argument("--model", default="faces", help="for its shapes only")
     parser.add_argument("--starts", type=int, default=3)
     args = parser.parse_args(argv)
-    images, finder = read_faces(args.data), load_model(args.model).faces
+    images, finder = read_faces(args.data), load_model(args.model).instances
     shape = finder.assembler.shape
     fitted, tested = [image for i, image in enumerate(images) if i % 3], images[::3]
     print("| starts in training | refined | " + " | ".join(PAIRS) + " | chin |\n" + "|---" * (3 + len(PAIRS)) + "|")

@@ -52,7 +52,7 @@ def copy_heads(data, folder, part):
 def dlib_parts(image, dlib):
     """Boxes and points of the objects of a picture, as dlib takes them."""
     found = []
-    for points, box in zip(image.faces, image.boxes):
+    for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
         found.append(dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points]))
     return found
@@ -102,7 +102,7 @@ def train_ours(folder, images, background):
         train_keypoints(images, background, made, resume=(folder / "ours.safetensors.checkpoint").exists())
         (folder / "ours.seconds").write_text(str(time.process_time() - clock))
     detector, names = KeypointDetector.load(made), images[0].schema.keypoints
-    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).faces]
+    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).instances]
 
 
 def main(argv=None):

@@ -18,7 +18,7 @@ from pathlib import Path
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import read_faces
 from annealed.pipelines.keypoints.evaluate import evaluate_detector
-from annealed.pipelines.keypoints.training.stages import ANCHORS, FaceSettings, train_detector
+from annealed.pipelines.keypoints.training.stages import ANCHORS, DetectorSettings, train_detector
 
 
 def main(folder: str, background: str, rounds: str = "", photographs: str = "", keypoints: str = ",".join(ANCHORS)) -> None:
@@ -32,7 +32,7 @@ def main(folder: str, background: str, rounds: str = "", photographs: str = "", 
         train, test = (part[:: max(1, len(part) // int(photographs))][: int(photographs)] for part in (train, test))
     print(f"{len(train)} photographs to train on, {len(test)} to test")
 
-    settings = FaceSettings()
+    settings = DetectorSettings()
     if rounds:
         settings = replace(settings, scan=replace(settings.scan, rounds=int(rounds)))
     names = keypoints.split(",")

@@ -6,7 +6,7 @@ from .images.learning import ClassifierSettings
 from .keypoints.detections import Detection, DetectionOptions, DetectionResult
 from .keypoints.detector import KeypointDetector
 from .keypoints.face_alignment import align_face
-from .keypoints.instances.instance_finder import Face
+from .keypoints.instances.instance_finder import Instance
 from .keypoints.instances.one_euro import OneEuroFilter
 from .keypoints.windows.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
@@ -24,8 +24,8 @@ __all__ = [
     "DetectionOptions",
     "DetectionResult",
     "Explanation",
-    "Face",
     "ImageClassifier",
+    "Instance",
     "KeypointDetector",
     "KeypointModel",
     "OneEuroFilter",

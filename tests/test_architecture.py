@@ -41,7 +41,7 @@ LEVELS = {
         {"keypoints.training.windows"},
         {"keypoints.training.instances"},
         {"keypoints.training"},
-        {"serve.answers", "warmup"},
+        {"faces", "serve.answers", "warmup"},
         {"serve"},
         {"cli"},
     ],

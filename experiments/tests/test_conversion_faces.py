@@ -71,12 +71,12 @@ def test_aflw(tmp_path):
     )  # fmt: skip
     out, notes = convert("aflw", folder, tmp_path / "out")
     one, two = read_faces(out)
-    assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.faces.shape == (1, 9, 2)
-    np.testing.assert_allclose(one.faces[0], EXPECTED)
+    assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.instances.shape == (1, 9, 2)
+    np.testing.assert_allclose(one.instances[0], EXPECTED)
     assert one.visible.all()
     np.testing.assert_allclose(one.ignore, [[5, 6, 35, 46]])  # the profile has one eye only
-    np.testing.assert_allclose(two.faces[0, 0], (121, 80))  # the centre stands for corners that are not both there
-    assert np.isnan(two.faces[0, KEYPOINTS.index("right_ear")]).all()
+    np.testing.assert_allclose(two.instances[0, 0], (121, 80))  # the centre stands for corners that are not both there
+    assert np.isnan(two.instances[0, KEYPOINTS.index("right_ear")]).all()
     assert "1 annotated faces left out" in notes[-1] and "1 faces without both eyes" in notes[1]
 
 
@@ -115,7 +115,7 @@ def test_lfpw(tmp_path):
     write_lfpw(folder, rows)
     out, notes = convert("lfpw", folder, tmp_path / "out")
     (image,) = read_faces(out)
-    np.testing.assert_allclose(image.faces[0], EXPECTED)
+    np.testing.assert_allclose(image.instances[0], EXPECTED)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
     assert "1 annotated faces left out" in notes[-1]
     (folder / "kbvt_lfpw_v1_train.csv").write_text("imgurl,worker\n")
@@ -161,7 +161,7 @@ def test_helen(tmp_path, angle):
         path.write_text(lines, newline="")
     out, notes = convert("helen", tmp_path / "helen", tmp_path / "out")
     (image,) = read_faces(out)
-    np.testing.assert_allclose(image.faces[0], turned(EXPECTED), atol=1.0)
+    np.testing.assert_allclose(image.instances[0], turned(EXPECTED), atol=1.0)
     assert image.visible.all() and "1 annotated faces left out" in notes[-1]
     (tmp_path / "helen" / "annotation" / "1.txt").write_text("100_1\n1 , 2\n")
     result = run("data", "convert", "helen", tmp_path / "helen", tmp_path / "other")

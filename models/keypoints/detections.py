@@ -1,7 +1,8 @@
-"""What a keypoint detector is asked for, and what it returns."""
+"""Options of a keypoint detector, and what it returns."""
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .instances.assembly import Assembly
-from .instances.instance_finder import Face
+from .instances.instance_finder import Instance
 from .instances.probabilities import log_odds_of
 from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
 from .windows.window_models import Mode
@@ -36,11 +37,12 @@ class DetectionOptions:
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which is the
-        fastest, where the model has it, else "scan".
+        :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which
+        is the fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
-        How faces are assembled (see :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none":
-        each keypoint by itself. By default as the model says, not at all where it cannot.
+        How instances are assembled (see
+        :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none": each keypoint by
+        itself. By default as the model says, not at all where it cannot.
     min_probability : float, optional
         Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every
         candidate. Only with assembly.
@@ -125,19 +127,25 @@ class DetectionResult(NamedTuple):
     ----------
     detections : list of Detection
         By falling score.
-    faces : list of Face
+    instances : list of Instance
         By falling probability; empty where faces are not assembled.
     """
 
     detections: list[Detection]
-    faces: list[Face]
+    instances: list[Instance]
+
+    @property
+    def faces(self) -> list[Instance]:
+        """The instances, by their name until 0.2."""
+        warnings.warn("faces is instances; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        return self.instances
 
 
-def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[Detection]:
+def of_instances(faces: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
     """The keypoints of some names of all faces; ``size`` is that of a detection window in units of
     the reference length."""
     return [
-        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.ied, p.probability)
+        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.reference_length, p.probability)
         for face in faces
         for name, p in face.keypoints.items()
         if name in names

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 
 from ...vision.images import as_rgb
-from .instances.instance_finder import Face
+from .instances.instance_finder import Instance
 from .instances.shape_models import SimilarityTransform
 
 #: Template of a crop: the eye centres, in shares of its side from the top left corner. At 112
@@ -18,7 +18,7 @@ def check_size(size: int) -> None:
         raise ValueError(f"size={size}: expected a whole number from 8 to 4096")
 
 
-def align_face(image: np.ndarray, face: Face, size: int = 112) -> np.ndarray:
+def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
     """Cut out a face, turned and scaled so that its eyes lie where the template has them.
 
     The similarity transform takes the two eye centres exactly to (0.345, 0.465) and (0.655, 0.465)
@@ -29,7 +29,7 @@ def align_face(image: np.ndarray, face: Face, size: int = 112) -> np.ndarray:
     ----------
     image : ndarray of shape (H, W, 3), uint8
         The photograph, RGB.
-    face : Face
+    face : Instance
         A face found in it, with the keypoints ``left_eye`` and ``right_eye``.
     size : int, default 112
         Side of the crop in pixels, from 8 to 4096.
@@ -49,7 +49,7 @@ def align_face(image: np.ndarray, face: Face, size: int = 112) -> np.ndarray:
     >>> from annealed.models import align_face, load_model
     >>> from skimage.data import astronaut
     >>> image = astronaut()
-    >>> faces = load_model("faces").find(image).faces
+    >>> faces = load_model("faces").find(image).instances
     >>> align_face(image, faces[0], size=96).shape
     (96, 96, 3)
     """
@@ -61,7 +61,7 @@ def align_face(image: np.ndarray, face: Face, size: int = 112) -> np.ndarray:
     to_image = SimilarityTransform.least_squares(template, eyes)
     # Shrunk by a whole factor first: the transform interpolates between neighbouring pixels alone.
     corners = to_image.to_image(np.array([0, size, size * 1j, size + size * 1j]))
-    factor = max(1, int(to_image.ied))
+    factor = max(1, int(to_image.reference_length))
     low = np.floor([corners.real.min(), corners.imag.min()]).astype(int).clip(0) // factor * factor
     high = np.ceil([corners.real.max(), corners.imag.max()]).astype(int).clip(0) + factor + 1
     part: np.ndarray = as_rgb(image)[low[1] : high[1], low[0] : high[0]]

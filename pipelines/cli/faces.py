@@ -204,7 +204,7 @@ class _Output:
 
         try:
             if self.pictures and result.pixels is not None:
-                drawn = draw_detections(result.pixels, result.detections, result.faces, self.forms.landmarks)
+                drawn = draw_detections(result.pixels, result.detections, result.instances, self.forms.landmarks)
                 write_image(self.pictures[number], drawn)
             if self.forms.crops is not None:
                 stem = self.stems[number] if result.frame is None else Path(result.image).stem
@@ -225,10 +225,10 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
     title = f"{result.image}  {'x'.join(map(str, result.size or ()))}  {result.seconds:.3f} s"
     columns = ["keypoint", "x", "y", "score", "size"]
     if assembled:
-        title += f"  {len(result.faces)} {result.category or 'face'}" + "s" * (len(result.faces) != 1)
+        title += f"  {len(result.instances)} {result.category or 'face'}" + "s" * (len(result.instances) != 1)
         columns.append("probability")
     console.print_table(title, columns, [row[: len(columns)] for row in rows])
-    for number, face in enumerate(result.faces if landmarks else ()):
+    for number, face in enumerate(result.instances if landmarks else ()):
         points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
         console.print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
@@ -260,10 +260,10 @@ def train(
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
     from ..keypoints.data import KEYPOINTS, read_faces
-    from ..keypoints.training.stages import ANCHORS, FaceSettings, train_detector
+    from ..keypoints.training.stages import ANCHORS, DetectorSettings, train_detector
 
     check_names("mode", [mode], SearchMode)
-    settings = read_config(config, FaceSettings())
+    settings = read_config(config, DetectorSettings())
     check_names("keypoint", keypoint, KEYPOINTS)
     check_outputs([data, background, config], model=out)
     folder = background if background is not None else data.resolve().parent / "background"

@@ -82,7 +82,7 @@ def train(
     check_outputs([data, background, schema], model=out, report=report, report_files=REPORT_FILES)
     images = read_objects(data, known)
     few = check_number(images)
-    n = sum(len(image.faces) for image in images)
+    n = sum(len(image.instances) for image in images)
     n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
     say = lambda line: console.say(line, quiet)  # noqa: E731

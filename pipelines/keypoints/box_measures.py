@@ -10,7 +10,7 @@ import numpy as np
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.schema import BOX_SHARE
 from ...vision.images import read_image
-from .data import FaceImage
+from .data import AnnotatedImage
 
 TOLERANCE = 0.1
 """Share of the root of the area of an object's box."""
@@ -19,12 +19,16 @@ COLUMNS = {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_err
 Found = Sequence[np.ndarray]
 
 
-def sizes_of(image: FaceImage) -> np.ndarray:
+def sizes_of(image: AnnotatedImage) -> np.ndarray:
     """Roots of the areas of the boxes (n_objects,) of a picture, in pixels."""
-    return image.ied / BOX_SHARE if image.boxes is None else np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1))
+    return (
+        image.reference_length / BOX_SHARE
+        if image.boxes is None
+        else np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1))
+    )
 
 
-def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
+def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
     """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
     of the root of the box's area; infinite where none is near, NaN for points that are hidden or
     unknown. And how many found objects belong to none.
@@ -32,10 +36,10 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     Objects belong to each other, each to one, where the mean of their errors is least and below
     0.4.
     """
-    visible = image.visible & np.isfinite(image.faces).all(axis=2)
+    visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors = np.where(visible, np.inf, np.nan)
-    distance = np.array([[np.hypot(*(points - face).T) for points in found] for face in image.faces])
-    distance = distance.reshape(len(image.faces), len(found), visible.shape[1]) / sizes_of(image)[:, None, None]
+    distance = np.array([[np.hypot(*(points - face).T) for points in found] for face in image.instances])
+    distance = distance.reshape(len(image.instances), len(found), visible.shape[1]) / sizes_of(image)[:, None, None]
     mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
     left = set(range(len(found)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
@@ -47,7 +51,7 @@ def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
     return errors, len(left) - sum(ignored)
 
 
-def score(images: Sequence[FaceImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
+def score(images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
     """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
     and the median error of those of found objects; the last row has the false objects per
     picture."""
@@ -66,7 +70,7 @@ def score(images: Sequence[FaceImage], found: Sequence[Found], background: Seque
 
 def evaluate_keypoints(
     detector: KeypointDetector,
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     background: Sequence[Path] = (),
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
 ) -> list[dict]:
@@ -76,7 +80,7 @@ def evaluate_keypoints(
         raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
 
     def found(path: Path) -> Found:
-        return [np.array([face.keypoints[name][:2] for name in names]) for face in detector.find(read_image(path)).faces]
+        return [np.array([face.keypoints[name][:2] for name in names]) for face in detector.find(read_image(path)).instances]
 
     every = [found(path) for path in progress([*(image.path for image in images), *background], len(images) + len(background))]
     return score(images, every[: len(images)], every[len(images) :])

@@ -37,14 +37,14 @@ _TURNED_AWAY = 0.06
 
 
 @dataclass(frozen=True)
-class FaceImage:
+class AnnotatedImage:
     """One photograph and what is known about the faces in it.
 
     Attributes
     ----------
     path : Path
         The image file.
-    faces : ndarray of shape (n_faces, n_keypoints, 2)
+    instances : ndarray of shape (n_faces, n_keypoints, 2)
         x, y of the schema's keypoints of each face, or other object; NaN where a point is not
         annotated.
     visible : ndarray of shape (n_faces, n_keypoints), bool
@@ -64,7 +64,7 @@ class FaceImage:
     """
 
     path: Path
-    faces: np.ndarray
+    instances: np.ndarray
     visible: np.ndarray
     ignore: np.ndarray
     landmarks: np.ndarray | None = None
@@ -86,32 +86,32 @@ class FaceImage:
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
-    def ied(self) -> np.ndarray:
+    def reference_length(self) -> np.ndarray:
         """Reference length in pixels of each object, shape (n_faces,): of faces the distance
         between the eye centres."""
-        return self.schema.lengths(self.faces, self.boxes)
+        return self.schema.lengths(self.instances, self.boxes)
 
     def pixels(self) -> np.ndarray:
         """Read the picture: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
-    def mirrored(self, width: int) -> FaceImage:
+    def mirrored(self, width: int) -> AnnotatedImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
         order, landmarks = self.schema.mirror_order, self.landmarks
         if landmarks is not None:
             landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
-        faces, visible = self.faces[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
+        faces, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
         boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
         ignore = _mirrored_boxes(self.ignore, width)
-        return replace(self, faces=faces, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+        return replace(self, instances=faces, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
 
 
 def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
     return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
 
 
-def read_faces(folder: str | Path, schema: Schema = FACES) -> list[FaceImage]:
+def read_faces(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names
     the file.
 
@@ -140,7 +140,7 @@ def read_faces(folder: str | Path, schema: Schema = FACES) -> list[FaceImage]:
     for image in images:
         if not image.path.is_file():
             raise ValueError(f"{image.path}: annotated image is missing")
-        for i in np.flatnonzero(~(image.ied > 0)):
+        for i in np.flatnonzero(~(image.reference_length > 0)):
             unit = " and ".join(schema.length) + " in different places" if schema.length else "a box of a size above 0"
             raise ValueError(f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances")
     if not images:
@@ -158,7 +158,7 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
     return value
 
 
-def _read_csv(folder: Path, schema: Schema) -> list[FaceImage]:
+def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path = folder / "keypoints.csv"
     points: dict[str, dict[str, dict[str, Point]]] = {}
     sizes: dict[str, tuple[int, int] | None] = {}
@@ -180,7 +180,7 @@ def _read_csv(folder: Path, schema: Schema) -> list[FaceImage]:
     found = []
     for name, faces in points.items():
         known = [landmarks.get((name, face)) for face in faces]
-        found.append(_face_image(folder / name, list(faces.values()), boxes.get(folder / name, []), schema, known))
+        found.append(_annotated_image(folder / name, list(faces.values()), boxes.get(folder / name, []), schema, known))
     return found
 
 
@@ -244,14 +244,14 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
         raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
 
 
-def _face_image(
+def _annotated_image(
     path: Path,
     faces: list[dict[str, Point]],
     ignore: list[list[float]],
     schema: Schema,
     landmarks: Sequence[np.ndarray | None] = (None,),
     boxes: list[list[float]] | None = None,
-) -> FaceImage:
+) -> AnnotatedImage:
     xy = np.full((len(faces), len(schema.keypoints), 2), np.nan)
     visible = np.zeros((len(faces), len(schema.keypoints)), bool)
     for i, face in enumerate(faces):
@@ -261,10 +261,10 @@ def _face_image(
     known = [points for points in landmarks if points is not None]
     all_points = np.stack(known) if len(known) == len(faces) > 0 else None
     around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
-    return FaceImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
+    return AnnotatedImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
 
 
-def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
+def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     """Photographs of ``.pts`` files, each with all its faces."""
     boxes: dict[Path, list[list[float]]] = {}
     for place in sorted({folder, *(path.parent for path in paths)}):
@@ -282,7 +282,7 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[FaceImage]:
         below = first.relative_to(folder).parts[:-1]
         xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
         ignore = np.array(ignored, float).reshape(-1, 4)
-        images.append(FaceImage(first, xy, visible, ignore, landmarks, below[0] if below else ""))
+        images.append(AnnotatedImage(first, xy, visible, ignore, landmarks, below[0] if below else ""))
     return images
 
 
@@ -360,7 +360,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     return path, coco, categories
 
 
-def _read_coco(folder: Path, schema: Schema) -> list[FaceImage]:
+def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path, coco, categories = read_coco(folder)
     # Faces have one unit of distance in all files; another object has its name.
     wanted = {i: c["keypoints"] for i, c in categories.items() if schema == FACES or c.get("name") == schema.category}
@@ -402,4 +402,6 @@ def _read_coco(folder: Path, schema: Schema) -> list[FaceImage]:
             for name, point in named.items():
                 _check_inside(f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size)
     known = all(np.isfinite(found).all() for found in boxes.values())
-    return [_face_image(files_of[key], faces[key], ignore[key], schema, (None,), boxes[key] if known else None) for key in files_of]
+    return [
+        _annotated_image(files_of[key], faces[key], ignore[key], schema, (None,), boxes[key] if known else None) for key in files_of
+    ]

@@ -13,7 +13,7 @@ import numpy as np
 from ...learners.compilation import plain_forms, seconds_compiling
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.instance_finder import Face
+from ...models.keypoints.instances.instance_finder import Instance
 from ...vision.images import read_image
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import are_few
@@ -37,7 +37,7 @@ class FileDetections:
         The detection alone.
     detections : list of Detection
         By falling score.
-    faces : list of Face
+    instances : list of Instance
         By falling probability.
     category : str or None
         Name of the objects where they are no faces.
@@ -55,7 +55,7 @@ class FileDetections:
     pixels: np.ndarray | None = None
     seconds: float = 0.0
     detections: Sequence[Detection] = ()
-    faces: Sequence[Face] = ()
+    instances: Sequence[Instance] = ()
     category: str | None = None
     error: str | None = None
     frame: int | None = None
@@ -73,11 +73,11 @@ class FileDetections:
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
         facts = {"image": self.image} | of_frame | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
-        return facts | records(self.detections, self.faces, landmarks, self.category)
+        return facts | records(self.detections, self.instances, landmarks, self.category)
 
 
 def records(
-    detections: Sequence[Detection], faces: Sequence[Face], landmarks: bool = False, category: str | None = None
+    detections: Sequence[Detection], faces: Sequence[Instance], landmarks: bool = False, category: str | None = None
 ) -> dict[str, list]:
     """Detections and faces, or objects of another category, as JSON can hold them."""
     described = [face.record() | ({"landmarks": face.landmarks.round(2).tolist()} if landmarks else {}) for face in faces]

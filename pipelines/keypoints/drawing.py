@@ -9,7 +9,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.keypoints.detector import Detection
-from ...models.keypoints.instances.instance_finder import Face
+from ...models.keypoints.instances.instance_finder import Instance
 
 # Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a
 # dark tone.
@@ -30,7 +30,7 @@ _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the s
 
 
 def draw_detections(
-    image: np.ndarray, detections: Sequence[Detection], faces: Sequence[Face] = (), landmarks: bool = False
+    image: np.ndarray, detections: Sequence[Detection], faces: Sequence[Instance] = (), landmarks: bool = False
 ) -> np.ndarray:
     """Draw a box with its probability around every face, a disc at every detection, and a legend
     below the picture.
@@ -48,7 +48,7 @@ def draw_detections(
 
 
 def draw_symbols(
-    canvas: np.ndarray, detections: Sequence[Detection], faces: Sequence[Face] = (), factor: int = 1, landmarks: bool = False
+    canvas: np.ndarray, detections: Sequence[Detection], faces: Sequence[Instance] = (), factor: int = 1, landmarks: bool = False
 ) -> None:
     """Draw boxes, discs and rings into an image that was enlarged by a factor, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel

@@ -13,12 +13,12 @@ import numpy as np
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.instances.instance_finder import Face
+from ...models.keypoints.instances.instance_finder import Instance
 from ...models.keypoints.instances.shape_models import RigidModel, pose_of
-from ...models.keypoints.instances.suppression import SAME_FACE
+from ...models.keypoints.instances.suppression import SAME_INSTANCE
 from ...vision.images import read_image
 from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
-from .data import KEYPOINTS, FaceImage
+from .data import KEYPOINTS, AnnotatedImage
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
@@ -38,7 +38,7 @@ class Evaluation:
     rows : list of dict
         One per keypoint, source and tolerance; keys as in ``report.COLUMNS``. ``threshold`` and the
         columns after it belong to the detector's default threshold.
-    images : list of FaceImage
+    images : list of AnnotatedImage
         The photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
         One entry per photograph.
@@ -55,14 +55,14 @@ class Evaluation:
         tolerance.
     reliability : list of dict
         Share of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %, of
-        all keypoints together; empty without assembly.
+        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %,
+        of all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
     """
 
     rows: list[dict] = field(default_factory=list)
-    images: list[FaceImage] = field(default_factory=list)
+    images: list[AnnotatedImage] = field(default_factory=list)
     judged: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
     default: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
     curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
@@ -78,11 +78,13 @@ def default_detections(found: DetectionResult, thresholds: dict[str, float] | No
     """
     if thresholds is not None:
         return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
-    shown = {(name, p.x, p.y) for face in found.faces if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()}
+    shown = {
+        (name, p.x, p.y) for face in found.instances if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()
+    }
     return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
 
 
-def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None]:
+def landmark_error(faces: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
     """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
     None where none was found.
     """
@@ -91,20 +93,20 @@ def landmark_error(faces: Sequence[Face], image: FaceImage) -> list[float | None
     for truth in image.landmarks:
         unit = float(np.hypot(*(truth[36] - truth[45])))
         made = [float(np.hypot(*(face.landmarks - truth).T).mean()) / unit for face in faces if face.probability >= MIN_PROBABILITY]
-        errors.append(min(made, default=None) if min(made, default=np.inf) < SAME_FACE else None)
+        errors.append(min(made, default=None) if min(made, default=np.inf) < SAME_INSTANCE else None)
     return errors
 
 
-def judge_image(detections: Sequence[Detection], image: FaceImage, keypoint: str, tolerance: float) -> MatchedDetections:
+def judge_image(detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float) -> MatchedDetections:
     """Judge the detections of one keypoint in one photograph."""
     i, mine = KEYPOINTS.index(keypoint), [d for d in detections if d.keypoint == keypoint]
     xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
-    return judge(xy, score, image.faces[:, i], image.visible[:, i], image.ied, image.ignore, tolerance)
+    return judge(xy, score, image.instances[:, i], image.visible[:, i], image.reference_length, image.ignore, tolerance)
 
 
 def evaluate_detector(
     detector: KeypointDetector,
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     keypoints: Sequence[str],
     background: Sequence[Path] = (),
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
@@ -122,7 +124,7 @@ def evaluate_detector(
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     alone = resolved.assembly == Assembly.NONE
     thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
-    n_landmarks = 0 if alone or detector.faces is None else len(detector.faces.regressor.mean)
+    n_landmarks = 0 if alone or detector.finder is None else len(detector.finder.regressor.mean)
     result = Evaluation()
     errors: list[list[float | None]] = []
     for image in progress(images, len(images)):
@@ -135,7 +137,7 @@ def evaluate_detector(
         shown = default_detections(every, thresholds)
         result.images.append(image)
         comparable = image.landmarks is not None and image.landmarks.shape[1] == n_landmarks
-        errors.append(landmark_error(every.faces, image) if comparable else [])
+        errors.append(landmark_error(every.instances, image) if comparable else [])
         for name, tolerance in product(keypoints, TOLERANCES):
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
                 matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
@@ -153,7 +155,7 @@ def evaluate_detector(
                 result.curves[name, tolerance] = curve
                 row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
             result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
-    result.subsets = _subsets(result, keypoints, None if detector.faces is None else detector.faces.rigid)
+    result.subsets = _subsets(result, keypoints, None if detector.finder is None else detector.finder.rigid)
     if not alone:
         result.reliability = reliability([one for name in keypoints for one in result.judged[name, TOLERANCES[1]]])
     result.landmarks = [_landmarks(part, [e for i in chosen[part] for e in errors[i]]) for part in parts]
@@ -208,7 +210,7 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> t
     }
 
 
-def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[str, list[int]]:
+def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
     """Positions of the photographs by the median IED of their faces and, with a rigid model of the
     landmarks, by yaw and roll.
 
@@ -216,9 +218,9 @@ def subsets_of(images: Sequence[FaceImage], rigid: RigidModel | None) -> dict[st
     """
     found: dict[str, list[int]] = {}
     for i, image in enumerate(images):
-        if not len(image.ied):
+        if not len(image.reference_length):
             continue
-        found.setdefault(_band("IED", float(np.median(image.ied)), _IED), []).append(i)
+        found.setdefault(_band("IED", float(np.median(image.reference_length)), _IED), []).append(i)
         if rigid is not None and image.landmarks is not None and image.landmarks.shape[1] == len(rigid.points):
             pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
             for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):

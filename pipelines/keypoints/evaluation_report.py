@@ -10,7 +10,7 @@ from ...vision.images import read_image
 from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT
-from .data import KEYPOINTS, FaceImage
+from .data import KEYPOINTS, AnnotatedImage
 from .drawing import square_around, write_image
 from .evaluate import TOLERANCES, Evaluation
 
@@ -84,22 +84,22 @@ def _write_pictures(path: Path, evaluation: Evaluation, keypoint: str, columns: 
     write_image(path, sheet)
 
 
-def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[FaceImage, np.ndarray, float]]:
+def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
     """Image, position and width of the part to show of all detections with that outcome, by falling
     score.
     """
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
-        width = 2.5 * float(np.median(image.ied)) if len(image.ied) else 100.0
+        width = 2.5 * float(np.median(image.reference_length)) if len(image.reference_length) else 100.0
         shown += [(judged.score[i], image, judged.xy[i], width) for i in np.flatnonzero(judged.outcome == outcome)]
     shown.sort(key=lambda entry: -entry[0])
     return [(image, xy, width) for _, image, xy, width in shown]
 
 
-def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[FaceImage, np.ndarray, float]]:
+def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
     k = KEYPOINTS.index(keypoint)
     return [
-        (image, image.faces[i, k], 2.5 * float(image.ied[i]))
+        (image, image.instances[i, k], 2.5 * float(image.reference_length[i]))
         for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]])
         for i in np.setdiff1d(np.flatnonzero(image.visible[:, k]), judged.face)
     ]

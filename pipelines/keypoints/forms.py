@@ -156,7 +156,7 @@ def write_coco(
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
     """Write aligned crops of the faces: ``STEM_face1.png`` by falling probability; of a frame
     ``STEM_000012_person3.png``."""
-    for number, face in enumerate(result.faces, 1):
+    for number, face in enumerate(result.instances, 1):
         name = f"face{number}" if face.person is None else f"person{face.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
         assert result.pixels is not None
@@ -224,14 +224,14 @@ class Forms:
 
     def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
         """Write the files of records, which are read several times."""
-        if detector.faces is None:
+        if detector.finder is None:
             return
-        n_landmarks = len(detector.faces.regressor.mean_points) if self.landmarks else 0
+        n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
         if self.table is not None:
-            write_table(self.table, finished, columns_of(detector.faces.keypoints, n_landmarks))
+            write_table(self.table, finished, columns_of(detector.finder.keypoints, n_landmarks))
         if self.coco is not None:
             schema = None if detector.category is None else detector.schema
-            write_coco(self.coco, finished, detector.faces.keypoints, n_landmarks, schema)
+            write_coco(self.coco, finished, detector.finder.keypoints, n_landmarks, schema)
 
 
 class Finished:

@@ -14,16 +14,16 @@ import numpy as np
 
 from ... import __version__
 from ...models.files import replacing
-from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.instance_finder import Face
+from ...models.keypoints.instances.instance_finder import Instance
 from ..common.data_urls import jpeg_url
 from ..common.pages import html_page, small, table
 from ..console import plain, text
 from ..tabular.charts import BLUE, GREY, ORANGE, Axes
 from .average_precision import Curve, judge, pooled
 from .box_measures import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
-from .data import FaceImage
+from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .features import strongest_features
 from .training.decisions import Decisions
@@ -39,15 +39,15 @@ _N_WORST, _N_FEATURES, _N_WINDOWS = 6, 6, 40
 _SIDE = 144  # pixels of a window in the page
 
 
-def held_out_images(detector: KeypointDetector, images: Sequence[FaceImage]) -> list[FaceImage]:
+def held_out_images(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     """The pictures that no detector was fitted to: thresholds and probabilities were set on
     them."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
 
 
 def learning_curve(
-    images: Sequence[FaceImage],
-    test: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
+    test: Sequence[AnnotatedImage],
     background: Sequence[Path],
     decisions: Decisions,
     say: Callable[[str], None],
@@ -62,12 +62,12 @@ def learning_curve(
         ``pictures`` and ``pck`` of each training; parts with too few objects are left out.
     """
     names, rows = {image.name for image in test}, []
-    fitted = [image for image in images if image.name not in names and len(image.faces)]
+    fitted = [image for image in images if image.name not in names and len(image.instances)]
     given = {"side": decisions.side, "anchors": decisions.anchors, **_CHEAP, **more}
     given["n_features"] = min(given["n_features"], decisions.n_features)
     for share in _SHARES:
         some = fitted[::share]
-        if sum(len(image.faces) for image in some) < _MIN_OBJECTS:
+        if sum(len(image.instances) for image in some) < _MIN_OBJECTS:
             continue
         say(f"learning curve: {len(some)} pictures")
         with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +82,7 @@ def write_report(
     folder: Path,
     detector: KeypointDetector,
     decisions: Decisions,
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     background: Sequence[Path],
     say: Callable[[str], None] = print,
     **more: Any,
@@ -94,7 +94,7 @@ def write_report(
     folder : path
     detector, decisions : KeypointDetector, Decisions
         What `train_keypoints` returned.
-    images, background : list of FaceImage, list of path
+    images, background : list of AnnotatedImage, list of path
         What it was given.
     say : function
         Called with lines about the progress.
@@ -108,7 +108,7 @@ def write_report(
     """
     test, names = held_out_images(detector, images), images[0].schema.keypoints
     found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
-    sure = [[face for face in result.faces if face.probability >= 0.5] for result in found]
+    sure = [[face for face in result.instances if face.probability >= 0.5] for result in found]
     points = [[np.array([face.keypoints[n][:2] for n in names]) for face in faces] for faces in sure]
     rows, curves = score(test, points), _curves(test, found)
     for row in rows:
@@ -117,7 +117,7 @@ def write_report(
     record = {"name": "keypoints train", "settings": settings, "decisions": decisions.lines(), "rows": rows}
     record["learning_curve"] = learning_curve(images, test, background, decisions, say, **more)
     body = _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
-    body += _more_pictures(record, sum(len(image.faces) for image in test)) + _looks(detector, test) + _how(record)
+    body += _more_pictures(record, sum(len(image.instances) for image in test)) + _looks(detector, test) + _how(record)
     category = images[0].schema.category
     page = html_page(f"{category}: keypoints", f"A detector of {category}: what it learnt", body)
     for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page)):
@@ -126,15 +126,15 @@ def write_report(
     return record
 
 
-def _curves(images: Sequence[FaceImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
+def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
     """Precision and recall of the points of each name within `TOLERANCE`, and of all, over falling
     probabilities of the objects."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
     for image, result in zip(images, found):
-        probability = [face.probability for face in result.faces]
+        probability = [face.probability for face in result.instances]
         for k, name in enumerate(judged):
-            xy = [face.keypoints[name][:2] for face in result.faces]
-            points, visible = image.faces[:, k], image.visible[:, k]
+            xy = [face.keypoints[name][:2] for face in result.instances]
+            points, visible = image.instances[:, k], image.visible[:, k]
             judged[name].append(judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE))
     every = [one for some in judged.values() for one in some]
     return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
@@ -176,18 +176,18 @@ def _errors(record: dict[str, Any]) -> str:
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
-def _worst(images: Sequence[FaceImage], sure: Sequence[Sequence[Face]], points: Sequence[Sequence[np.ndarray]]) -> str:
+def _worst(images: Sequence[AnnotatedImage], sure: Sequence[Sequence[Instance]], points: Sequence[Sequence[np.ndarray]]) -> str:
     """The pictures with the largest errors, an object that is missing or false counting as 1."""
     judged = [errors_of(image, found) for image, found in zip(images, points)]
     size = [float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged]
     figures = []
     for i in np.argsort(size, kind="stable")[::-1][:_N_WORST]:
         pixels = images[i].pixels().copy()
-        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].faces) else 5))
-        for x, y in images[i].faces[images[i].visible].round().astype(int).tolist():
+        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].instances) else 5))
+        for x, y in images[i].instances[images[i].visible].round().astype(int).tolist():
             for colour, thick in (((0, 0, 0), 3), ((255, 255, 255), 1)):
                 cv2.drawMarker(pixels, (x, y), colour, cv2.MARKER_CROSS, side, thick * max(1, min(pixels.shape[:2]) // 400))
-        drawn = jpeg_url(draw_detections(pixels, of_faces(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
+        drawn = jpeg_url(draw_detections(pixels, of_instances(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
         caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
         figures.append(f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>')
     words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
@@ -215,17 +215,17 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
     return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
 
 
-def _looks(detector: KeypointDetector, images: Sequence[FaceImage]) -> str:
+def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     """The mean window of each point with a detector, and its strongest features over it."""
     schema, body = images[0].schema, ""
-    shown = [image for image in images if len(image.faces)][:_N_WINDOWS]
+    shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
     shown = shown if schema.upright else turned_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():
         k, windows = schema.keypoints.index(name), []
         for image, pixel in zip(shown, pixels):
-            for points, seen, unit in zip(image.faces[:, k], image.visible[:, k], image.ied):
+            for points, seen, unit in zip(image.instances[:, k], image.visible[:, k], image.reference_length):
                 windows += [square_around(pixel, points, side * unit, _SIDE)] if seen else []
         if windows:
             mean = jpeg_url(np.mean(windows, axis=0).astype(np.uint8))

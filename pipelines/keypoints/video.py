@@ -7,11 +7,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.instances.one_euro import DEFAULT_CUTOFF
-from ...models.keypoints.instances.tracker import FaceTracker
+from ...models.keypoints.instances.tracker import InstanceTracker
 from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
 from .detect import FileDetections, timed, warm_up
@@ -27,16 +27,18 @@ def frame_processor(detector: KeypointDetector, smooth: float | str, options: De
     """Return what is done with each frame (H, W, 3) and its time in seconds, in their order."""
     options = detector.resolve(options)
     cutoff = _cutoff(smooth)
-    finder, min_probability = detector.faces, 0.5 if options.min_probability is None else options.min_probability
+    finder, min_probability = detector.finder, 0.5 if options.min_probability is None else options.min_probability
     if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
         if smooth not in ("auto", "off"):
             raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
         return lambda frame, time: detector.find(frame, options)
-    tracker = FaceTracker(finder, lambda frame: detector.find(frame, options).faces, smooth=cutoff, min_probability=min_probability)
+    tracker = InstanceTracker(
+        finder, lambda frame: detector.find(frame, options).instances, smooth=cutoff, min_probability=min_probability
+    )
 
     def follow(frame: np.ndarray, time: float) -> DetectionResult:
         faces = tracker.update(frame, time)
-        detections = of_faces(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
+        detections = of_instances(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
         return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
 
     return follow
@@ -64,9 +66,10 @@ def detect_video(
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
     with the detections of the last one that was processed. By default ``roll`` is 0: frames without
     a face are many, and searched once. Faces are followed, and their persons numbered
-    (:class:`~annealed.models.keypoints.instances.tracker.FaceTracker`), unless every candidate or no face is
-    asked for. ``smooth`` is the cut-off frequency at rest in Hz of the filter that keeps their
-    points still, "auto" for :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
+    (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every
+    candidate or no face is requested. ``smooth`` is the cut-off frequency at rest in Hz of the
+    filter that keeps their points still, "auto" for
+    :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
     process = frame_processor(detector, smooth, options)
@@ -90,7 +93,7 @@ def detect_video(
                 shown, seconds = timed(process, pixels, number / rate)
             if write is not None:
                 drawn = pixels.copy()
-                draw_symbols(drawn, shown.detections, shown.faces)
+                draw_symbols(drawn, shown.detections, shown.instances)
                 write(drawn)
             if number % every == 0:
                 try:

@@ -173,7 +173,7 @@ def test_damaged_annotations(tally, tmp_path):
         data = path.read_bytes()
         for i in range(70):
             path.write_bytes(damaged(data, rng))
-            tally.attempt("annotations", f"{path.name} {i}", lambda f=folder: finite(read_faces(f)[0].ied), folder)
+            tally.attempt("annotations", f"{path.name} {i}", lambda f=folder: finite(read_faces(f)[0].reference_length), folder)
     tally.check("annotations")
 
 

@@ -138,7 +138,7 @@ def test_distances_to_homographies(seed, m, n):
 def test_photographs(data_dir):
     detector = load_model("faces")
     for path in list_images(data_dir / "faces" / "test")[:12]:
-        plain, compiled = both(lambda path=path: detector.find(read_image(path)).faces)
+        plain, compiled = both(lambda path=path: detector.find(read_image(path)).instances)
         assert len(plain) == len(compiled), path
         for a, b in zip(plain, compiled):
             np.testing.assert_allclose(a.landmarks, b.landmarks, atol=0.05)

@@ -27,9 +27,9 @@ from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.average_precision import Curve
-from annealed.pipelines.keypoints.data import KEYPOINTS, FaceImage, read_faces
+from annealed.pipelines.keypoints.data import KEYPOINTS, AnnotatedImage, read_faces
 from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
-from annealed.pipelines.keypoints.training.stages import FaceSettings
+from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
 from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
@@ -55,7 +55,7 @@ LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]]
 }
 
 
-def some_of(images: list[FaceImage], n: int) -> list[FaceImage]:
+def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
     """At most ``n`` photographs, evenly spaced."""
     return [images[i] for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))]
 
@@ -69,7 +69,7 @@ class _Windows:
         self.keypoint, self.settings = keypoint, settings
         images = some_of(read_faces(data / "train"), photographs)
         background = list_images(data / "background")[:BACKGROUND]
-        every = FaceSettings(scan=settings)
+        every = DetectorSettings(scan=settings)
         self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, lambda line: None)
         self.training = ClassifierTraining(self.job, settings)
 

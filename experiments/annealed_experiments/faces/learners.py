@@ -1,8 +1,9 @@
 """Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost,
 an SVM of gradient histograms.
 
-Each returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel`: piecewise-linear
-responses with the same bins, so that all of them scan photographs by the same code.
+Each returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel`:
+piecewise-linear responses with the same bins, so that all of them scan photographs by the same
+code.
 """
 
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""Whole faces: shape models, assembly from candidates, refinement of all points, probabilities."""
+"""Whole objects: shape models, assembly from candidates, refinement, probabilities, tracking."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ....learners.compilation import jit
 from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
-from .suppression import SAME_HYPOTHESIS, is_inside, is_same_face, suppress_transforms
+from .suppression import SAME_HYPOTHESIS, is_inside, is_same_instance, suppress_transforms
 
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
@@ -62,14 +62,14 @@ class Candidates:
         Image pixels.
     log_odds : ndarray of shape (n,), float64
         Of being an anchor of a face, by the detector's score.
-    ied : ndarray of shape (n,), float64
+    reference_length : ndarray of shape (n,), float64
         IED in image pixels that the size of the window suggests.
     """
 
     anchor: np.ndarray
     position: np.ndarray
     log_odds: np.ndarray
-    ied: np.ndarray
+    reference_length: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class Hypothesis:
         Sum of how far their log-odds lie above the least that takes part.
     points : ndarray of shape (n,), complex
         All points of the shape model in image pixels, completed.
-    ied : float
+    reference_length : float
         Inter-eye distance of a frontal face of this size, in image pixels.
     """
 
     rows: np.ndarray
     score: float
     points: np.ndarray
-    ied: float
+    reference_length: float
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Assembler:
         templates = self._views if three else self.templates
         strength = candidates.log_odds - self.least
         best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
-        columns = candidates.anchor, candidates.position, strength, candidates.ied
+        columns = candidates.anchor, candidates.position, strength, candidates.reference_length
         pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_faces, self.max_turn)
         faces: list[Hypothesis] = []
         for pair in pairs:
@@ -182,13 +182,16 @@ class Assembler:
                 break
             scale_rotation, translation = complex(pair[1], pair[2]), complex(pair[3], pair[4])
             points = scale_rotation * templates[int(pair[5])] + translation
-            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.ied) for other in faces):
+            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length) for other in faces):
                 continue
             face = self._grown(points, abs(scale_rotation), candidates, strength, complete)
             if face is None or face.score < min_support:
                 continue
             if not any(
-                is_same_face(face.points[:n], other.points[:n], max(face.ied, other.ied), SAME_HYPOTHESIS) for other in faces
+                is_same_instance(
+                    face.points[:n], other.points[:n], max(face.reference_length, other.reference_length), SAME_HYPOTHESIS
+                )
+                for other in faces
             ):
                 faces.append(face)
                 if len(faces) == max_faces:
@@ -214,9 +217,9 @@ class Assembler:
         which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
-            return transform.to_image(self.shape.mean_points), transform.ied
+            return transform.to_image(self.shape.mean_points), transform.reference_length
         completed, transform = self.shape.predict(position, which)
-        return completed, transform.ied
+        return completed, transform.reference_length
 
     def _complete_rigid(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """All points by the rigid model; anchors that were not found take part at their expected

@@ -3,6 +3,7 @@ probabilities."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,20 +13,20 @@ import numpy as np
 
 from ....vision.pyramid import Level
 from .assembly import Assembler, Assembly, Candidates
-from .probabilities import FaceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
+from .probabilities import InstanceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
 from .shape_models import Pose, RigidModel, pose_of
 from .shape_regression import ShapeRegressor
-from .suppression import is_same_face, suppress_faces
+from .suppression import is_same_instance, suppress_instances
 
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
 _LIKELY = 0.5  # probability from which something is rather a face than none
 # probability from which something may be a face that is not found. A choice
 _MAY_BE = 0.02
-MAX_FACES = 12  # hypotheses that are refined where only probable faces are asked for
+MAX_INSTANCES = 12  # hypotheses that are refined where only probable faces are asked for
 MAX_HYPOTHESES = 30  # where all are
 
 
-class FacePoint(NamedTuple):
+class InstancePoint(NamedTuple):
     """A keypoint of a face.
 
     Parameters
@@ -45,7 +46,7 @@ class FacePoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Face:
+class Instance:
     """A face.
 
     Parameters
@@ -56,12 +57,12 @@ class Face:
         Yaw, pitch and roll in radians.
     box : tuple of float
         x0, y0, x1, y1 around all its points, in image pixels.
-    keypoints : dict of str to FacePoint
+    keypoints : dict of str to InstancePoint
         By name.
     landmarks : ndarray of shape (n, 2)
         All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
         model learnt these.
-    ied : float
+    reference_length : float
         Inter-eye distance of a frontal face of this size, in image pixels.
     support : float
         Sum of the log-odds of the detected keypoints above the least: what its probability depends
@@ -75,14 +76,20 @@ class Face:
     probability: float
     pose: Pose
     box: tuple[float, float, float, float]
-    keypoints: dict[str, FacePoint]
+    keypoints: dict[str, InstancePoint]
     landmarks: np.ndarray
-    ied: float
+    reference_length: float
     support: float
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
 
-    def moved(self, x: float, y: float) -> Face:
+    @property
+    def ied(self) -> float:
+        """The reference length, by its name until 0.2."""
+        warnings.warn("ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        return self.reference_length
+
+    def moved(self, x: float, y: float) -> Instance:
         """Return the face at another place.
 
         Parameters
@@ -92,7 +99,7 @@ class Face:
 
         Returns
         -------
-        Face
+        Instance
         """
         box = (self.box[0] + x, self.box[1] + y, self.box[2] + x, self.box[3] + y)
         keypoints = {name: point._replace(x=point.x + x, y=point.y + y) for name, point in self.keypoints.items()}
@@ -115,17 +122,17 @@ class Face:
         }
 
 
-class FoundFaces(NamedTuple):
+class FoundInstances(NamedTuple):
     """What a search finds.
 
     Parameters
     ----------
-    faces : list of Face
+    instances : list of Instance
     complete : bool
         Whether there is a face, and beside them nothing that may be one.
     """
 
-    faces: list[Face]
+    instances: list[Instance]
     complete: bool
 
 
@@ -143,7 +150,7 @@ class RefinedShape:
         Of the classifier of shapes.
     support : float
         Sum of the anchors' log-odds above the least.
-    ied : float
+    reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
         Distance of the keypoints in two refinements from different starts, in IED; None before the
         second one.
@@ -153,12 +160,12 @@ class RefinedShape:
     histograms: np.ndarray
     score: float
     support: float
-    ied: float
+    reference_length: float
     disagreement: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
-class FaceFinder:
+class InstanceFinder:
     """Finds whole faces from the candidates of some keypoints, the anchors.
 
     Parameters
@@ -169,7 +176,7 @@ class FaceFinder:
         Names of the reported keypoints, the anchors first.
     classifier : ShapeClassifier or None
         None while it is being trained.
-    probabilities : FaceProbabilities or None
+    probabilities : InstanceProbabilities or None
         Likewise.
     own_weight : ndarray of shape (n_anchors,)
         Weight of an anchor's own detection in its position; the refined point has the rest.
@@ -186,7 +193,7 @@ class FaceFinder:
     regressor: ShapeRegressor
     keypoints: tuple[str, ...]
     classifier: ShapeClassifier | None = None
-    probabilities: FaceProbabilities | None = None
+    probabilities: InstanceProbabilities | None = None
     own_weight: np.ndarray | None = None
     own_radius: float = 0.12
     min_support: float = 0.0
@@ -207,14 +214,14 @@ class FaceFinder:
         hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return RefinedShape(points, histograms, score, support, self.regressor.align(points).ied)
+        return RefinedShape(points, histograms, score, support, self.regressor.align(points).reference_length)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine once more, from the mean shape in the same place: the mean of both answers, and
         how far they lie apart."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
-        disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.ied
+        disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.reference_length
         return replace(refined, points=(refined.points + points) / 2, disagreement=disagreement)
 
     def find(
@@ -224,7 +231,7 @@ class FaceFinder:
         reference_length: float,
         min_probability: float = 0.5,
         assembly: str | None = None,
-    ) -> FoundFaces:
+    ) -> FoundInstances:
         """Find faces.
 
         Parameters
@@ -242,7 +249,7 @@ class FaceFinder:
 
         Returns
         -------
-        FoundFaces
+        FoundInstances
             Faces by falling probability, none twice.
 
         Raises
@@ -253,25 +260,25 @@ class FaceFinder:
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
         candidates = self.assembler.candidates(maxima, reference_length)
-        max_faces, min_support = (MAX_FACES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        max_faces, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         faces: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
         for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_faces, min_support):
-            if any(is_same_face(hypothesis.points[:n], self._anchors_of(face), face.ied) for face in sure):
+            if any(is_same_instance(hypothesis.points[:n], self._anchors_of(face), face.reference_length) for face in sure):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
-            log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
+            log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
             faces.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
         faces.sort(key=lambda entry: -entry[0])
-        kept = suppress_faces([self._anchors_of(face) for _, face in faces], [face.ied for _, face in faces])
+        kept = suppress_instances([self._anchors_of(face) for _, face in faces], [face.reference_length for _, face in faces])
         probability = np.array([probability_of(faces[i][0]) for i in kept])
         reported = [faces[i] for i, p in zip(kept, probability) if p >= min_probability]
         complete = bool((probability >= _LIKELY).any()) and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
-        return FoundFaces([self.report(self.refine_again(face, levels), odds, candidates) for odds, face in reported], complete)
+        return FoundInstances([self.report(self.refine_again(face, levels), odds, candidates) for odds, face in reported], complete)
 
-    def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Face:
+    def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
         assert self.probabilities is not None
         mean = self.regressor.mean_points
@@ -279,7 +286,7 @@ class FaceFinder:
         middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
         start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
-        log_odds = self.probabilities.face_log_odds(refined.score, refined.support, refined.ied)
+        log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
         nothing = np.empty(0)
         return self.report(refined, log_odds, Candidates(np.empty(0, np.int64), nothing.astype(complex), nothing, nothing))
 
@@ -293,7 +300,7 @@ class FaceFinder:
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
             near = np.flatnonzero(
-                (candidates.anchor == i) & (abs(candidates.position - keypoints[i]) <= self.own_radius * refined.ied)
+                (candidates.anchor == i) & (abs(candidates.position - keypoints[i]) <= self.own_radius * refined.reference_length)
             )
             if len(near):  # they come by falling log-odds
                 position[i], log_odds[i] = candidates.position[near[0]], candidates.log_odds[near[0]]
@@ -307,7 +314,7 @@ class FaceFinder:
             keypoints = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
         return keypoints
 
-    def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Face:
+    def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
         assert self.probabilities is not None
         own, own_log_odds = self.own_detections(refined, candidates)
@@ -317,12 +324,14 @@ class FaceFinder:
         within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
         places = self.combined(refined, own)
         points = {
-            name: FacePoint(float(place.real), float(place.imag), float(p), float(q))
+            name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
-        return Face(probability, self.pose_of(refined), box, points, xy, refined.ied, refined.support, None, refined.histograms)
+        return Instance(
+            probability, self.pose_of(refined), box, points, xy, refined.reference_length, refined.support, None, refined.histograms
+        )
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Yaw, pitch and roll."""
@@ -332,5 +341,7 @@ class FaceFinder:
         """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined
         twice."""
         assert refined.disagreement is not None, "refined once only"
-        distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.ied
-        return point_inputs(log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.ied)
+        distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+        return point_inputs(
+            log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.reference_length
+        )

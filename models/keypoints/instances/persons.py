@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .instance_finder import Face
+from .instance_finder import Instance
 
 REMEMBERED = 1.0  # seconds that a person who is lost can be found again
 # Choices. On training photographs, turned and zoomed, the cosine distance of the appearances of one
@@ -26,7 +26,7 @@ _RENEWED = 0.2  # weight of the newest appearance and velocity
 @dataclass
 class _Person:
     number: int
-    face: Face  # as it was last seen, and when
+    face: Instance  # as it was last seen, and when
     time: float
     usual: np.ndarray  # appearance: a running mean of what is like it
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
@@ -45,19 +45,19 @@ class PersonTracker:
     _persons: list[_Person] = field(default_factory=list, init=False)
     _n: int = field(default=0, init=False)
 
-    def update(self, faces: Sequence[Face], time: float) -> list[Face]:
+    def update(self, faces: Sequence[Instance], time: float) -> list[Instance]:
         """Return the faces of the next frame with the numbers of their persons.
 
         Parameters
         ----------
-        faces : sequence of Face
+        faces : sequence of Instance
             Each with its appearance.
         time : float
             Seconds.
 
         Returns
         -------
-        list of Face
+        list of Instance
             In the same order.
         """
         self._persons = [person for person in self._persons if time - person.time <= REMEMBERED]
@@ -84,12 +84,12 @@ class PersonTracker:
         return numbered
 
 
-def _cost(person: _Person, face: Face, time: float) -> float:
+def _cost(person: _Person, face: Instance, time: float) -> float:
     gap = time - person.time
     expected = _centre(person.face) + person.velocity * min(gap, _STEADY)
-    reach = (_REACH + _REACH_PER_SECOND * gap) * person.face.ied
+    reach = (_REACH + _REACH_PER_SECOND * gap) * person.face.reference_length
     away = float(np.hypot(*(_centre(face) - expected))) / reach
-    size = abs(np.log(face.ied / person.face.ied)) / np.log(_SIZE_RATIO)
+    size = abs(np.log(face.reference_length / person.face.reference_length)) / np.log(_SIZE_RATIO)
     unlike = min(_unlike(appearance, _unit(face)) for appearance in (person.usual, _unit(person.face)))
     cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
     return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
@@ -100,11 +100,11 @@ def _unlike(appearance: np.ndarray, unit: np.ndarray) -> float:
     return 1 - float(appearance @ unit) / float(np.linalg.norm(appearance))
 
 
-def _centre(face: Face) -> np.ndarray:
+def _centre(face: Instance) -> np.ndarray:
     return face.landmarks.mean(axis=0)
 
 
-def _unit(face: Face) -> np.ndarray:
+def _unit(face: Instance) -> np.ndarray:
     """The appearance as a vector of length 1."""
     assert face.appearance is not None
     vector = face.appearance.ravel().astype(float)

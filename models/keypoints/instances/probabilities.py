@@ -49,7 +49,7 @@ class ShapeClassifier:
 
 
 @dataclass(frozen=True)
-class FaceProbabilities:
+class InstanceProbabilities:
     """Logistic regressions that were fitted on photographs kept back from training.
 
     Parameters
@@ -75,25 +75,25 @@ class FaceProbabilities:
     within_5: np.ndarray
     alone: float
 
-    def face_log_odds(self, score: float, support: float, ied: float) -> float:
+    def instance_log_odds(self, score: float, support: float, ied: float) -> float:
         """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and
         the IED in pixels."""
-        return float(self.face @ face_inputs(score, support, ied))
+        return float(self.face @ instance_inputs(score, support, ied))
 
 
-def face_inputs(score: float, support: float, ied: float) -> np.ndarray:
+def instance_inputs(score: float, support: float, ied: float) -> np.ndarray:
     """Inputs (4,) of the regression for a face."""
     return np.array([score, support, np.log(ied / 30.0), 1.0])
 
 
 def point_inputs(
-    face_log_odds: float, own: np.ndarray, distance: np.ndarray, disagreement: np.ndarray, yaw: float, ied: float
+    instance_log_odds: float, own: np.ndarray, distance: np.ndarray, disagreement: np.ndarray, yaw: float, ied: float
 ) -> np.ndarray:
     """Inputs (n_keypoints, 8) of the regressions for the points of a face.
 
     Parameters
     ----------
-    face_log_odds : float
+    instance_log_odds : float
     own, distance : ndarray of shape (n_keypoints,)
         Log-odds of own detections, NaN where there is none, and how far they lie from the refined
         points, in IED.
@@ -106,5 +106,5 @@ def point_inputs(
     """
     present = np.isfinite(own)
     of_own = np.where(present, np.clip(own, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
-    columns = np.clip(face_log_odds, -8.0, 8.0), *of_own, np.log(disagreement + _EXACT), abs(yaw), np.log(ied / 30.0), 1.0
+    columns = np.clip(instance_log_odds, -8.0, 8.0), *of_own, np.log(disagreement + _EXACT), abs(yaw), np.log(ied / 30.0), 1.0
     return np.stack(np.broadcast_arrays(*columns), axis=1)

@@ -34,7 +34,7 @@ class SimilarityTransform:
         return cls(scale_rotation, middle - scale_rotation * centre)
 
     @property
-    def ied(self) -> float:
+    def reference_length(self) -> float:
         """Inter-eye distance in image pixels."""
         return abs(self.scale_rotation)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 #: IED: faces whose keypoints lie this near to each other on average are the same. A choice.
-SAME_FACE = 0.4
+SAME_INSTANCE = 0.4
 
 #: IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
 #: reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of
@@ -25,12 +25,12 @@ _SAME_PLACE = 0.6
 _SAME_TRANSFORM = 0.25
 
 # IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed.
-# Stricter than ``SAME_FACE``, since completion may still move its keypoints; half the radius in
+# Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half the radius in
 # which candidates support a pair. Choices.
 _INSIDE, _ALIKE = 0.175, 1.25
 
 
-def is_same_face(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_FACE) -> bool:
+def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE) -> bool:
     """Whether keypoints (n,), complex, of two faces lie on each other; ``ied`` in image pixels."""
     return float(abs(a - b).mean()) < radius * ied
 
@@ -42,7 +42,7 @@ def is_inside(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float)
     return alike and float(abs(points - face).mean()) < _INSIDE * face_ied
 
 
-def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
+def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Which of some faces remain, where they come by falling probability: those that are neither
     the same as a better one nor, smaller or larger, in its place.
 
@@ -60,7 +60,9 @@ def suppress_faces(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> lis
     """
     kept: list[int] = []
     for i, points in enumerate(keypoints):
-        if not any(is_same_face(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept):
+        if not any(
+            is_same_instance(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept
+        ):
             kept.append(i)
     return kept
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from ....vision.pyramid import gaussian_pyramid
 from .assembly import Candidates
-from .instance_finder import Face, FaceFinder
+from .instance_finder import Instance, InstanceFinder
 from .one_euro import OneEuroFilter
 from .persons import PersonTracker
 from .probabilities import probability_of
-from .suppression import suppress_faces
+from .suppression import suppress_instances
 
 _AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
 _STEP = 1 / 25  # seconds from one frame to the next where nobody says
@@ -21,7 +21,7 @@ _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), 
 
 
 @dataclass
-class FaceTracker:
+class InstanceTracker:
     """Finds the faces of a video.
 
     Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
@@ -32,14 +32,15 @@ class FaceTracker:
 
     Parameters
     ----------
-    finder : FaceFinder
+    finder : InstanceFinder
     search : function
         Takes a frame (H, W, 3) and returns its faces, from nothing.
     search_every : int, default 10
         Frames from one search to the next.
     smooth : float or None, default None
         Cut-off frequency at rest in Hz of the filter that keeps the points of a person still
-        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: they stay as found.
+        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: they stay
+        as found.
     min_probability : float, default 0.5
         Of a face that is followed.
 
@@ -49,12 +50,12 @@ class FaceTracker:
         For numbers outside their range.
     """
 
-    finder: FaceFinder
-    search: Callable[[np.ndarray], Sequence[Face]]
+    finder: InstanceFinder
+    search: Callable[[np.ndarray], Sequence[Instance]]
     search_every: int = 10
     smooth: float | None = None
     min_probability: float = 0.5
-    _faces: list[Face] = field(default_factory=list, init=False)
+    _faces: list[Instance] = field(default_factory=list, init=False)
     _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
     _filters: dict[int, OneEuroFilter] = field(default_factory=dict, init=False)
     _time: float = field(default=-_STEP, init=False)
@@ -66,7 +67,7 @@ class FaceTracker:
         if self.smooth is not None and not 0 < self.smooth < np.inf:
             raise ValueError(f"smooth={self.smooth}: expected a cut-off frequency above 0 Hz")
 
-    def update(self, frame: np.ndarray, time: float | None = None) -> list[Face]:
+    def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
         """Return the faces of the next frame, by falling probability.
 
         Parameters
@@ -77,10 +78,12 @@ class FaceTracker:
 
         Returns
         -------
-        list of Face
+        list of Instance
         """
         followed = [self._follow(frame, face) for face in self._faces] if self._left > 0 else []
-        apart = suppress_faces([_anchors(face) for face in followed if face], [face.ied for face in followed if face])
+        apart = suppress_instances(
+            [_anchors(face) for face in followed if face], [face.reference_length for face in followed if face]
+        )
         if self._left > 0 and len(apart) == len(followed):
             self._left -= 1
             self._faces = [face for face in followed if face is not None]
@@ -93,10 +96,10 @@ class FaceTracker:
             shown = [self._still(face, self.smooth) for face in shown]
         return sorted(shown, key=lambda face: -face.probability)
 
-    def _follow(self, frame: np.ndarray, face: Face) -> Face | None:
+    def _follow(self, frame: np.ndarray, face: Instance) -> Instance | None:
         """The face in the next frame, None if it is lost."""
-        low = np.floor(face.landmarks.min(axis=0) - _AROUND * face.ied).astype(int).clip(0)
-        high = np.ceil(face.landmarks.max(axis=0) + _AROUND * face.ied).astype(int) + 1
+        low = np.floor(face.landmarks.min(axis=0) - _AROUND * face.reference_length).astype(int).clip(0)
+        high = np.ceil(face.landmarks.max(axis=0) + _AROUND * face.reference_length).astype(int) + 1
         part = np.ascontiguousarray(frame[low[1] : max(high[1], 0), low[0] : max(high[0], 0)])
         if not part.size:
             return None
@@ -109,28 +112,28 @@ class FaceTracker:
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
         # needed.
-        least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.ied
+        least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.reference_length
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
         refined = finder.refine(points - corner, face.support, levels)
         assert finder.probabilities is not None
-        log_odds = finder.probabilities.face_log_odds(refined.score, face.support, refined.ied)
+        log_odds = finder.probabilities.instance_log_odds(refined.score, face.support, refined.reference_length)
         if probability_of(log_odds) < self.min_probability:
             return None
         refined = finder.refine_again(refined, levels)
         return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
 
-    def _still(self, face: Face, cutoff: float) -> Face:
+    def _still(self, face: Instance, cutoff: float) -> Instance:
         """The face with its points filtered; a person who was away starts anew."""
         assert face.person is not None
         keep = self._filters.setdefault(face.person, OneEuroFilter(cutoff))
         names = list(face.keypoints)
         points = np.array([*face.landmarks, *((p.x, p.y) for p in face.keypoints.values())])
-        points = keep(points, self._time, face.ied)
+        points = keep(points, self._time, face.reference_length)
         landmarks, places = points[: -len(names)], points[-len(names) :].tolist()
         keypoints = {name: face.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
         box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
         return replace(face, keypoints=keypoints, landmarks=landmarks, box=box)
 
 
-def _anchors(face: Face) -> np.ndarray:
+def _anchors(face: Instance) -> np.ndarray:
     return np.array([complex(p.x, p.y) for p in face.keypoints.values()])

@@ -1,1 +1,1 @@
-"""Training of keypoint detectors: mining, fitting, calibration, fast modes, shape regression."""
+"""Training of keypoint detectors: decisions from the data, stages, views of faces."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import FaceImage
+from ..data import AnnotatedImage
 from .instances.augmentation import AugmentationSettings
 from .instances.probabilities import ProbabilitySettings
 from .instances.refinement import RegressionSettings
-from .stages import FaceSettings
+from .stages import DetectorSettings
 from .windows.classifier import ClassifierTraining, TrainingJob
 from .windows.settings import TrainingSettings
 
@@ -73,7 +73,7 @@ class Decisions:
             f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, --rounds)",
         ]
 
-    def settings(self, n_objects: int) -> FaceSettings:
+    def settings(self, n_objects: int) -> DetectorSettings:
         """Settings of the training."""
         n_random = int(np.clip(80 * n_objects, 2_000, TrainingSettings.n_random))
         sizes: dict[str, Any] = {
@@ -96,21 +96,21 @@ def _range(side: float) -> dict[str, Any]:
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}
 
 
-def _enlarged(images: Sequence[FaceImage], side: float) -> float:
+def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
     """How much pictures have to be enlarged, in whole steps of the pyramid, up to 4 times."""
-    smallest = float(np.quantile(np.concatenate([image.ied for image in images]), 0.05))
+    smallest = float(np.quantile(np.concatenate([image.reference_length for image in images]), 0.05))
     return 2 ** (math.ceil(4 * math.log2(np.clip(1.2 * _range(side)["ied_low"] / smallest, 1, 4))) / 4)
 
 
-def _settings(scan: TrainingSettings, held_out: float, **more) -> FaceSettings:
-    default, spread = FaceSettings(), {"ied_low": scan.ied_low, "ied_high": scan.ied_high}
+def _settings(scan: TrainingSettings, held_out: float, **more) -> DetectorSettings:
+    default, spread = DetectorSettings(), {"ied_low": scan.ied_low, "ied_high": scan.ied_high}
     parts = {name: replace(getattr(default, name), **spread) for name in ("guide", "classifier")}
-    return FaceSettings(held_out, scan, **parts, **more)
+    return DetectorSettings(held_out, scan, **parts, **more)
 
 
 def decide(
-    images: Sequence[FaceImage],
-    trial_of: Callable[[float, Sequence[FaceImage], FaceSettings], TrainingJob],
+    images: Sequence[AnnotatedImage],
+    trial_of: Callable[[float, Sequence[AnnotatedImage], DetectorSettings], TrainingJob],
     side: float | None = None,
     anchors: Sequence[str] = (),
     n_features: int | None = None,
@@ -120,7 +120,7 @@ def decide(
 
     Parameters
     ----------
-    images : list of FaceImage
+    images : list of AnnotatedImage
         Annotated pictures.
     trial_of : function
         Makes the job of the trials of one side, on some of the pictures.
@@ -131,7 +131,7 @@ def decide(
     -------
     Decisions
     """
-    schema, n = images[0].schema, sum(len(image.faces) for image in images)
+    schema, n = images[0].schema, sum(len(image.instances) for image in images)
     trained = list(dict.fromkeys(map(schema.trained_as, schema.keypoints)))
     reached: dict[float, dict[str, float]] = {}
     if not anchors or side is None:

@@ -18,7 +18,7 @@ from ....models.keypoints.schema import BOX_SHARE, Schema, read_schema
 from ....models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
 from ....vision.images import image_size
 from ...common.image_folders import read_rows
-from ..data import FaceImage, read_coco, read_faces
+from ..data import AnnotatedImage, read_coco, read_faces
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice
@@ -61,7 +61,7 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_objects(folder: Path, schema: Schema) -> list[FaceImage]:
+def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     """Annotated pictures whose objects have all points: missing ones are predicted from the others,
     and stay hidden. A ValueError says in one line what is wrong.
     """
@@ -76,18 +76,21 @@ def read_objects(folder: Path, schema: Schema) -> list[FaceImage]:
     return [_completed(image, shape) for image in images]
 
 
-def check_number(images: Sequence[FaceImage]) -> str | None:
+def check_number(images: Sequence[AnnotatedImage]) -> str | None:
     """What to expect of so few pictures, in one line; None from 100 on. Fewer than 20 are a
     ValueError."""
-    n = sum(len(image.faces) > 0 for image in images)
+    n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
         raise ValueError(f"{n} annotated pictures; expected {MIN_PICTURES} or more, better 100")
     few = f"{n} annotated pictures: expect a detector for pictures much like these; 100 or more are better"
     return few if n < 100 else None
 
 
-def _shape_of(images: Sequence[FaceImage], folder: Path) -> ShapeModel:
-    faces, lengths = np.concatenate([image.faces for image in images]), np.concatenate([image.ied for image in images])
+def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
+    faces, lengths = (
+        np.concatenate([image.instances for image in images]),
+        np.concatenate([image.reference_length for image in images]),
+    )
     complete = np.isfinite(faces).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
@@ -97,9 +100,9 @@ def _shape_of(images: Sequence[FaceImage], folder: Path) -> ShapeModel:
     return learn_shape(faces[complete], known, schema.keypoints, np.arange(faces.shape[1]), 0.02, lengths[complete])
 
 
-def _completed(image: FaceImage, shape: ShapeModel) -> FaceImage:
+def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
     """The picture with predicted points; objects with one point only are ignored."""
-    faces, known = image.faces.copy(), np.isfinite(image.faces).all(axis=2)
+    faces, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):
         which = np.flatnonzero(known[i])
@@ -107,32 +110,32 @@ def _completed(image: FaceImage, shape: ShapeModel) -> FaceImage:
         faces[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
     ignore = image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
     boxes = None if image.boxes is None else image.boxes[kept]
-    return replace(image, faces=faces[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
+    return replace(image, instances=faces[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
 
 
-def turned_upright(images: Sequence[FaceImage]) -> list[FaceImage]:
+def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     """A picture for each object, turned so that this one stands as the mean shape does, up to half
     the step between the rotations that are searched; the others in it are ignored.
 
     The reference length of objects without two named points becomes that of their mean shape.
     """
     shape, made = _shape_of(images, Path("annotations")), []
-    copies = 1 if sum(len(image.faces) for image in images) >= _MANY_OBJECTS else 2
+    copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2
     for number, image in enumerate(images):
         width, height = image_size(image.path)
         rng = np.random.default_rng([0, number])
-        for i, face in enumerate(image.faces):
+        for i, face in enumerate(image.instances):
             transform = shape.align(face @ [1, 1j], np.arange(len(face)))
             for _ in range(copies):
                 turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
                 matrix, _ = turning(height, width, turn)
-                points, others = face @ matrix[:, :2].T + matrix[:, 2], np.delete(image.faces, i, axis=0)
+                points, others = face @ matrix[:, :2].T + matrix[:, 2], np.delete(image.instances, i, axis=0)
                 around = np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1)
                 corners = np.concatenate([around, image.ignore])[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
                 corners = corners @ matrix[:, :2].T + matrix[:, 2]
                 ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-                half = transform.ied / BOX_SHARE / 2
+                half = transform.reference_length / BOX_SHARE / 2
                 box = np.concatenate([points.mean(axis=0) - half, points.mean(axis=0) + half])[None]
                 visible, view = image.visible[i : i + 1], partial(turned_pixels, turn)
-                made.append(replace(image, faces=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
+                made.append(replace(image, instances=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
     return made

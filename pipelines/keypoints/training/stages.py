@@ -21,7 +21,7 @@ from ...common.checkpoints import read_part, write_part
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
-from ..data import FACES, FaceImage
+from ..data import FACES, AnnotatedImage
 from .instances.points import ANCHORS
 from .instances.probabilities import ProbabilitySettings
 from .instances.refinement import RegressionSettings
@@ -34,7 +34,7 @@ from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
 @dataclass(frozen=True)
-class FaceSettings:
+class DetectorSettings:
     """Settings of a whole training; each stage has a table of its own in the file of ``--config``.
 
     Parameters
@@ -140,7 +140,7 @@ def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return _train_models(job, detector, guided)
 
 
-def _whole_faces(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
+def _whole_instances(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
     """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
     part = job.finished(name, "faces")
     if part is None:
@@ -149,11 +149,11 @@ def _whole_faces(name: str, train: Callable, job: TrainingJob, detector: Keypoin
         job.keep(name, "faces", part)
     else:
         job.say(f"{name}: done before")
-    return replace(detector, faces=part.faces), part.info["facts"]
+    return replace(detector, finder=part.finder), part.info["facts"]
 
 
-#: The stages of each mode, by their fields in `FaceSettings`; a detector of one mode serves those
-#: before it too.
+#: The stages of each mode, by their fields in `DetectorSettings`; a detector of one mode serves
+#: those before it too.
 STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.SCAN: {"scan": train_scan},
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
@@ -168,14 +168,14 @@ def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> d
     are among them, of faces with the last mode only.
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
-    return STAGES[mode] | ({name: partial(_whole_faces, name, train) for name, train in _WHOLE.items()} if whole else {})
+    return STAGES[mode] | ({name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()} if whole else {})
 
 
 def train_detector(
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     background: Sequence[Path],
     out: Path,
-    settings: FaceSettings | None = None,
+    settings: DetectorSettings | None = None,
     keypoints: Sequence[str] = ANCHORS,
     mode: str = Mode.PRUNE,
     resume: bool = False,
@@ -190,13 +190,13 @@ def train_detector(
 
     Parameters
     ----------
-    images : list of FaceImage
+    images : list of AnnotatedImage
         Annotated photographs.
     background : list of path
         Photographs without faces.
     out : path
         Model file.
-    settings : FaceSettings, optional
+    settings : DetectorSettings, optional
         Kept in the file; all defaults if None.
     keypoints : list of str
         Keypoints to train.
@@ -218,7 +218,7 @@ def train_detector(
         cannot be written.
     """
     check_writable(out)
-    settings, pool, mode = settings or FaceSettings(), pool or FeaturePool(), Mode(mode)
+    settings, pool, mode = settings or DetectorSettings(), pool or FeaturePool(), Mode(mode)
     folder = out.with_name(out.name + ".checkpoint")
     make_folder(folder)
     schema = images[0].schema if images else FACES

@@ -12,7 +12,7 @@ from ....models.keypoints.detector import KeypointDetector
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
-from ..data import FaceImage
+from ..data import AnnotatedImage
 from .decisions import Decisions, decide
 from .objects import turned_upright
 from .stages import train_detector
@@ -20,7 +20,7 @@ from .windows.classifier import TrainingJob
 
 
 def train_keypoints(
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     background: Sequence[Path],
     out: Path,
     resume: bool = False,
@@ -33,7 +33,7 @@ def train_keypoints(
 
     Parameters
     ----------
-    images : list of FaceImage
+    images : list of AnnotatedImage
         Annotated pictures, of one schema.
     background : list of path
         Pictures without such objects.
@@ -65,7 +65,7 @@ def train_keypoints(
     if not images[0].schema.upright:
         images = turned_upright(images)
 
-    def trial_of(side: float, some: Sequence[FaceImage], settings: Any) -> TrainingJob:
+    def trial_of(side: float, some: Sequence[AnnotatedImage], settings: Any) -> TrainingJob:
         make_folder(folder / f"trial {side:g}")
         names = list(images[0].schema.keypoints)
         quiet = lambda line: None  # noqa: E731
@@ -79,7 +79,9 @@ def train_keypoints(
     before = images[0].schema
     schema = before.with_anchors(decisions.anchors)
     order = [before.keypoints.index(name) for name in schema.keypoints]
-    images = [replace(image, faces=image.faces[:, order], visible=image.visible[:, order], schema=schema) for image in images]
-    settings = decisions.settings(sum(len(image.faces) for image in images))
+    images = [
+        replace(image, instances=image.instances[:, order], visible=image.visible[:, order], schema=schema) for image in images
+    ]
+    settings = decisions.settings(sum(len(image.instances) for image in images))
     made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool)
     return made, decisions

@@ -15,7 +15,7 @@ from scipy.spatial import Delaunay
 
 from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
 from ....vision.images import image_size
-from ..data import N_LANDMARKS, FaceImage
+from ..data import N_LANDMARKS, AnnotatedImage
 from .instances.points import annotated, points_of
 from .instances.shapes import learn_rigid
 
@@ -120,13 +120,13 @@ def _mesh(landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, 
     return _Mesh(before, np.concatenate([turned[:, :2], still]), triangles[order])
 
 
-def turned_head(image: FaceImage, degrees: float, rigid: RigidModel) -> FaceImage:
+def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
     """The one face of a photograph, turned by some degrees to the right-hand side of the picture.
 
     The picture shows the surroundings of the head, of at most 64 pixels between the eyes.
     """
     assert image.landmarks is not None
-    landmarks, ied = image.landmarks[0], float(image.ied[0])
+    landmarks, ied = image.landmarks[0], float(image.reference_length[0])
     width, height = image_size(image.path)
     low = np.maximum(np.floor(landmarks.mean(axis=0) - _REACH * ied), 0).astype(int)
     high = np.minimum(np.ceil(landmarks.mean(axis=0) + _REACH * ied), [width, height]).astype(int)
@@ -146,7 +146,7 @@ def turned_head(image: FaceImage, degrees: float, rigid: RigidModel) -> FaceImag
     visible = np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]]) & image.visible
     ignore = shown(image.ignore.reshape(-1, 2)).reshape(-1, 4)
     view = partial(_turned_pixels, mesh, (*low.tolist(), *high.tolist()), tuple(size.tolist()))
-    return replace(image, faces=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
+    return replace(image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
 
 
 def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
@@ -156,11 +156,13 @@ def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pix
     return mesh.draw(part)
 
 
-def turned_heads(images: Sequence[FaceImage], known: Sequence[FaceImage], most: float, seed: int = 0) -> list[FaceImage]:
+def turned_heads(
+    images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
+) -> list[AnnotatedImage]:
     """Each photograph of one face with landmarks, turned to a side by `_LEAST` to ``most`` degrees;
     the rigid model is that of the ``known`` ones. None where these are all seen from one
     direction: their depth is unknown."""
-    usable = [len(image.faces) == 1 and image.landmarks is not None for image in images]
+    usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
     faces = np.concatenate([points_of(image) for image in annotated(known)])

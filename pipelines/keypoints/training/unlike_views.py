@@ -11,14 +11,14 @@ import numpy as np
 
 from ....models.keypoints.windows.turned_photographs import turned_pixels, turning
 from ....vision.images import image_size, read_image
-from ..data import FaceImage
+from ..data import AnnotatedImage
 
 # IED around a face that is pasted beside others, and the IED of the smallest and the largest of
 # them in pixels
 _AROUND, _PASTED = 2.2, (28.0, 50.0)
 
 
-def _moved(image: FaceImage, matrix: np.ndarray, view: Callable[[np.ndarray], np.ndarray]) -> FaceImage:
+def _moved(image: AnnotatedImage, matrix: np.ndarray, view: Callable[[np.ndarray], np.ndarray]) -> AnnotatedImage:
     """The picture that a view makes, with annotations moved by an affine map (2, 3)."""
 
     def points(xy: np.ndarray) -> np.ndarray:
@@ -27,19 +27,19 @@ def _moved(image: FaceImage, matrix: np.ndarray, view: Callable[[np.ndarray], np
     corners = points(image.ignore[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2))
     ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     landmarks = None if image.landmarks is None else points(image.landmarks)
-    return replace(image, faces=points(image.faces), landmarks=landmarks, ignore=ignore, view=view)
+    return replace(image, instances=points(image.instances), landmarks=landmarks, ignore=ignore, view=view)
 
 
-def rolled(image: FaceImage, degrees: float) -> FaceImage:
+def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
     """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
     width, height = image_size(image.path)
     return _moved(image, turning(height, width, degrees)[0], partial(turned_pixels, degrees))
 
 
-def lit(image: FaceImage, direction: float, darkest: float) -> FaceImage:
+def lit(image: AnnotatedImage, direction: float, darkest: float) -> AnnotatedImage:
     """The photograph in light that falls, across the face, from one to a share ``darkest``, in a
     direction in radians."""
-    middle, ied = np.nanmean(image.faces[0], axis=0), float(image.ied[0])
+    middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
     return replace(image, view=partial(_lit, middle, ied, direction, darkest))
 
 
@@ -51,7 +51,7 @@ def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixel
     return np.rint(pixels * light[..., None]).astype(np.uint8)
 
 
-def dimmed(image: FaceImage, light: float) -> FaceImage:
+def dimmed(image: AnnotatedImage, light: float) -> AnnotatedImage:
     """The photograph in a share of its light."""
     return replace(image, view=partial(_dimmed, light))
 
@@ -60,20 +60,20 @@ def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
     return np.rint(pixels * light).astype(np.uint8)
 
 
-def blurred(image: FaceImage, deviation: float) -> FaceImage:
+def blurred(image: AnnotatedImage, deviation: float) -> AnnotatedImage:
     """The photograph out of focus: a Gaussian, its deviation in IED."""
-    return replace(image, view=partial(_blurred, deviation * float(image.ied[0])))
+    return replace(image, view=partial(_blurred, deviation * float(image.reference_length[0])))
 
 
 def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
 
 
-def covered(image: FaceImage, shift: tuple[float, float]) -> FaceImage:
+def covered(image: AnnotatedImage, shift: tuple[float, float]) -> AnnotatedImage:
     """The photograph with a grey square of one and a half IED, its middle that far from the face's,
     in IED."""
-    ied = float(image.ied[0])
-    middle = np.nanmean(image.faces[0], axis=0) + ied * np.array(shift)
+    ied = float(image.reference_length[0])
+    middle = np.nanmean(image.instances[0], axis=0) + ied * np.array(shift)
     low, high = np.rint(middle - 0.75 * ied).astype(int), np.rint(middle + 0.75 * ied).astype(int)
     return replace(image, view=partial(_covered, (*np.maximum(low, 0).tolist(), *np.maximum(high, 0).tolist())))
 
@@ -84,24 +84,29 @@ def _covered(box: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
     return pixels
 
 
-def pasted(images: Sequence[FaceImage], rng: np.random.Generator) -> FaceImage:
+def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> AnnotatedImage:
     """The first faces of some photographs side by side, of different sizes."""
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
         width, height = image_size(image.path)
-        middle, ied = np.nanmean(image.faces[0], axis=0), float(image.ied[0])
+        middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
         low = np.maximum(np.floor(middle - _AROUND * ied), 0).astype(int)
         high = np.minimum(np.ceil(middle + _AROUND * ied), [width, height]).astype(int)
         size = np.rint((high - low) * float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied).astype(int)
         shown = lambda xy, low=low, ratio=size / (high - low), left=left: (xy - low + 0.5) * ratio - 0.5 + [left, 0]  # noqa: E731
         parts.append((image.path, (*low.tolist(), *high.tolist()), tuple(size.tolist())))
-        faces.append(shown(image.faces[0]))
+        faces.append(shown(image.instances[0]))
         landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]))
         left += int(size[0])
     known = None if any(one is None for one in landmarks) else np.array(landmarks)
     visible = np.concatenate([image.visible[:1] for image in images])
     return replace(
-        images[0], faces=np.array(faces), visible=visible, ignore=np.zeros((0, 4)), landmarks=known, view=partial(_pasted, parts)
+        images[0],
+        instances=np.array(faces),
+        visible=visible,
+        ignore=np.zeros((0, 4)),
+        landmarks=known,
+        view=partial(_pasted, parts),
     )
 
 
@@ -114,11 +119,11 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
     return np.concatenate([np.pad(part, ((0, height - len(part)), (0, 0), (0, 0)), mode="edge") for part in shown], axis=1)
 
 
-def unlike_views(images: Sequence[FaceImage], seed: int = 0) -> dict[str, list[FaceImage]]:
+def unlike_views(images: Sequence[AnnotatedImage], seed: int = 0) -> dict[str, list[AnnotatedImage]]:
     """One picture of each kind of each photograph with one face."""
-    some = [image for image in images if len(image.faces) == 1 and image.view is None]
+    some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
-    made: dict[str, list[FaceImage]] = {}
+    made: dict[str, list[AnnotatedImage]] = {}
     for number, image in enumerate(some):
         others = [some[(number + step) % len(some)] for step in (0, 1, 2)]
         for name, view in {

@@ -27,12 +27,12 @@ def test_csv(tmp_path):
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1,why\na_1.png,1,2,3,4,somebody else\n")
     (image,) = read_faces(tmp_path)
     assert image.name == "a_1.png" and image.source == "a"
-    assert image.faces.shape == (2, 9, 2) and image.visible.shape == (2, 9)
-    np.testing.assert_array_equal(image.faces[0], list(FACE.values()))
+    assert image.instances.shape == (2, 9, 2) and image.visible.shape == (2, 9)
+    np.testing.assert_array_equal(image.instances[0], list(FACE.values()))
     assert not image.visible[0, 8] and image.visible[0, :8].all()
-    assert np.isnan(image.faces[1, 8]).all() and not image.visible[1, 8]
+    assert np.isnan(image.instances[1, 8]).all() and not image.visible[1, 8]
     np.testing.assert_array_equal(image.ignore, [[1, 2, 3, 4]])
-    np.testing.assert_allclose(image.ied, np.hypot(3, 1))
+    np.testing.assert_allclose(image.reference_length, np.hypot(3, 1))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_pts(tmp_path):
     write_pts(tmp_path / "f.pts", xy)
     (image,) = read_faces(tmp_path)
     expected = [xy[42:48].mean(0), xy[36:42].mean(0), xy[35], xy[31], xy[54], xy[48], xy[16], xy[0], xy[8]]
-    np.testing.assert_allclose(image.faces[0], expected, atol=1e-9)
+    np.testing.assert_allclose(image.instances[0], expected, atol=1e-9)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n not in ("left_ear", "chin") for n in KEYPOINTS}
 
 
@@ -163,13 +163,13 @@ def test_nested_300w(tmp_path):
     # of the outermost folder: both count
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nafw/7_2.jpg,5,6,7,8\n")
     images = read_faces(tmp_path)
-    assert [(i.path.name, len(i.faces), i.source) for i in images] == [
+    assert [(i.path.name, len(i.instances), i.source) for i in images] == [
         ("indoor_001.png", 2, "300W"),
         ("7_1.jpg", 2, "afw"),
         ("1_1.jpg", 1, "helen"),
         ("1_2.jpg", 1, "helen"),
     ]
-    np.testing.assert_allclose(images[1].faces[1], images[1].faces[0] + 5)
+    np.testing.assert_allclose(images[1].instances[1], images[1].instances[0] + 5)
     np.testing.assert_array_equal(images[1].ignore, [[5, 6, 7, 8], [1, 2, 3, 4]])
     assert images[1].mirrored(200).source == "afw" and [i.source for i in read_faces(tmp_path / "helen")] == ["trainset"] * 2
 
@@ -188,8 +188,8 @@ def test_coco(tmp_path):
     }
     (tmp_path / "k.json").write_text(json.dumps(coco))
     image, empty = read_faces(tmp_path)
-    assert empty.faces.shape == (0, 9, 2)
-    face = dict(zip(KEYPOINTS, image.faces[0].tolist()))
+    assert empty.instances.shape == (0, 9, 2)
+    face = dict(zip(KEYPOINTS, image.instances[0].tolist()))
     assert face["left_eye"] == [30, 10] and face["right_eye"] == [20, 11] and face["left_ear"] == [40, 12]
     assert np.isnan(face["right_ear"]).all() and np.isnan(face["chin"]).all()
     assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n in ("left_eye", "left_ear") for n in KEYPOINTS}
@@ -202,9 +202,9 @@ def test_coco(tmp_path):
 @pytest.mark.data
 def test_real_data(data_dir):
     train, test = read_faces(data_dir / "faces/train"), read_faces(data_dir / "faces/test")
-    assert len(train) == 908 and len(test) == 291 and sum(len(i.faces) for i in test) == 320
+    assert len(train) == 908 and len(test) == 291 and sum(len(i.instances) for i in test) == 320
     assert sum(len(i.ignore) for i in test) == 57
-    assert min(i.ied.min() for i in train + test) > 20
+    assert min(i.reference_length.min() for i in train + test) > 20
     assert {i.source for i in test} == {"helen", "lfpw", "afw"}
 
 

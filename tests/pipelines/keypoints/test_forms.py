@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from annealed.models import align_face
 from annealed.models.keypoints.face_alignment import EYES
-from annealed.models.keypoints.instances.instance_finder import Face, FacePoint
+from annealed.models.keypoints.instances.instance_finder import Instance, InstancePoint
 from annealed.models.keypoints.instances.shape_models import Pose
 from annealed.pipelines.common import image_folders
 from annealed.pipelines.common.inputs import list_inputs
@@ -26,10 +26,10 @@ from typer.testing import CliRunner
 def made_face(eyes, person=None):
     """A face with two eyes and a chin, at ((x, y) of the left eye, (x, y) of the right one)."""
     points = {"left_eye": eyes[0], "right_eye": eyes[1], "chin": (eyes[0][0], eyes[0][1] + 60.0)}
-    keypoints = {name: FacePoint(*map(float, place), 0.9, 0.8) for name, place in points.items()}
+    keypoints = {name: InstancePoint(*map(float, place), 0.9, 0.8) for name, place in points.items()}
     landmarks = np.array([*points.values()], float)
     box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
-    return Face(0.987654321, Pose(0.1, -0.2, 0.3), box, keypoints, landmarks, 40.0, 3.0, person)
+    return Instance(0.987654321, Pose(0.1, -0.2, 0.3), box, keypoints, landmarks, 40.0, 3.0, person)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_coco_is_read_by_pycocotools_and_by_us(folder, tmp_path):
     read = coco.COCO(str(photographs / "c.json"))
     (annotation,) = read.loadAnns(read.getAnnIds())
     (image,) = read_faces(photographs)
-    np.testing.assert_allclose(np.reshape(annotation["keypoints"], (-1, 3))[:, :2], image.faces[0])
+    np.testing.assert_allclose(np.reshape(annotation["keypoints"], (-1, 3))[:, :2], image.instances[0])
 
 
 class Killed(BaseException):

@@ -92,7 +92,7 @@ def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkey
 
     def unsure(self, pixels, options=None):
         found = find(self, pixels, options)
-        return found._replace(faces=[replace(face, probability=0.2) for face in found.faces])
+        return found._replace(instances=[replace(face, probability=0.2) for face in found.instances])
 
     monkeypatch.setattr(KeypointDetector, "find", unsure)
     monkeypatch.setattr(module, "draw_detections", lambda image, *shown: drawn.append(shown) or image)

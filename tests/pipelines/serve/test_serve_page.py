@@ -162,7 +162,7 @@ def test_the_table_and_crops_are_saved(page, tmp_path):
     assert archive.namelist() == ["astronaut_face1.png", "faces.csv", "faces.json"]
     (row,) = csv.DictReader(io.StringIO(archive.read("faces.csv").decode()))
     coco = json.loads(archive.read("faces.json"))
-    (face,) = load_model("faces").find(sample_photograph()).faces
+    (face,) = load_model("faces").find(sample_photograph()).instances
     assert row["source"] == coco["images"][0]["file_name"] == "astronaut.png"
     assert float(row["left_eye_x"]) == coco["annotations"][0]["keypoints"][0] == face.record()["keypoints"]["left_eye"][0]
     assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()

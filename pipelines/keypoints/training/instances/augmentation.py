@@ -11,7 +11,7 @@ import numpy as np
 
 from .....models.keypoints.instances.shape_models import ShapeModel
 from .....vision.pyramid import Level, gaussian_pyramid
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 from .points import mirrored_points, points_of
 
@@ -59,7 +59,7 @@ class AugmentationSettings:
     shifted: float = 0.04
 
 
-class FaceCopy(NamedTuple):
+class InstanceCopy(NamedTuple):
     """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
     whether it is mirrored, and its IED in pixels.
     """
@@ -67,7 +67,7 @@ class FaceCopy(NamedTuple):
     pixels: np.ndarray
     points: np.ndarray
     mirrored: bool
-    ied: float
+    reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
         """Pyramid for frames whose IED is ``unit`` pixels, of a face of that IED."""
@@ -75,7 +75,7 @@ class FaceCopy(NamedTuple):
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 
 
-def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[FaceCopy]:
+def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[InstanceCopy]:
     """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
     their random choices.
     """
@@ -91,11 +91,11 @@ def copies(images: Sequence[FaceImage], settings: AugmentationSettings, seed: Se
                 points = mirrored_points(faces[face], pixels.shape[1], image.schema) if flip else faces[face]
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
-                    ied = float(image.ied[face])
+                    ied = float(image.reference_length[face])
                     target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
                     factor = min(1.0, target / ied)
                     small, moved = _cut(shown, points, ied, factor)
-                    yield FaceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip, factor * ied)
+                    yield InstanceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip, factor * ied)
 
 
 def _cut(pixels: np.ndarray, points: np.ndarray, ied: float, factor: float) -> tuple[np.ndarray, np.ndarray]:

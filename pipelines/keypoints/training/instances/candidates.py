@@ -12,7 +12,7 @@ from .....models.keypoints.detections import DetectionOptions
 from .....models.keypoints.detector import KeypointDetector
 from .....vision.pyramid import Level
 from ....common.file_map import Jobs
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from ..windows.views import each
 from .points import points_of
 
@@ -27,9 +27,9 @@ class SearchedImage:
         Its pyramid.
     maxima : dict of str to ndarray of shape (n, 4)
         x, y, score and scale of the local maxima of each anchor.
-    faces : ndarray of shape (n_faces, n), complex
+    instances : ndarray of shape (n_faces, n), complex
         Annotated points of its faces.
-    ied : ndarray of shape (n_faces,)
+    reference_length : ndarray of shape (n_faces,)
         Of these, in pixels.
     boxes : ndarray of shape (n_boxes, 4)
         That may hold a face without annotation.
@@ -37,15 +37,15 @@ class SearchedImage:
 
     levels: Sequence[Level]
     maxima: dict[str, np.ndarray]
-    faces: np.ndarray
-    ied: np.ndarray
+    instances: np.ndarray
+    reference_length: np.ndarray
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
         """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from
         the points.
         """
-        return self.faces @ matrix.T if len(self.faces) else np.empty((0, len(matrix)), complex)
+        return self.instances @ matrix.T if len(self.instances) else np.empty((0, len(matrix)), complex)
 
     def is_ignored(self, points: np.ndarray) -> bool:
         """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
@@ -59,7 +59,7 @@ class SearchedImage:
 def search_all(
     detector: KeypointDetector,
     anchors: Sequence[str],
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
@@ -68,11 +68,11 @@ def search_all(
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
-    def search(item: tuple[FaceImage, float | None]) -> SearchedImage | None:
+    def search(item: tuple[AnnotatedImage, float | None]) -> SearchedImage | None:
         image, target = item
         pixels, faces, boxes, factor = image.pixels(), points_of(image), image.ignore, 1.0
         if target is not None:
-            factor = target / float(image.ied[0]) if len(image.ied) else 1.0
+            factor = target / float(image.reference_length[0]) if len(image.reference_length) else 1.0
             if factor > 0.9:
                 return None
             small = np.asarray(cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
@@ -80,7 +80,7 @@ def search_all(
             faces = (faces.real + 0.5) * x - 0.5 + 1j * ((faces.imag + 0.5) * y - 0.5)
             pixels, boxes = small, boxes * [x, y, x, y]
         levels = detector.search.pyramid(pixels)
-        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, factor * image.ied, boxes)
+        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, factor * image.reference_length, boxes)
 
-    items = [(image, target) for image in images for target in (ied if len(image.ied) else (None,))]
+    items = [(image, target) for image in images for target in (ied if len(image.reference_length) else (None,))]
     return (found for found in each(items, search, n_jobs) if found is not None)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from .....models.keypoints.schema import Schema
-from ...data import FACES, FaceImage
+from ...data import FACES, AnnotatedImage
 
 #: Keypoints of faces that detectors find: eyes, nose sides and mouth corners.
 ANCHORS = FACES.anchors
 
 
-def points_of(image: FaceImage) -> np.ndarray:
+def points_of(image: AnnotatedImage) -> np.ndarray:
     """Points (n_faces, n) of the faces of a photograph, complex, NaN where not annotated."""
-    points = image.faces if image.landmarks is None else image.landmarks
+    points = image.instances if image.landmarks is None else image.landmarks
     return points[..., 0] + 1j * points[..., 1]
 
 
@@ -42,7 +42,7 @@ def mirrored_points(points: np.ndarray, width: int, schema: Schema) -> np.ndarra
     return width - 1 - points[order].real + 1j * points[order].imag
 
 
-def annotated(images: Sequence[FaceImage]) -> list[FaceImage]:
+def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     """The photographs whose faces train the refinement: those with landmarks, or all where none has
     them.
     """

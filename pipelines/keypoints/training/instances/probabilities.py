@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import FaceFinder, RefinedShape
-from .....models.keypoints.instances.probabilities import FaceProbabilities, ShapeClassifier, face_inputs
-from ...data import FaceImage
+from .....models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
+from .....models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier, instance_inputs
+from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
 from .candidates import SearchedImage
 from .refinement import describe_runs, move_runs, start_runs
@@ -64,7 +64,7 @@ class ProbabilitySettings:
     by_anchors: bool = False
     seed: int = 0
 
-    def judged(self, finder: FaceFinder) -> slice:
+    def judged(self, finder: InstanceFinder) -> slice:
         """Positions of the keypoints whose errors decide whether a shape is a face."""
         return slice(len(finder.anchors) if self.by_anchors else None)
 
@@ -80,7 +80,7 @@ class ScoredHypothesis:
         Keypoints of the nearest annotated face; NaN where there is none.
     error : float
         Mean distance of the judged keypoints from these in IED; infinite where there is none.
-    ied : float
+    reference_length : float
         Of that face, in pixels; NaN where there is none.
     found : Candidates
         All candidates of the photograph.
@@ -89,7 +89,7 @@ class ScoredHypothesis:
     refined: RefinedShape
     truth: np.ndarray
     error: float
-    ied: float
+    reference_length: float
     found: Candidates
 
     @property
@@ -104,7 +104,7 @@ class ScoredHypothesis:
 
 
 def judged_hypotheses(
-    finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float, settings: ProbabilitySettings
+    finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float, settings: ProbabilitySettings
 ) -> Iterator[list[ScoredHypothesis]]:
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     judged = settings.judged(finder)
@@ -118,16 +118,16 @@ def judged_hypotheses(
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
             faces = view.keypoints(finder.regressor.to_keypoints)
-            errors = [float(abs(face - keypoints)[judged].mean() / ied) for face, ied in zip(faces, view.ied)]
+            errors = [float(abs(face - keypoints)[judged].mean() / ied) for face, ied in zip(faces, view.reference_length)]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
-            error, ied = (errors[best], float(view.ied[best])) if errors else (np.inf, np.nan)
+            error, ied = (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
             made.append(ScoredHypothesis(refined, truth, error, ied, found))
         yield made
 
 
 def train_classifier(
-    finder: FaceFinder, images: Sequence[FaceImage], false: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
+    finder: InstanceFinder, images: Sequence[AnnotatedImage], false: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
 ) -> tuple[ShapeClassifier, dict]:
     """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
     that are none.
@@ -158,7 +158,7 @@ def train_classifier(
 
 
 def choose_own_weights(
-    finder: FaceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
+    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
 ) -> np.ndarray:
     """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
     the smallest mean error up to 10 % IED.
@@ -168,7 +168,7 @@ def choose_own_weights(
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
         own, _ = finder.own_detections(shape.refined, shape.found)
-        own, ied = own[:n], shape.ied
+        own, ied = own[:n], shape.reference_length
         for row, weight in zip(errors, weights):
             moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
             row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
@@ -179,13 +179,13 @@ def choose_own_weights(
 
 
 def fit_probabilities(
-    finder: FaceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
-) -> FaceProbabilities:
+    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
+) -> InstanceProbabilities:
     """Logistic regressions of faces and of their keypoints; those of one group of
     ``keypoints_alike`` are fitted together.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
-    inputs = np.array([face_inputs(s.refined.score, s.refined.support, s.refined.ied) for s in known])
+    inputs = np.array([instance_inputs(s.refined.score, s.refined.support, s.refined.reference_length) for s in known])
     face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
     n = len(finder.keypoints)
     rows, within = [], []
@@ -193,9 +193,9 @@ def fit_probabilities(
         if shape.is_face:
             own, own_log_odds = finder.own_detections(shape.refined, shape.found)
             refined = shape.refined
-            log_odds = float(face @ face_inputs(refined.score, refined.support, refined.ied))
+            log_odds = float(face @ instance_inputs(refined.score, refined.support, refined.reference_length))
             rows.append(finder.point_inputs(refined, log_odds, own, own_log_odds))
-            within.append(abs(finder.combined(refined, own) - shape.truth) / shape.ied)
+            within.append(abs(finder.combined(refined, own) - shape.truth) / shape.reference_length)
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}
     for tolerance in (0.1, 0.05):
@@ -204,7 +204,7 @@ def fit_probabilities(
             mine = all_inputs[:, list(group)].reshape(-1, all_inputs.shape[2])
             weights[list(group)] = _logistic(mine, (errors[:, list(group)] <= tolerance).ravel(), regularisation)
         fitted[tolerance] = weights
-    return FaceProbabilities(face, fitted[0.1], fitted[0.05], 0.0)
+    return InstanceProbabilities(face, fitted[0.1], fitted[0.05], 0.0)
 
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:

@@ -15,8 +15,8 @@ from .....models.keypoints.instances.shape_models import ShapeModel
 from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
 from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
-from ...data import FaceImage
-from .augmentation import AugmentationSettings, FaceCopy, copies, start_of
+from ...data import AnnotatedImage
+from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
 from .points import annotated, mirror_order, points_of, to_keypoints
 
 #: Photographs and their mirror images as they are.
@@ -76,16 +76,16 @@ class Runs:
     points, and the IED in pixels.
     """
 
-    copies: list[FaceCopy]
+    copies: list[InstanceCopy]
     copy: np.ndarray
     now: np.ndarray
     truth: np.ndarray
-    ied: np.ndarray
+    reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
         """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the IED."""
         truth = self.truth @ matrix.T
-        return abs(self.now @ matrix.T - truth) / self.ied[:, None]
+        return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
         """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
@@ -99,7 +99,7 @@ def _parts(points: np.ndarray) -> np.ndarray:
 
 
 def start_runs(
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     shape: ShapeModel,
     settings: AugmentationSettings,
     starts: int,
@@ -120,12 +120,12 @@ def start_runs(
         anchors = (matrix @ face.points)[:n_anchors]
         for start in range(starts):
             rng = np.random.default_rng([*seed, 1, number, start])
-            points = start_of(anchors, face.ied, shape, settings, rng)
+            points = start_of(anchors, face.reference_length, shape, settings, rng)
             if start >= starts - mean_starts:
                 points = shape.align(points, np.arange(len(points))).to_image(shape.mean_points)
             now.append(points[n_anchors:])
     which = np.repeat(np.arange(len(faces)), starts)
-    truth, ied = np.stack([face.points for face in faces]), np.array([face.ied for face in faces])
+    truth, ied = np.stack([face.points for face in faces]), np.array([face.reference_length for face in faces])
     return Runs(faces, which, np.array(now), truth[which], ied[which])
 
 
@@ -138,7 +138,7 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
     levels, of = [], -1
     for row, (copy, points) in enumerate(zip(runs.copy, runs.now)):
         if copy != of:
-            levels, of = runs.copies[copy].levels(regressor.align(runs.truth[row]).ied, ied), copy
+            levels, of = runs.copies[copy].levels(regressor.align(runs.truth[row]).reference_length, ied), copy
         histograms, transform = regressor.describe(levels, points, ied, cell)
         values[row], units[row] = histograms.ravel(), transform.scale_rotation
     return values, units
@@ -158,7 +158,7 @@ def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
 
 
 def train_regressor(
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     shape: ShapeModel,
     settings: RegressionSettings,
     say: Callable[[str], None] = print,

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
 from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
 from .....models.keypoints.schema import Schema
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from .candidates import SearchedImage
 from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
 
@@ -45,14 +45,16 @@ class AssemblySettings:
     background: int = 5
 
 
-def learn_assembler(images: Sequence[FaceImage], settings: AssemblySettings) -> Assembler:
+def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
     """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
     known yet.
 
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
     schema = images[0].schema
-    faces, ied = (np.concatenate(part) for part in zip(*((points_of(image), image.ied) for image in annotated(images))))
+    faces, ied = (
+        np.concatenate(part) for part in zip(*((points_of(image), image.reference_length) for image in annotated(images)))
+    )
     usable = np.isfinite(faces).all(axis=1)
     faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
@@ -95,12 +97,12 @@ def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[n
     scores: list[list[float]] = [[] for _ in range(n_anchors)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors)]
     for view in searched:
-        faces = view.keypoints(to_keypoints(schema, view.faces.shape[1])[:n_anchors])
+        faces = view.keypoints(to_keypoints(schema, view.instances.shape[1])[:n_anchors])
         for i, name in enumerate(schema.anchors):
             x, y, score, _ = view.maxima[name].T
             distance = abs((x + 1j * y)[:, None] - faces[:, i])
             scores[i] += score.tolist()
-            correct[i] += (distance < _NEAR * view.ied).any(axis=1).tolist()
+            correct[i] += (distance < _NEAR * view.reference_length).any(axis=1).tolist()
     slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
     for group in schema.alike(schema.anchors):
         score, right = (np.concatenate([part[i] for i in group]) for part in (scores, correct))

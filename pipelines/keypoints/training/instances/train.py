@@ -9,10 +9,10 @@ from itertools import chain
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.instances.instance_finder import FaceFinder
+from .....models.keypoints.instances.instance_finder import InstanceFinder
 from .....models.keypoints.instances.probabilities import probability_of
 from ...average_precision import HIT, judge
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from ..unlike_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
@@ -34,24 +34,24 @@ def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: Assem
     slope, offset = score_log_odds(searched, job.schema)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)
-    finder = FaceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)
+    finder = InstanceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
-    return replace(detector, faces=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
+    return replace(detector, finder=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
 
 
 def train_refinement(job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
     """Learn the cascade that moves all points of a face."""
-    finder = detector.faces
+    finder = detector.finder
     assert finder is not None  # of the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
-    return replace(detector, faces=replace(finder, regressor=regressor)), facts
+    return replace(detector, finder=replace(finder, regressor=regressor)), facts
 
 
 def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
     """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
-    finder, unit, s, schema = detector.faces, detector.reference_length, settings, job.schema
+    finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
     assert finder is not None  # of the stages before
     learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
     some = annotated(job.split.fitted)[: s.photographs]
@@ -80,39 +80,39 @@ def train_probabilities(
         replace(finder, probabilities=probabilities), search_all(detector, schema.anchors, views, n_jobs=job.n_jobs), unit
     )
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
-    return replace(detector, faces=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
+    return replace(detector, finder=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
 
 
-def _thinned(images: list[FaceImage]) -> list[FaceImage]:
+def _thinned(images: list[AnnotatedImage]) -> list[AnnotatedImage]:
     return images[:: max(1, -(-len(images) // _MAX_SEARCHED))]
 
 
-def backgrounds(split: Split) -> list[FaceImage]:
+def backgrounds(split: Split) -> list[AnnotatedImage]:
     """The photographs without faces."""
-    return [image for image, mirrored in split.views if not mirrored and not len(image.faces)]
+    return [image for image, mirrored in split.views if not mirrored and not len(image.instances)]
 
 
-def kept_back(split: Split, every: int) -> list[FaceImage]:
+def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
     """Every so-many-th photograph without faces: no shape of these is fitted."""
     return backgrounds(split)[::every]
 
 
-def alone_log_odds(finder: FaceFinder, searched: Iterable[SearchedImage], reference_length: float) -> float:
+def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float) -> float:
     """Constant to add to the log-odds of candidates that no assembled face explains, so that they
     sum to the correct ones.
     """
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        faces = finder.find(view.maxima, view.levels, reference_length, 0.0).faces
-        truth, ied = view.keypoints(finder.regressor.to_keypoints), view.ied
+        faces = finder.find(view.maxima, view.levels, reference_length, 0.0).instances
+        truth, ied = view.keypoints(finder.regressor.to_keypoints), view.reference_length
         found = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):
             mine = found.anchor == i
             place = found.position[mine]
             explained = np.zeros(len(place), bool)
             for face in faces:
-                explained |= abs(place - complex(face.keypoints[name].x, face.keypoints[name].y)) <= 0.15 * face.ied
+                explained |= abs(place - complex(face.keypoints[name].x, face.keypoints[name].y)) <= 0.15 * face.reference_length
             place, score = place[~explained], found.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)

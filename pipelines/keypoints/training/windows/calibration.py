@@ -49,7 +49,12 @@ def calibrate(
             yield view, found[:, :2], found[:, 2], detector.reference_length / found[:, 3]
 
     def curve_of(place: Localisation, tolerance: float):
-        return pooled([judge(xy, score, v.points, v.visible, v.ied, v.ignore, tolerance) for v, xy, score, _ in detections(place)])
+        return pooled(
+            [
+                judge(xy, score, v.points, v.visible, v.reference_length, v.ignore, tolerance)
+                for v, xy, score, _ in detections(place)
+            ]
+        )
 
     def errors(place: Localisation) -> list[np.ndarray]:
         """Of every view: vectors from detections to the keypoints nearby, in units of the reference
@@ -57,7 +62,7 @@ def calibrate(
         """
         found = []
         for view, xy, score, unit in detections(place):
-            hits = judge(xy, score, view.points, view.visible, view.ied, view.ignore, _WIDE)
+            hits = judge(xy, score, view.points, view.visible, view.reference_length, view.ignore, _WIDE)
             order = np.argsort(-score, kind="stable")[: len(hits.face)]
             chosen = hits.face >= 0
             found.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])

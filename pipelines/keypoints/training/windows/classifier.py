@@ -19,7 +19,7 @@ from .....vision.pyramid import Level
 from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from ..turned_heads import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
@@ -37,11 +37,11 @@ _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A ch
 _MAX_VIEWS = 12_000
 
 
-def content_of(images: Sequence[FaceImage], background: Sequence[Path]) -> str:
+def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
     """SHA-256 of all annotations and image files: what a training learns from."""
     digest = hashlib.sha256()
     for image in images:
-        for array in (image.faces, image.visible, image.ignore, image.ied):
+        for array in (image.instances, image.visible, image.ignore, image.reference_length):
             digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
     for path in (*(image.path for image in images), *background):
         stat = path.stat()
@@ -75,7 +75,7 @@ class TrainingJob:
     holds the checkpoints.
     """
 
-    images: list[FaceImage]
+    images: list[AnnotatedImage]
     background: list[Path]
     settings: Any
     stages: Sequence[str]
@@ -90,7 +90,7 @@ class TrainingJob:
         self.split = split_views(self.images, self.background, self.settings.held_out, self._turned_heads)
         self.schema = self.images[0].schema
 
-    def _turned_heads(self, images: list[FaceImage]) -> list[FaceImage]:
+    def _turned_heads(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
         known = [image for image in self.images if not held_out(image, self.settings.held_out)]
         return turned_heads(images, known, self.settings.turned_heads)
 

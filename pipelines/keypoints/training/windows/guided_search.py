@@ -87,7 +87,7 @@ def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window:
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
     if not seen.any():
         return Near(patches[0], offsets[0])
-    low, high = s.ied_low / view.ied[seen].max(), s.ied_high / view.ied[seen].min()
+    low, high = s.ied_low / view.reference_length[seen].max(), s.ied_high / view.reference_length[seen].min()
     for level in gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)):
         xy = positive_windows(level, view, (s.ied_low, s.ied_high), s.near)
         xy = xy[rng.permutation(len(xy))[: s.per_level]]

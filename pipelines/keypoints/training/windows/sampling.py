@@ -13,7 +13,7 @@ import numpy as np
 
 from .....vision.pyramid import Level, gaussian_pyramid
 from .....vision.windows.patches import extract_patches
-from ...data import FaceImage
+from ...data import AnnotatedImage
 from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, View, open_view
 
@@ -40,7 +40,7 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
     face whose IED there is in the range.
     """
     low, high = ied_range
-    ied = view.ied * level.scale
+    ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
     reach = np.arange(-int(np.ceil(radius)) - 1, int(np.ceil(radius)) + 2)
     step = np.stack(np.meshgrid(reach, reach), axis=-1).reshape(-1, 2)
@@ -90,7 +90,7 @@ def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], win
 
 
 def sample_view(
-    image: FaceImage,
+    image: AnnotatedImage,
     mirrored: bool,
     number: int,
     keypoint: str,
@@ -104,7 +104,7 @@ def sample_view(
 
     Parameters
     ----------
-    image, mirrored, number : FaceImage, bool, int
+    image, mirrored, number : AnnotatedImage, bool, int
         The view, and its number for the keys.
     keypoint : str
         The keypoint to train.

@@ -17,7 +17,7 @@ import numpy as np
 
 from .....models.keypoints.schema import Schema
 from ....common.file_map import Jobs, map_on
-from ...data import FaceImage
+from ...data import AnnotatedImage
 
 #: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
 #: choice.
@@ -29,7 +29,7 @@ _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-NamedView = tuple[FaceImage, bool]  # a photograph, and whether to mirror it
+NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether to mirror it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class View:
     pixels: np.ndarray
     points: np.ndarray
     visible: np.ndarray
-    ied: np.ndarray
+    reference_length: np.ndarray
     middle: np.ndarray
     ignore: np.ndarray
 
@@ -55,7 +55,7 @@ class View:
         """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
-        reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.ied
+        reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.reference_length
         reach = np.maximum(reach, pixels)
         distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
         near = distances < reach
@@ -63,7 +63,7 @@ class View:
         return ~(np.logical_or.reduce(near, axis=1) | np.logical_or.reduce(inside, axis=1))
 
 
-def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
+def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
     """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
     middle of the face (``FACE``).
     """
@@ -71,10 +71,10 @@ def open_view(image: FaceImage, keypoint: str, mirrored: bool) -> View:
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
-    middle, k = face_centres(shown), None if keypoint == FACE else image.schema.keypoints.index(keypoint)
-    points = middle if k is None else shown.faces[:, k]
+    middle, k = instance_centres(shown), None if keypoint == FACE else image.schema.keypoints.index(keypoint)
+    points = middle if k is None else shown.instances[:, k]
     visible = np.asarray(shown.visible[:, inner(image.schema)].any(axis=1)) if k is None else shown.visible[:, k]
-    return View(pixels, points, visible, image.ied, middle, shown.ignore)
+    return View(pixels, points, visible, image.reference_length, middle, shown.ignore)
 
 
 def inner(schema: Schema) -> slice:
@@ -82,33 +82,35 @@ def inner(schema: Schema) -> slice:
     return slice(len(schema.anchors) or None)
 
 
-def face_centres(image: FaceImage) -> np.ndarray:
+def instance_centres(image: AnnotatedImage) -> np.ndarray:
     """Middle of each face (n_faces, 2): the mean of its annotated anchors, or of all points where
     none is.
     """
-    anchors, every = image.faces[:, inner(image.schema)], image.faces
+    anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array([np.nanmean(every[i] if none[i] else anchors[i], axis=0) for i in range(len(every))]).reshape(-1, 2)
 
 
-def expected_positions(images: Sequence[FaceImage]) -> dict[str, tuple[float, float]]:
+def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
     """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
     images.
     """
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
-    every = np.concatenate([(image.faces - face_centres(image)[:, None]) / image.ied[:, None, None] for image in shown])
+    every = np.concatenate(
+        [(image.instances - instance_centres(image)[:, None]) / image.reference_length[:, None, None] for image in shown]
+    )
     known = np.isfinite(every).all(axis=2).any(axis=0)
     return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(schema.keypoints) if known[k]}
 
 
-def without_faces(paths: Sequence[Path], schema: Schema) -> list[FaceImage]:
+def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImage]:
     """Annotations of photographs without faces."""
     n = len(schema.keypoints)
-    return [FaceImage(Path(p), np.zeros((0, n, 2)), np.zeros((0, n), bool), np.zeros((0, 4)), schema=schema) for p in paths]
+    return [AnnotatedImage(Path(p), np.zeros((0, n, 2)), np.zeros((0, n), bool), np.zeros((0, 4)), schema=schema) for p in paths]
 
 
-def held_out(image: FaceImage, share: float) -> bool:
+def held_out(image: AnnotatedImage, share: float) -> bool:
     """Whether a photograph is kept for calibration: a fixed choice by the file's name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
@@ -144,17 +146,17 @@ class Split:
     among the fitted ones.
     """
 
-    fitted: list[FaceImage]
-    calibration: list[FaceImage]
+    fitted: list[AnnotatedImage]
+    calibration: list[AnnotatedImage]
     views: list[NamedView]
     held_out_views: list[NamedView]
 
 
 def split_views(
-    images: Sequence[FaceImage],
+    images: Sequence[AnnotatedImage],
     background: Sequence[Path],
     share: float,
-    further: Callable[[list[FaceImage]], list[FaceImage]] = lambda images: [],
+    further: Callable[[list[AnnotatedImage]], list[AnnotatedImage]] = lambda images: [],
 ) -> Split:
     """Split photographs into those that are fitted and a share that is held out; those without
     faces are fitted.
@@ -171,7 +173,7 @@ def split_views(
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # Numbers of views are part of the keys of windows: their order is that of the names.
-    views = [(image, flip) for image in [*fitted, *without_faces(background, schema)] for flip in schema.flips]
+    views = [(image, flip) for image in [*fitted, *without_objects(background, schema)] for flip in schema.flips]
     return Split(fitted, calibration, views, held_out_views)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from annealed.models.keypoints.instances.assembly import Assembler, Candidates
-from annealed.models.keypoints.instances.instance_finder import FaceFinder, RefinedShape
+from annealed.models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
 from annealed.models.keypoints.instances.one_euro import OneEuroFilter
-from annealed.models.keypoints.instances.probabilities import FaceProbabilities, ShapeClassifier
+from annealed.models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier
 from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
 from annealed.models.keypoints.instances.shape_regression import ShapeRegressor
-from annealed.models.keypoints.instances.tracker import FaceTracker
+from annealed.models.keypoints.instances.tracker import InstanceTracker
 from annealed.vision.pyramid import Level
 
 HEAD = np.array(
@@ -53,7 +53,9 @@ def finder():
     classifier = ShapeClassifier(np.zeros(1, np.int32), np.full(1, 20.0, np.float32), -10.0)
     weights = np.zeros((7, 8))
     weights[:, 7] = 3.0
-    return FaceFinder(assembler, regressor, NAMES, classifier, FaceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0))
+    return InstanceFinder(
+        assembler, regressor, NAMES, classifier, InstanceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0)
+    )
 
 
 def searching(whole, searched):
@@ -71,7 +73,7 @@ def searching(whole, searched):
 
 def test_a_face_is_followed_between_searches():
     whole, searched = finder(), []
-    tracker = FaceTracker(whole, searching(whole, searched), search_every=4)
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=4)
     for i in range(9):
         (face,) = tracker.update(frame(60 + 3 * i, 50 + i))
         np.testing.assert_allclose(face.landmarks.mean(axis=0), [60 + 3 * i, 50 + i], atol=0.01)
@@ -80,21 +82,21 @@ def test_a_face_is_followed_between_searches():
 
 def test_a_lost_face_is_searched_for_at_once():
     whole, searched = finder(), []
-    tracker = FaceTracker(whole, searching(whole, searched), search_every=100)
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
     assert tracker.update(frame(60, 50)) and tracker.update(frame(62, 50)) and len(searched) == 1
     assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 2
     # Too far away for the last shape: there is nothing to follow, and the next search finds it.
-    small = FaceTracker(whole, searching(whole, searched), search_every=2)
+    small = InstanceTracker(whole, searching(whole, searched), search_every=2)
     assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
 
 
 def test_points_are_filtered_if_asked_for():
     whole = finder()
-    tracker = FaceTracker(whole, searching(whole, []), search_every=1, smooth=0.5)
+    tracker = InstanceTracker(whole, searching(whole, []), search_every=1, smooth=0.5)
     faces = [tracker.update(frame(x, 50), i / 25)[0] for i, x in enumerate((60, 70, 70))]
     middles = [face.landmarks.mean(axis=0) for face in faces]
     still = OneEuroFilter(0.5)
-    expected = [still(np.array([[x, 50.0]]), i / 25, faces[0].ied)[0] for i, x in enumerate((60, 70, 70))]
+    expected = [still(np.array([[x, 50.0]]), i / 25, faces[0].reference_length)[0] for i, x in enumerate((60, 70, 70))]
     np.testing.assert_allclose(middles, expected, atol=0.01)
     assert 62 < middles[1][0] < 70 and {face.person for face in faces} == {1}
     (face,) = tracker.update(frame(70, 50))
@@ -107,7 +109,7 @@ def test_points_are_filtered_if_asked_for():
 @pytest.mark.parametrize("options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")])
 def test_senseless_numbers(options, message):
     with pytest.raises(ValueError, match=message):
-        FaceTracker(finder(), lambda frame: [], **options)
+        InstanceTracker(finder(), lambda frame: [], **options)
 
 
 def test_two_tracks_on_one_face_are_searched_again():
@@ -120,6 +122,6 @@ def test_two_tracks_on_one_face_are_searched_again():
         other = replace(face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()})
         return [face, replace(other, landmarks=face.landmarks + [60, 0])] if len(searches) == 1 else [face]
 
-    tracker = FaceTracker(whole, search)
+    tracker = InstanceTracker(whole, search)
     assert len(tracker.update(frame(60, 50))) == 2
     assert len(tracker.update(frame(60, 50))) == 1 and len(searches) == 2

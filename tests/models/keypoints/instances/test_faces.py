@@ -8,9 +8,9 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.instances.assembly import Assembler
-from annealed.models.keypoints.instances.instance_finder import FaceFinder
+from annealed.models.keypoints.instances.instance_finder import InstanceFinder
 from annealed.models.keypoints.instances.probabilities import (
-    FaceProbabilities,
+    InstanceProbabilities,
     ShapeClassifier,
     log_odds_of,
     point_inputs,
@@ -18,7 +18,7 @@ from annealed.models.keypoints.instances.probabilities import (
 )
 from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
 from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
-from annealed.models.keypoints.instances.suppression import suppress_faces
+from annealed.models.keypoints.instances.suppression import suppress_instances
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid
@@ -146,8 +146,8 @@ def finder():
     rng = np.random.default_rng(5)
     classifier = ShapeClassifier(np.arange(50, dtype=np.int32), rng.normal(size=50).astype(np.float32), 1.0)
     weights = np.tile([0.3, 0.2, 0.1, -0.5, -0.2, -0.3, 0.1, 1.0], (7, 1))
-    probabilities = FaceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0)
-    return FaceFinder(assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3))
+    probabilities = InstanceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0)
+    return InstanceFinder(assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3))
 
 
 def test_refinement_follows_the_face():
@@ -180,7 +180,7 @@ def test_two_refinements_are_averaged():
     twice = model.refine_again(once, levels)
     other, _ = model.regressor.refine(levels, model.regressor.align(once.points).to_image(model.regressor.mean_points))
     np.testing.assert_allclose(twice.points, (once.points + other) / 2)
-    np.testing.assert_allclose(twice.disagreement, abs(other - once.points) / once.ied)
+    np.testing.assert_allclose(twice.disagreement, abs(other - once.points) / once.reference_length)
 
 
 def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_angle():
@@ -208,26 +208,26 @@ def test_faces_have_pose_box_and_probabilities():
 
 def detector():
     models = {name: random_classifier(i, 12, threshold=100.0) for i, name in enumerate(ANCHORS)}
-    return KeypointDetector(models, POOL, faces=finder())
+    return KeypointDetector(models, POOL, finder=finder())
 
 
 def test_the_detector_reports_keypoints_of_faces():
     model = detector()
     assert model.keypoints == list(KEYPOINTS)
     everything = model.find(IMAGE, min_probability=0.0, mode="scan")
-    assert everything.faces and {d.keypoint for d in everything.detections} == set(KEYPOINTS)
+    assert everything.instances and {d.keypoint for d in everything.detections} == set(KEYPOINTS)
     scores = [d.score for d in everything.detections]
     assert scores == sorted(scores, reverse=True)
     np.testing.assert_allclose(
         [probability_of(d.score) for d in everything.detections], [d.probability for d in everything.detections], atol=1e-9
     )
-    least = sorted(face.probability for face in everything.faces)[len(everything.faces) // 2]
+    least = sorted(face.probability for face in everything.instances)[len(everything.instances) // 2]
     some = model.find(IMAGE, min_probability=least, mode="scan")
-    assert all(face.probability >= least for face in some.faces) and len(some.detections) == 7 * len(some.faces)
+    assert all(face.probability >= least for face in some.instances) and len(some.detections) == 7 * len(some.instances)
     chins = model.detect(IMAGE, keypoints=["chin"], min_probability=least, mode="scan")
-    assert [d.keypoint for d in chins] == ["chin"] * len(some.faces)
+    assert [d.keypoint for d in chins] == ["chin"] * len(some.instances)
     alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
-    assert not alone.faces and {d.keypoint for d in alone.detections} <= set(ANCHORS)
+    assert not alone.instances and {d.keypoint for d in alone.detections} <= set(ANCHORS)
     assert all(d.probability is None for d in alone.detections)
 
 
@@ -241,8 +241,8 @@ class Blind(KeypointDetector):
 
 @pytest.mark.parametrize("options, n", [({}, 4), ({"roll": 0}, 1), ({"min_probability": 0.0}, 4)])
 def test_photographs_without_an_upright_face_are_searched_turned_and_in_evened_light(options, n):
-    blind = Blind({name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, faces=finder())
-    assert blind.find(IMAGE, mode="scan", **options).faces == []
+    blind = Blind({name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, finder=finder())
+    assert blind.find(IMAGE, mode="scan", **options).instances == []
     searched, size = blind.info["searched"], IMAGE.shape[:2]
     assert len(searched) == n and searched[0] == size and all(min(shape) > min(size) for shape in searched[1:3])
     assert searched[3:] == [size] * (n > 3)
@@ -251,16 +251,16 @@ def test_photographs_without_an_upright_face_are_searched_turned_and_in_evened_l
 @pytest.mark.parametrize("shift", [(0, 0), (12, -9)])
 def test_the_face_in_a_box_is_that_of_the_whole_photograph(shift):
     model, pixels = load_model("faces"), sample_photograph()
-    (face,) = model.find(pixels).faces
+    (face,) = model.find(pixels).instances
     box = np.add(face.box, (*shift, *shift))
-    (inside,) = model.find(pixels, boxes=[box.tolist()]).faces
-    np.testing.assert_allclose(inside.landmarks, face.landmarks, atol=0.1 * face.ied)
-    assert inside.probability > 0.9 and np.abs(np.subtract(inside.box, face.box)).max() < 0.1 * face.ied
+    (inside,) = model.find(pixels, boxes=[box.tolist()]).instances
+    np.testing.assert_allclose(inside.landmarks, face.landmarks, atol=0.1 * face.reference_length)
+    assert inside.probability > 0.9 and np.abs(np.subtract(inside.box, face.box)).max() < 0.1 * face.reference_length
 
 
 def test_a_box_without_a_face_gets_points_too():
     found = load_model("faces").find(np.full((200, 300, 3), 128, np.uint8), boxes=[(50, 40, 150, 150), (10, 10, 60, 70)])
-    first, second = found.faces
+    first, second = found.instances
     assert first.probability < 0.1 and len(found.detections) == 18
     assert 50 <= first.landmarks[:, 0].mean() <= 150 and 10 <= second.landmarks[:, 0].mean() <= 60
 
@@ -268,7 +268,7 @@ def test_a_box_without_a_face_gets_points_too():
 def test_a_face_in_the_place_of_a_better_one_is_the_same():
     face = 40 * assembler().shape.mean_points[:6]
     small, beside = face.mean() + 0.4 * (face - face.mean()), face + 60
-    assert suppress_faces([face, small, beside], [40.0, 16.0, 40.0]) == [0, 2]
+    assert suppress_instances([face, small, beside], [40.0, 16.0, 40.0]) == [0, 2]
 
 
 def test_nonsense_is_refused():
@@ -286,7 +286,7 @@ def test_nonsense_is_refused():
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)
     with pytest.raises(ValueError, match="cannot assemble faces"):
-        replace(model, faces=None).detect(IMAGE, assembly="2d")
+        replace(model, finder=None).detect(IMAGE, assembly="2d")
 
 
 def test_save_and_load(tmp_path):

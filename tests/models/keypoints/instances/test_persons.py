@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.models import Face, OneEuroFilter
+from annealed.models import Instance, OneEuroFilter
 from annealed.models.keypoints.instances.persons import REMEMBERED, PersonTracker
 from annealed.models.keypoints.instances.shape_models import Pose
 
@@ -13,7 +13,7 @@ def seen(who, x, y, rng, ied=40.0):
     """A detection of a person: where, and how it looks, both with noise."""
     landmarks = np.array([[-0.5, 0], [0.5, 0], [0, 1]]) * ied + [x, y] + rng.normal(size=(3, 2))
     looks = LOOKS[who] + 0.05 * rng.normal(size=LOOKS[who].shape)
-    return Face(0.9, Pose(0.0, 0.0, 0.0), (0, 0, 1, 1), {}, landmarks, ied, 1.0, appearance=looks)
+    return Instance(0.9, Pose(0.0, 0.0, 0.0), (0, 0, 1, 1), {}, landmarks, ied, 1.0, appearance=looks)
 
 
 def switches(paths, n_frames, rng):

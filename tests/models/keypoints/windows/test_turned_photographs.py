@@ -57,8 +57,8 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
     """The shipped model on a part of the sample photograph."""
     shown, back = turned(sample_photograph()[20:220, 120:320], 48)
     detector = load_model("faces")
-    assert detector.find(shown, roll=0).faces == []
-    (face,) = detector.find(shown).faces
+    assert detector.find(shown, roll=0).instances == []
+    (face,) = detector.find(shown).instances
     assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)
     places = np.array([[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")])
     np.testing.assert_allclose(places @ back[:, :2].T + back[:, 2], [[127, 84], [83.5, 81.5]], atol=3)
@@ -90,4 +90,4 @@ def test_ordinary_photographs_are_shrunk_by_their_own_size(height, width, factor
 
 def test_a_strip_without_room_for_a_face_is_not_searched_turned(monkeypatch):
     monkeypatch.setattr("annealed.models.keypoints.detector.turned_maxima", None)
-    assert load_model("faces").find(np.zeros((1, 100_000, 3), np.uint8)).faces == []
+    assert load_model("faces").find(np.zeros((1, 100_000, 3), np.uint8)).instances == []

@@ -11,7 +11,7 @@ import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.box_measures import errors_of, score
-from annealed.pipelines.keypoints.data import FaceImage, read_faces
+from annealed.pipelines.keypoints.data import AnnotatedImage, read_faces
 from annealed.pipelines.keypoints.training.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.training.instances import refinement, train
 from annealed.pipelines.keypoints.training.objects import read_objects, schema_of, turned_upright
@@ -37,7 +37,7 @@ def test_objects_are_found(trained):
     place, _, made, said = trained
     test = folder_of(place / "test", 8, first=500)
     images = read_faces(test, schema_of(test))
-    found = [[np.array([face.keypoints[n][:2] for n in NAMES]) for face in made.find(image.pixels()).faces] for image in images]
+    found = [[np.array([face.keypoints[n][:2] for n in NAMES]) for face in made.find(image.pixels()).instances] for image in images]
     rows = score(images, found)
     assert rows[-1]["pck"] >= 0.8, rows
     assert any("windows of 0.85" in line for line in said) and any("40 features" in line for line in said)
@@ -132,11 +132,11 @@ def in_any_rotation(tmp_path_factory):
 def test_objects_are_turned_upright(in_any_rotation):
     images, upright = in_any_rotation, turned_upright(in_any_rotation)
     assert len(upright) == 2 * len(images)
-    directions = np.array([(image.faces[0, 1] - image.faces[0, 0]) @ [1, 1j] for image in upright])
+    directions = np.array([(image.instances[0, 1] - image.instances[0, 0]) @ [1, 1j] for image in upright])
     spread = np.angle(directions / np.mean(directions / abs(directions)))
     assert abs(spread).max() < np.radians(25)
     for image in upright[:6]:  # the picture is turned with its points
-        x, y = np.round(image.faces[0, 1]).astype(int)
+        x, y = np.round(image.instances[0, 1]).astype(int)
         assert image.pixels()[y, x].max() < 60
 
 
@@ -145,11 +145,11 @@ def test_objects_are_found_in_any_rotation(in_any_rotation, tmp_path):
     images = in_any_rotation
     made, _ = train_keypoints(images, [], tmp_path / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
     made = load_model(tmp_path / "fish.safetensors")
-    assert not made.schema.upright and made.faces.assembler.max_turn == pytest.approx(np.pi)
+    assert not made.schema.upright and made.finder.assembler.max_turn == pytest.approx(np.pi)
     pictures = [paint(900 + i, 1.0) for i in range(6)]
-    tests = [replace(images[0], faces=points[None]) for _, points in pictures]
+    tests = [replace(images[0], instances=points[None]) for _, points in pictures]
     names = images[0].schema.keypoints
-    found = [[np.array([face.keypoints[n][:2] for n in names]) for face in made.find(pixels).faces] for pixels, _ in pictures]
+    found = [[np.array([face.keypoints[n][:2] for n in names]) for face in made.find(pixels).instances] for pixels, _ in pictures]
     assert score(tests, found)[-1]["pck"] > 0.6
 
 
@@ -164,7 +164,7 @@ def test_errors_are_those_of_the_nearest_object():
     schema = schema_of_points()
     faces = np.array([[[0.0, 0], [40, 0]], [[100, 0], [140, 0]]])
     boxes = np.array([[0.0, -20, 40, 20], [100, -20, 140, 20]])
-    image = FaceImage(None, faces, np.array([[True, True], [True, False]]), np.zeros((0, 4)), schema=schema, boxes=boxes)
+    image = AnnotatedImage(None, faces, np.array([[True, True], [True, False]]), np.zeros((0, 4)), schema=schema, boxes=boxes)
     found = [faces[1] + [2, 0], faces[0] + [0, 8], np.array([[300.0, 0], [340, 0]])]
     errors, false = errors_of(image, found)
     np.testing.assert_allclose(errors, [[0.2, 0.2], [0.05, np.nan]])

@@ -16,7 +16,7 @@ from annealed.pipelines.keypoints.training.instances.augmentation import Augment
 from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings
 from annealed.pipelines.keypoints.training.instances.shapes import AssemblySettings
-from annealed.pipelines.keypoints.training.stages import ANCHORS, FaceSettings, train_detector, train_face_cascade, train_guides
+from annealed.pipelines.keypoints.training.stages import ANCHORS, DetectorSettings, train_detector, train_face_cascade, train_guides
 from annealed.pipelines.keypoints.training.windows.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining, GuideSettings, train_guide
@@ -42,7 +42,7 @@ FACES = {
     # Some starts so far away that they end beside the face: false shapes to learn from.
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
-WHOLE = FaceSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES)
+WHOLE = DetectorSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES)
 LAYOUT = np.array(
     [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
 )
@@ -82,7 +82,7 @@ def test_a_guide_leads_to_the_keypoint(photographs):
         detector = KeypointDetector({"left_eye": None}, POOL, guides={"left_eye": guide})
         wanted = []
         for level in gaussian_pyramid(view.pixels):
-            if 20 <= view.ied[0] * level.scale <= 40:
+            if 20 <= view.reference_length[0] * level.scale <= 40:
                 for strip in detector.search.strips(level, "regress"):
                     x, y = guide.windows(strip, POOL, guide.grid_points(strip), 28.3)
                     wanted.append(level.to_image(np.column_stack([x, y])))
@@ -96,12 +96,12 @@ def test_a_guide_leads_to_the_keypoint(photographs):
 def test_the_middle_of_a_face(photographs):
     image = photographs[0]
     view = open_view(image, FACE, False)
-    np.testing.assert_allclose(view.points, image.faces[:, :6].mean(axis=1))
+    np.testing.assert_allclose(view.points, image.instances[:, :6].mean(axis=1))
     assert view.visible.all() and not open_view(replace(image, visible=np.zeros((1, 9), bool)), FACE, False).visible.any()
     expected = expected_positions(photographs)
     np.testing.assert_allclose(expected["left_eye"], [0.5, -0.45], atol=1e-6)
     np.testing.assert_allclose(expected["right_nose"], np.array(expected["left_nose"]) * [-1, 1])
-    only_eyes = replace(image, faces=np.where(np.arange(9)[:, None] < 2, image.faces, np.nan))
+    only_eyes = replace(image, instances=np.where(np.arange(9)[:, None] < 2, image.instances, np.nan))
     assert set(expected_positions([only_eyes])) == {"left_eye", "right_eye"}
 
 
@@ -127,7 +127,7 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
             xy = np.column_stack([mine & 0xFFFF, (mine >> 16) & 0xFFFF])
             assert set(map(tuple, xy.tolist())) <= set(map(tuple, proposed.tolist()))
             far = np.hypot(*(level.to_image(xy) - view.points[0]).T)
-            assert (far >= max(0.15 * view.ied[0], 4 / level.scale)).all()
+            assert (far >= max(0.15 * view.reference_length[0], 4 / level.scale)).all()
     made = training.train("left_eye")
     classifier = made.models["left_eye"]
     assert made.info["held_out"]["ap_10"] > 0.8 and classifier.localisation != Localisation()

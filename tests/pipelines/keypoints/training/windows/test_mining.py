@@ -9,7 +9,7 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.pipelines.keypoints.data import FACES, KEYPOINTS
-from annealed.pipelines.keypoints.training.stages import FaceSettings, train_detector
+from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
 from annealed.pipelines.keypoints.training.windows.guided_search import GUIDED, GuideSettings
 from annealed.pipelines.keypoints.training.windows.sampling import (
     Windows,
@@ -20,7 +20,7 @@ from annealed.pipelines.keypoints.training.windows.sampling import (
     unpack_keys,
 )
 from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
-from annealed.pipelines.keypoints.training.windows.views import View, each, held_out, open_view, without_faces
+from annealed.pipelines.keypoints.training.windows.views import View, each, held_out, open_view, without_objects
 from annealed.vision.pyramid import Level, gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -33,7 +33,7 @@ SETTINGS = TrainingSettings(
     n_features=30, first_rows=600, n_steps=6, final_steps=12, rounds=2, n_random=600, per_round=200, per_view=20,
     views_per_round=16,
 )  # fmt: skip
-WHOLE = FaceSettings(held_out=0.25, scan=SETTINGS)
+WHOLE = DetectorSettings(held_out=0.25, scan=SETTINGS)
 
 
 def paint(seed, eyes=True):
@@ -61,9 +61,9 @@ def test_mirrored_views(photographs):
     image = photographs[0]
     plain, mirrored = open_view(image, "left_eye", False), open_view(image, "left_eye", True)
     np.testing.assert_array_equal(mirrored.pixels, plain.pixels[:, ::-1])
-    np.testing.assert_allclose(plain.points, image.faces[:, 0])
+    np.testing.assert_allclose(plain.points, image.instances[:, 0])
     # In the mirror, the right eye stands where a left eye would.
-    np.testing.assert_allclose(mirrored.points, [[111 - image.faces[0, 1, 0], image.faces[0, 1, 1]]])
+    np.testing.assert_allclose(mirrored.points, [[111 - image.instances[0, 1, 0], image.instances[0, 1, 1]]])
     boxed = replace(image, ignore=np.array([[1.0, 2, 5, 9]]))
     np.testing.assert_allclose(open_view(boxed, "chin", True).ignore, [[106, 2, 110, 9]])
     assert not open_view(image, "chin", False).visible.any()
@@ -218,11 +218,11 @@ def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, t
     out = tmp_path / "large.safetensors"
     other = {"ied_low": 25.0, "ied_high": 50.0}
     rest = {"guide": GuideSettings(**other), "classifier": replace(GUIDED, **other)}
-    settings = FaceSettings(0.25, replace(SETTINGS, rounds=0, **other), **rest)
+    settings = DetectorSettings(0.25, replace(SETTINGS, rounds=0, **other), **rest)
     made = train_detector(photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL)
     assert made.reference_length == load_model(out).reference_length == pytest.approx((25 * 50) ** 0.5, abs=0.05)
     with pytest.raises(ValueError, match="expected the same range"):
-        FaceSettings(scan=replace(SETTINGS, **other))
+        DetectorSettings(scan=replace(SETTINGS, **other))
     # Files from before the field was written have the default.
     arrays, header = read_model(out, "keypoint detector")
     del header["reference_ied"]
@@ -245,5 +245,5 @@ def test_trained_as():
 
 
 def test_without_faces_everything_is_background(photographs):
-    (image,) = without_faces([photographs[0].path], FACES)
+    (image,) = without_objects([photographs[0].path], FACES)
     assert open_view(image, "chin", True).is_background(np.array([[5.0, 5.0]]), 0.5).all()

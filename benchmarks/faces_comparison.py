@@ -19,7 +19,8 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.keypoints.average_precision import judge
-from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
@@ -60,7 +61,7 @@ def main(argv=None):
     parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
-    images = read_faces(options.data)[:: options.every]
+    images = read_annotations(options.data)[:: options.every]
     pixels = [read_image(image.path) for image in images]
     detector = load_model(options.model)
     detector.detect(pixels[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.vision.images import read_image
 from common import new_parser
 
@@ -52,9 +52,9 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--photographs", type=int, default=10_000)
     args = parser.parse_args(argv)
-    images = [image for image in read_faces(args.data) if len(image.reference_length) == 1 and np.isfinite(image.instances).all()][
-        :50
-    ]
+    images = [
+        image for image in read_annotations(args.data) if len(image.reference_length) == 1 and np.isfinite(image.instances).all()
+    ][:50]
     with tempfile.TemporaryDirectory() as name:
         folder, whole, stopped = Path(name) / "photographs", Path(name) / "whole", Path(name) / "stopped"
         write_copies(images, folder, args.photographs)

@@ -13,7 +13,8 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detections import DetectionOptions
 from annealed.pipelines.keypoints.average_precision import judge, pooled
-from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
@@ -123,7 +124,7 @@ def main(argv=None):
     detector = load_model(options.model)
     finder, unit = detector.finder, detector.reference_length
     n, mode = len(finder.anchors), detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode
-    images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
+    images = [image for image in read_annotations(options.data) if options.all or held_out(image, 0.1)]
     scores, errors = Scores(), {"2-D assembly": [], "refined": []}
     for image in images:
         levels = detector.search.pyramid(read_image(image.path))

@@ -20,7 +20,7 @@ from annealed.models.keypoints.face_alignment import EYES
 from annealed.models.keypoints.instances.shape_models import SimilarityTransform
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
@@ -109,7 +109,7 @@ def main(argv=None):
     detector = load_model("faces")
     images = [
         im
-        for im in read_faces(args.data)
+        for im in read_annotations(args.data)
         if len(im.reference_length) == 1 and np.isfinite(im.instances).all() and im.reference_length[0] > IED / 2
     ]
     pictures = [cv2.resize(read_image(path), SIZE) for path in list_images(args.data.parent / "background")[-20:]]

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import ANCHORS
 from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
 from annealed.pipelines.keypoints.training.instances.candidates import search_all
-from annealed.pipelines.keypoints.training.instances.points import ANCHORS
 from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
@@ -68,7 +68,7 @@ def main(argv=None):
     parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
     parser.add_argument("--starts", type=int, default=1, help="on each copy")
     args = parser.parse_args(argv)
-    images = read_faces(args.data)
+    images = read_annotations(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]
     detector, default = load_model(args.model), RegressionSettings()

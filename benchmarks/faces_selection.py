@@ -20,9 +20,9 @@ from annealed.models.keypoints.windows.window_models import Mode
 from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.average_precision import pooled
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.evaluate import evaluate_detector
-from annealed.pipelines.keypoints.training.instances.points import ANCHORS
+from annealed.pipelines.keypoints.faces import ANCHORS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, stages_of
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
@@ -54,7 +54,7 @@ def main(argv=None):
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
     args = parser.parse_args(argv)
 
-    train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
+    train, test = read_annotations(args.data / "train"), read_annotations(args.data / "test")
     whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, DetectorSettings())
     background = list_images(args.data / "background")[: args.n_background]
     stages = list(stages_of(Mode.PRUNE, ANCHORS))

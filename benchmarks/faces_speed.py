@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.keypoints.average_precision import judge
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.detect import detect_many
 from annealed.vision.images import read_image
 from common import new_parser, seconds_of, timed
@@ -67,7 +67,7 @@ def main(argv=None):
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
-    images = read_faces(options.data / "test")
+    images = read_annotations(options.data / "test")
     images = images[:: len(images) // 20][:20]
     detector, loading = timed(lambda: load_model(options.model))
     photographs = [fitted(image) for image in (images[:1] if options.cold else images)]

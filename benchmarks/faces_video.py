@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
@@ -90,7 +90,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     detector = load_model(args.model)
-    images = [image for image in read_faces(args.data) if held_out(image, 0.1) and len(image.reference_length) == 1]
+    images = [image for image in read_annotations(args.data) if held_out(image, 0.1) and len(image.reference_length) == 1]
     images = [image for image in images if np.isfinite(image.instances).all()][:: max(1, len(images) // args.videos)][: args.videos]
     print("| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|")
     rows = {"followed": followed, "searched in every frame": searched}

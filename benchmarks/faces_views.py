@@ -23,7 +23,7 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.training.turned_heads import turned_head
 from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
 from annealed.pipelines.keypoints.training.windows.views import held_out
@@ -100,7 +100,7 @@ def main(argv=None):
     parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
     args = parser.parse_args(argv)
     detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
-    images = [image for image in read_faces(args.data) if args.all or held_out(image, 0.1)][:: args.every]
+    images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][:: args.every]
     print("| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n" + "|---" * 7 + "|")
     reliability = defaultdict(list)
     for name, pictures in kinds_of(images, rigid).items():

@@ -83,7 +83,7 @@ def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
     made = load("faces_persons")
     images = [
         im
-        for im in made.read_faces(data_dir / "faces" / "train")
+        for im in made.read_annotations(data_dir / "faces" / "train")
         if len(im.reference_length) == 1 and made.np.isfinite(im.instances).all()
     ]
     rng = made.np.random.default_rng(0)

@@ -5,7 +5,8 @@ import sqlite3
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.keypoints.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed_experiments.conversion.registry import convert
 from helpers import run
 
@@ -70,7 +71,7 @@ def test_aflw(tmp_path):
          ("3/gone.jpg", of_aflw(), (0, 0, 9, 9))],
     )  # fmt: skip
     out, notes = convert("aflw", folder, tmp_path / "out")
-    one, two = read_faces(out)
+    one, two = read_annotations(out)
     assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.instances.shape == (1, 9, 2)
     np.testing.assert_allclose(one.instances[0], EXPECTED)
     assert one.visible.all()
@@ -114,7 +115,7 @@ def test_lfpw(tmp_path):
     ]
     write_lfpw(folder, rows)
     out, notes = convert("lfpw", folder, tmp_path / "out")
-    (image,) = read_faces(out)
+    (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], EXPECTED)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
     assert "1 annotated faces left out" in notes[-1]
@@ -160,7 +161,7 @@ def test_helen(tmp_path, angle):
         path.parent.mkdir(exist_ok=True)
         path.write_text(lines, newline="")
     out, notes = convert("helen", tmp_path / "helen", tmp_path / "out")
-    (image,) = read_faces(out)
+    (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], turned(EXPECTED), atol=1.0)
     assert image.visible.all() and "1 annotated faces left out" in notes[-1]
     (tmp_path / "helen" / "annotation" / "1.txt").write_text("100_1\n1 , 2\n")

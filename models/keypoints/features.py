@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...models.keypoints.detector import KeypointDetector
 from ...vision.windows.feature_layout import Column
+from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:

@@ -259,8 +259,9 @@ def train(
     from ..common.file_map import jobs_or_map
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs
-    from ..keypoints.data import KEYPOINTS, read_faces
-    from ..keypoints.training.stages import ANCHORS, DetectorSettings, train_detector
+    from ..keypoints.data import read_annotations
+    from ..keypoints.faces import ANCHORS, KEYPOINTS
+    from ..keypoints.training.stages import DetectorSettings, train_detector
 
     check_names("mode", [mode], SearchMode)
     settings = read_config(config, DetectorSettings())
@@ -268,7 +269,7 @@ def train(
     check_outputs([data, background, config], model=out)
     folder = background if background is not None else data.resolve().parent / "background"
     empty = list_images(folder)[:n_background] if background is not None or folder.is_dir() else []
-    images = read_faces(data)
+    images = read_annotations(data)
     console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(keypoint)) if keypoint else ANCHORS
     n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
@@ -298,7 +299,7 @@ def evaluate(
     from ...models.keypoints.detections import DetectionOptions
     from ..common.image_folders import list_images
     from ..common.outputs import check_outputs, make_folder
-    from ..keypoints.data import read_faces
+    from ..keypoints.data import read_annotations
     from ..keypoints.evaluate import evaluate_detector
     from ..keypoints.evaluation_report import COLUMNS, REPORT_FILES, write_report
 
@@ -306,7 +307,7 @@ def evaluate(
     options = detector.resolve(DetectionOptions(keypoint, mode=mode, assembly=assembly))
     check_outputs([data, background, model], report=report, report_files=REPORT_FILES)
     empty = list_images(background)[skip_background:] if background is not None else []
-    images = read_faces(data)
+    images = read_annotations(data)
     make_folder(report)
     names, chosen = options.keypoints or (), {"mode": options.mode, "assembly": options.assembly}
     evaluation = evaluate_detector(detector, images, names, empty, lambda it, n: console.progress(it, quiet, "images", n), **chosen)

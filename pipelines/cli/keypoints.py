@@ -63,8 +63,9 @@ def train(
     from ..common.config import check_names
     from ..common.file_map import jobs_or_map
     from ..common.outputs import check_outputs, make_folder
+    from ..keypoints.data import schema_of
+    from ..keypoints.objects import check_number, read_objects
     from ..keypoints.report import REPORT_FILES, write_report
-    from ..keypoints.training.objects import check_number, read_objects, schema_of
     from ..keypoints.training.train import train_keypoints
 
     known, empty = schema_of(data, schema, category), _empty(data, background)
@@ -140,11 +141,11 @@ def evaluate(data: Data, model: Trained, background: Background = None, as_json:
       annealed keypoints evaluate --data new --model dial.safetensors --background empty --json
     """
     from ..keypoints.box_measures import COLUMNS, evaluate_keypoints
-    from ..keypoints.data import read_faces
+    from ..keypoints.data import read_annotations
 
     detector = _detector(model, "evaluate")
     assert detector.schema is not None  # it names the category
-    images, empty = read_faces(data, detector.schema), _empty(data, background)
+    images, empty = read_annotations(data, detector.schema), _empty(data, background)
     rows = evaluate_keypoints(detector, images, empty, lambda it, n: console.progress(it, quiet, "images", n))
     settings = {"data": str(data), "model": model, "images": len(images), "background": len(empty)}
     console.print_answer({"name": "keypoints evaluate", "settings": settings, "rows": rows}, as_json, "", COLUMNS)

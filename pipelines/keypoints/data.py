@@ -1,5 +1,4 @@
-"""Reads photographs with annotated face keypoints: ``keypoints.csv``, iBUG ``.pts`` files or COCO
-keypoint JSON.
+"""Reads annotated images: ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
 
 Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture.
 Coordinates are those of the project: x to the right, y down, the centre of the top-left pixel is
@@ -21,24 +20,14 @@ import numpy as np
 from ...models.keypoints.schema import Schema, read_schema
 from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
+from .faces import FACES, N_LANDMARKS, read_pts
 
-#: The schema of faces; the names below are parts of it.
-FACES = read_schema(Path(__file__).parent / "faces.toml")
-KEYPOINTS = FACES.keypoints
-#: The keypoint that the same model finds in a mirrored photograph.
-MIRROR = FACES.opposite
-#: Positions of the keypoints' mirror images, in their order.
-MIRROR_ORDER = FACES.mirror_order
-N_LANDMARKS = len(FACES.landmark_mirror)
 Point = tuple[float, float, bool]  # x, y, and whether it is visible
-# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a
-# turned head.
-_TURNED_AWAY = 0.06
 
 
 @dataclass(frozen=True)
 class AnnotatedImage:
-    """One photograph and what is known about the faces in it.
+    """An image and its annotated instances.
 
     Attributes
     ----------
@@ -111,7 +100,43 @@ def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
     return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
 
 
-def read_faces(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
+def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
+    """The schema of annotations: of a file, else ``schema.toml`` among them, else what they tell.
+
+    Mirror pairs are then the names that differ in ``left`` and ``right``; the reference length is
+    that of the boxes. A ValueError says in one line what is wrong, or that a file has several
+    categories.
+    """
+    if file is not None or (folder / "schema.toml").is_file():
+        return read_schema(file or folder / "schema.toml")
+    if (folder / "keypoints.csv").is_file():
+        rows = read_rows(folder / "keypoints.csv", ("image", "object", "keypoint", "x", "y"))
+        described: dict[str, Any] = {"keypoints": list(dict.fromkeys(row["keypoint"] for _, row in rows))}
+        path, name = folder / "keypoints.csv", category or "object"
+    elif any(folder.glob("*.json")):
+        path, _, categories = read_coco(folder)
+        named = {str(c.get("name", key)): c for key, c in categories.items()}
+        if not named:
+            raise ValueError(f"{path}: no category with keypoints")
+        if category not in named and (category is not None or len(named) > 1):
+            raise ValueError(f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}")
+        name = category or next(iter(named))
+        described = {"keypoints": named[name]["keypoints"], "skeleton": named[name].get("skeleton") or []}
+    else:
+        raise ValueError(f"{folder}: expected keypoints.csv or a COCO keypoint .json in it")
+    try:
+        names = described["keypoints"]
+        if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
+            raise ValueError(f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}")
+        bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
+        other = {n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n) for n in names}
+        pairs = [[n, other[n]] for n in names if "left" in n and other[n] in names]
+        return Schema.from_dict({"category": name, **described, "skeleton": bones, "mirror": pairs})
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
     """Read a folder of annotated photographs, in the order of the file names; a ValueError names
     the file.
 
@@ -277,7 +302,7 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     for copies in _joined(list(faces)):
         first = copies[0]
         size = image_size(first)
-        read = [_read_pts(path, size) for copy in copies for path in faces[copy]]
+        read = [read_pts(path, size) for copy in copies for path in faces[copy]]
         ignored = [box for copy in copies for box in boxes.get(copy, [])]
         below = first.relative_to(folder).parts[:-1]
         xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
@@ -312,29 +337,6 @@ def _joined(images: list[Path]) -> list[list[Path]]:
             by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
         found += by_content.values()
     return found
-
-
-def _read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of
-    some width and height.
-    """
-    try:
-        body = path.read_text().split("{", 1)[1].split("}", 1)[0]
-        xy = np.array(body.split(), float).reshape(-1, 2)
-    except (IndexError, ValueError):
-        raise ValueError(f"{path}: not an iBUG .pts file (expected two numbers per line between braces)") from None
-    if len(xy) != 68:
-        raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
-    if not np.isfinite(xy).all():
-        raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
-    xy -= 1.0  # iBUG files count pixels from 1
-    faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])
-    visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
-    nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
-    for name, corner in (("left_ear", 45), ("right_ear", 36)):
-        i = KEYPOINTS.index(name)
-        visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
-    return faces, visible, xy[None]
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:

@@ -18,7 +18,8 @@ from ...models.keypoints.instances.shape_models import RigidModel, pose_of
 from ...models.keypoints.instances.suppression import SAME_INSTANCE
 from ...vision.images import read_image
 from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
-from .data import KEYPOINTS, AnnotatedImage
+from .data import AnnotatedImage
+from .faces import KEYPOINTS
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9

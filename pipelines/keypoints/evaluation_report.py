@@ -10,9 +10,10 @@ from ...vision.images import read_image
 from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, plain
 from .average_precision import FALSE, HIT
-from .data import KEYPOINTS, AnnotatedImage
+from .data import AnnotatedImage
 from .drawing import square_around, write_image
 from .evaluate import TOLERANCES, Evaluation
+from .faces import KEYPOINTS
 
 REPORT_FILES = ("report.json", "report.md", "curves_*.png", "pictures_*.png")
 

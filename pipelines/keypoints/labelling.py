@@ -13,8 +13,7 @@ from ...models.files import check_writable, replacing
 from ...models.keypoints.schema import Schema
 from ...vision.images import image_size
 from ..common.image_folders import list_images
-from .data import read_coco
-from .training.objects import schema_of
+from .data import read_coco, schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
 _MARGIN = 0.1  # around the points of an object without a box, in units of their larger range

@@ -4,68 +4,29 @@ file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ....models.keypoints.instances.shape_models import ShapeModel, learn_shape
-from ....models.keypoints.schema import BOX_SHARE, Schema, read_schema
-from ....models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
-from ....vision.images import image_size
-from ...common.image_folders import read_rows
-from ..data import AnnotatedImage, read_coco, read_faces
+from ...models.keypoints.instances.shape_models import ShapeModel, learn_shape
+from ...models.keypoints.schema import BOX_SHARE, Schema
+from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
+from ...vision.images import image_size
+from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice
 _MANY_OBJECTS = 200  # of fewer, each picture is turned twice. A choice
 
 
-def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """The schema of annotations: of a file, else ``schema.toml`` among them, else what they tell.
-
-    Mirror pairs are then the names that differ in ``left`` and ``right``; the reference length is
-    that of the boxes. A ValueError says in one line what is wrong, or that a file has several
-    categories.
-    """
-    if file is not None or (folder / "schema.toml").is_file():
-        return read_schema(file or folder / "schema.toml")
-    if (folder / "keypoints.csv").is_file():
-        rows = read_rows(folder / "keypoints.csv", ("image", "object", "keypoint", "x", "y"))
-        described: dict[str, Any] = {"keypoints": list(dict.fromkeys(row["keypoint"] for _, row in rows))}
-        path, name = folder / "keypoints.csv", category or "object"
-    elif any(folder.glob("*.json")):
-        path, _, categories = read_coco(folder)
-        named = {str(c.get("name", key)): c for key, c in categories.items()}
-        if not named:
-            raise ValueError(f"{path}: no category with keypoints")
-        if category not in named and (category is not None or len(named) > 1):
-            raise ValueError(f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}")
-        name = category or next(iter(named))
-        described = {"keypoints": named[name]["keypoints"], "skeleton": named[name].get("skeleton") or []}
-    else:
-        raise ValueError(f"{folder}: expected keypoints.csv or a COCO keypoint .json in it")
-    try:
-        names = described["keypoints"]
-        if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
-            raise ValueError(f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}")
-        bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
-        other = {n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n) for n in names}
-        pairs = [[n, other[n]] for n in names if "left" in n and other[n] in names]
-        return Schema.from_dict({"category": name, **described, "skeleton": bones, "mirror": pairs})
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     """Annotated pictures whose objects have all points: missing ones are predicted from the others,
     and stay hidden. A ValueError says in one line what is wrong.
     """
-    images = read_faces(folder, schema)
+    images = read_annotations(folder, schema)
     for image in images:
         image_size(image.path)
     n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)

@@ -16,6 +16,7 @@ from ... import __version__
 from ...models.files import replacing
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.features import strongest_features
 from ...models.keypoints.instances.instance_finder import Instance
 from ..common.data_urls import jpeg_url
 from ..common.pages import html_page, small, table
@@ -25,9 +26,8 @@ from .average_precision import Curve, judge, pooled
 from .box_measures import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
 from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
-from .features import strongest_features
+from .objects import turned_upright
 from .training.decisions import Decisions
-from .training.objects import turned_upright
 from .training.train import train_keypoints
 from .training.windows.views import held_out
 

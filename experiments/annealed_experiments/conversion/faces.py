@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from annealed.pipelines.common.image_folders import IMAGE_SUFFIXES
-from annealed.pipelines.keypoints.data import KEYPOINTS, MIRROR_ORDER
+from annealed.pipelines.keypoints.faces import KEYPOINTS, MIRROR_ORDER
 from annealed.vision.images import image_size
 
 from .files import find_file

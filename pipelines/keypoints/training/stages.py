@@ -21,8 +21,8 @@ from ...common.checkpoints import read_part, write_part
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
-from ..data import FACES, AnnotatedImage
-from .instances.points import ANCHORS
+from ..data import AnnotatedImage
+from ..faces import ANCHORS, FACES
 from .instances.probabilities import ProbabilitySettings
 from .instances.refinement import RegressionSettings
 from .instances.shapes import AssemblySettings

@@ -13,8 +13,8 @@ from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ..data import AnnotatedImage
+from ..objects import turned_upright
 from .decisions import Decisions, decide
-from .objects import turned_upright
 from .stages import train_detector
 from .windows.classifier import TrainingJob
 

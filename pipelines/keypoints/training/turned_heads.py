@@ -15,7 +15,8 @@ from scipy.spatial import Delaunay
 
 from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
 from ....vision.images import image_size
-from ..data import N_LANDMARKS, AnnotatedImage
+from ..data import AnnotatedImage
+from ..faces import N_LANDMARKS
 from .instances.points import annotated, points_of
 from .instances.shapes import learn_rigid
 

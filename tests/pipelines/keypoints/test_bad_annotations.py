@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema, read_schema
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.keypoints.training.objects import MIN_PICTURES, check_number, read_objects, schema_of
+from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.objects import MIN_PICTURES, check_number, read_objects
 from typer.testing import CliRunner
 
 NAMES = ["left_end", "right_end", "middle"]

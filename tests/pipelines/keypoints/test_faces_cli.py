@@ -16,8 +16,8 @@ from annealed.models.keypoints.detector import Detection
 from annealed.pipelines.common import file_map
 from annealed.pipelines.common.outputs import overlay_paths
 from annealed.pipelines.keypoints import detect as faces_detect
-from annealed.pipelines.keypoints.data import KEYPOINTS
 from annealed.pipelines.keypoints.drawing import draw_detections
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from helpers import run, save_tiny_detector

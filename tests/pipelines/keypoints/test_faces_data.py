@@ -7,7 +7,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.data import KEYPOINTS, MIRROR, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS, MIRROR
 from annealed.pipelines.keypoints.training.windows.classifier import content_of
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
@@ -25,7 +26,7 @@ def rows(image="a_1.png", face=0, **changes):
 def test_csv(tmp_path):
     write_csv(tmp_path, rows(chin=0) + rows(face=1)[:-1])
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1,why\na_1.png,1,2,3,4,somebody else\n")
-    (image,) = read_faces(tmp_path)
+    (image,) = read_annotations(tmp_path)
     assert image.name == "a_1.png" and image.source == "a"
     assert image.instances.shape == (2, 9, 2) and image.visible.shape == (2, 9)
     np.testing.assert_array_equal(image.instances[0], list(FACE.values()))
@@ -48,7 +49,7 @@ def test_boxes_that_would_hide_nothing_are_refused(tmp_path, row, message):
     write_csv(tmp_path, rows())
     (tmp_path / "ignore.csv").write_text(f"image,x0,y0,x1,y1\n{row}\n")
     with pytest.raises(ValueError, match=message):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
 
 
 def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
@@ -57,7 +58,7 @@ def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
     write_csv(tmp_path, rows())
     cv2.imwrite(str(tmp_path / "profile.png"), np.zeros((60, 80, 3), np.uint8))
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nprofile.png,1,2,3,4\n")
-    (image,) = read_faces(tmp_path)
+    (image,) = read_annotations(tmp_path)
     assert image.name == "a_1.png" and len(image.ignore) == 0
 
 
@@ -82,23 +83,23 @@ def test_mirror_names():
 def test_csv_damage(tmp_path, lines, message):
     write_csv(tmp_path, lines)
     with pytest.raises(ValueError, match=message) as error:
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     assert "\n" not in str(error.value)
 
 
 def test_missing_things(tmp_path):
     with pytest.raises(ValueError, match="no such folder"):
-        read_faces(tmp_path / "nowhere")
+        read_annotations(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"expected keypoints\.csv"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     with pytest.raises(ValueError, match="no image"):
         list_images(tmp_path)
     write_csv(tmp_path, rows(image="gone.png"))
     with pytest.raises(ValueError, match=r"gone\.png: annotated image is missing"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     write_csv(tmp_path, rows(), header="image,face,keypoint,x,why,visible")
     with pytest.raises(ValueError, match="missing: y"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     assert [p.name for p in list_images(tmp_path)] == ["a_1.png"]
 
 
@@ -120,7 +121,7 @@ def test_pts(tmp_path):
     xy[16] = 133, 80
     xy[8] = 100, 210  # below the frame
     write_pts(tmp_path / "f.pts", xy)
-    (image,) = read_faces(tmp_path)
+    (image,) = read_annotations(tmp_path)
     expected = [xy[42:48].mean(0), xy[36:42].mean(0), xy[35], xy[31], xy[54], xy[48], xy[16], xy[0], xy[8]]
     np.testing.assert_allclose(image.instances[0], expected, atol=1e-9)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n not in ("left_ear", "chin") for n in KEYPOINTS}
@@ -129,14 +130,14 @@ def test_pts(tmp_path):
 def test_pts_damage(tmp_path):
     write_pts(tmp_path / "f.pts", landmarks())
     with pytest.raises(ValueError, match="no image with the same name"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     cv2.imwrite(str(tmp_path / "f.png"), np.zeros((200, 200, 3), np.uint8))
     write_pts(tmp_path / "f.pts", landmarks()[:20])
     with pytest.raises(ValueError, match="20 points, expected the 68"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
     (tmp_path / "f.pts").write_text("hello")
     with pytest.raises(ValueError, match="not an iBUG"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
 
 
 def photograph(path, seed=0, size=200):
@@ -162,7 +163,7 @@ def test_nested_300w(tmp_path):
     (tmp_path / "afw" / "ignore.csv").write_text("image,x0,y0,x1,y1\n7_2.jpg,1,2,3,4\n")
     # of the outermost folder: both count
     (tmp_path / "ignore.csv").write_text("image,x0,y0,x1,y1\nafw/7_2.jpg,5,6,7,8\n")
-    images = read_faces(tmp_path)
+    images = read_annotations(tmp_path)
     assert [(i.path.name, len(i.instances), i.source) for i in images] == [
         ("indoor_001.png", 2, "300W"),
         ("7_1.jpg", 2, "afw"),
@@ -171,7 +172,7 @@ def test_nested_300w(tmp_path):
     ]
     np.testing.assert_allclose(images[1].instances[1], images[1].instances[0] + 5)
     np.testing.assert_array_equal(images[1].ignore, [[5, 6, 7, 8], [1, 2, 3, 4]])
-    assert images[1].mirrored(200).source == "afw" and [i.source for i in read_faces(tmp_path / "helen")] == ["trainset"] * 2
+    assert images[1].mirrored(200).source == "afw" and [i.source for i in read_annotations(tmp_path / "helen")] == ["trainset"] * 2
 
 
 def test_coco(tmp_path):
@@ -187,7 +188,7 @@ def test_coco(tmp_path):
         ],
     }
     (tmp_path / "k.json").write_text(json.dumps(coco))
-    image, empty = read_faces(tmp_path)
+    image, empty = read_annotations(tmp_path)
     assert empty.instances.shape == (0, 9, 2)
     face = dict(zip(KEYPOINTS, image.instances[0].tolist()))
     assert face["left_eye"] == [30, 10] and face["right_eye"] == [20, 11] and face["left_ear"] == [40, 12]
@@ -196,12 +197,12 @@ def test_coco(tmp_path):
     np.testing.assert_array_equal(image.ignore, [[5, 6, 12, 14]])
     (tmp_path / "k.json").write_text('{"images": []}')
     with pytest.raises(ValueError, match=r"k\.json: not a COCO keypoint file"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
 
 
 @pytest.mark.data
 def test_real_data(data_dir):
-    train, test = read_faces(data_dir / "faces/train"), read_faces(data_dir / "faces/test")
+    train, test = read_annotations(data_dir / "faces/train"), read_annotations(data_dir / "faces/test")
     assert len(train) == 908 and len(test) == 291 and sum(len(i.instances) for i in test) == 320
     assert sum(len(i.ignore) for i in test) == 57
     assert min(i.reference_length.min() for i in train + test) > 20
@@ -211,14 +212,14 @@ def test_real_data(data_dir):
 def test_a_deep_json_is_one_line(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(ValueError, match="not a COCO keypoint file"):
-        read_faces(tmp_path)
+        read_annotations(tmp_path)
 
 
 def test_checkpoints_know_the_content(tmp_path):
     write_csv(tmp_path, rows())
-    before = content_of(read_faces(tmp_path), [])
-    assert content_of(read_faces(tmp_path), []) == before
+    before = content_of(read_annotations(tmp_path), [])
+    assert content_of(read_annotations(tmp_path), []) == before
     write_csv(tmp_path, [row.replace(",20.0,", ",25.0,") for row in rows()])
-    moved = content_of(read_faces(tmp_path), [])
+    moved = content_of(read_annotations(tmp_path), [])
     cv2.imwrite(str(tmp_path / "a_1.png"), np.ones((60, 80, 3), np.uint8))
-    assert len({before, moved, content_of(read_faces(tmp_path), [])}) == 3
+    assert len({before, moved, content_of(read_annotations(tmp_path), [])}) == 3

@@ -15,7 +15,7 @@ from annealed.pipelines.common import image_folders
 from annealed.pipelines.common.inputs import list_inputs
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints import forms as forms_module
-from annealed.pipelines.keypoints.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.detect import FileDetections, sample_photograph
 from annealed.pipelines.keypoints.forms import Finished, faces_table, write_coco, write_table
 from helpers import run, save_tiny_detector
@@ -90,7 +90,7 @@ def test_coco_is_read_by_pycocotools_and_by_us(folder, tmp_path):
     assert run("faces", "detect", photographs / "a.png", "--coco", photographs / "c.json", "--quiet").exit_code == 0
     read = coco.COCO(str(photographs / "c.json"))
     (annotation,) = read.loadAnns(read.getAnnIds())
-    (image,) = read_faces(photographs)
+    (image,) = read_annotations(photographs)
     np.testing.assert_allclose(np.reshape(annotation["keypoints"], (-1, 3))[:, :2], image.instances[0])
 
 

@@ -8,8 +8,9 @@ import pytest
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints import report as module
+from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.objects import read_objects
 from annealed.pipelines.keypoints.report import REPORT_FILES, held_out_images, learning_curve, write_report
-from annealed.pipelines.keypoints.training.objects import read_objects, schema_of
 from annealed.pipelines.keypoints.training.train import train_keypoints
 from painted import GIVEN, NAMES, POOL, folder_of
 from typer.testing import CliRunner

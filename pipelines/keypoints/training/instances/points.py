@@ -7,10 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .....models.keypoints.schema import Schema
-from ...data import FACES, AnnotatedImage
-
-#: Keypoints of faces that detectors find: eyes, nose sides and mouth corners.
-ANCHORS = FACES.anchors
+from ...data import AnnotatedImage
 
 
 def points_of(image: AnnotatedImage) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
-from annealed.pipelines.keypoints.data import FACES
+from annealed.pipelines.keypoints.faces import FACES
 from annealed.pipelines.keypoints.training.instances.points import mirror_order
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
 

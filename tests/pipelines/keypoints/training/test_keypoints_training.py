@@ -11,10 +11,10 @@ import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.box_measures import errors_of, score
-from annealed.pipelines.keypoints.data import AnnotatedImage, read_faces
+from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
+from annealed.pipelines.keypoints.objects import read_objects, turned_upright
 from annealed.pipelines.keypoints.training.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.training.instances import refinement, train
-from annealed.pipelines.keypoints.training.objects import read_objects, schema_of, turned_upright
 from annealed.pipelines.keypoints.training.train import train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
 from clusters import assert_same_on_a_cluster
@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
 def test_objects_are_found(trained):
     place, _, made, said = trained
     test = folder_of(place / "test", 8, first=500)
-    images = read_faces(test, schema_of(test))
+    images = read_annotations(test, schema_of(test))
     found = [[np.array([face.keypoints[n][:2] for n in NAMES]) for face in made.find(image.pixels()).instances] for image in images]
     rows = score(images, found)
     assert rows[-1]["pck"] >= 0.8, rows
@@ -118,7 +118,7 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
     assert float(rows[0]["head_x"]) == records[0]["objects"][0]["keypoints"]["head"][0] and rows[0]["yaw"] == ""
     # What was found is data for the next training, in the same form.
     (folder / "annotations.json").write_text(coco.read_text().replace(f"{folder}/", ""))
-    assert schema_of(folder).keypoints == tuple(NAMES) and len(read_faces(folder, schema_of(folder))) == 4
+    assert schema_of(folder).keypoints == tuple(NAMES) and len(read_annotations(folder, schema_of(folder))) == 4
     made = CliRunner().invoke(app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")])
     assert made.exit_code == 2 and "crops are of faces" in made.stderr
 

@@ -11,12 +11,12 @@ from annealed.models.keypoints.detections import DetectionOptions
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.non_maximum_suppression import Localisation
 from annealed.models.keypoints.windows.window_models import KeypointModel
-from annealed.pipelines.keypoints.data import KEYPOINTS
+from annealed.pipelines.keypoints.faces import ANCHORS, KEYPOINTS
 from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
 from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings
 from annealed.pipelines.keypoints.training.instances.shapes import AssemblySettings
-from annealed.pipelines.keypoints.training.stages import ANCHORS, DetectorSettings, train_detector, train_face_cascade, train_guides
+from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector, train_face_cascade, train_guides
 from annealed.pipelines.keypoints.training.windows.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining, GuideSettings, train_guide

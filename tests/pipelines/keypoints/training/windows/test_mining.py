@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
-from annealed.pipelines.keypoints.data import FACES, KEYPOINTS
+from annealed.pipelines.keypoints.faces import FACES, KEYPOINTS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
 from annealed.pipelines.keypoints.training.windows.guided_search import GUIDED, GuideSettings
 from annealed.pipelines.keypoints.training.windows.sampling import (

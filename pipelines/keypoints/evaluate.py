@@ -1,12 +1,11 @@
-"""Runs a keypoint detector over annotated photographs and scores its detections (``annealed faces
-evaluate``).
-"""
+"""Runs a keypoint detector over annotated images and compares what it finds with the annotations
+(``annealed keypoints evaluate``)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +17,31 @@ from ...models.keypoints.instances.shape_models import RigidModel, pose_of
 from ...models.keypoints.instances.suppression import SAME_INSTANCE
 from ...vision.images import read_image
 from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
+from .box_measures import oks_rows, score
 from .data import AnnotatedImage
-from .faces import KEYPOINTS
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
+# Columns of the table of each measure, and their headings.
+COLUMNS = {
+    "ap": {
+        "keypoint": "keypoint",
+        "source": "source",
+        "tolerance": "tolerance",
+        "points": "points",
+        "ap": "AP",
+        "recall_at_precision_90": "recall at precision 0.9",
+        "threshold": "threshold",
+        "precision_at_threshold": "precision",
+        "recall_at_threshold": "recall",
+        "false_per_image": "false per image",
+        "false_per_background_image": "false per background image",
+    },
+    "pck": {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_error": "median error"},
+    "oks": {"oks": "OKS", "objects": "objects", "ap": "AP"},
+}
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
+Item = TypeVar("Item")
 MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
 # Limits of the bands: inter-eye distances in pixels, angles in degrees.
 _IED = (0, 25, 32, 45, np.inf)
@@ -37,7 +55,7 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One per keypoint, source and tolerance; keys as in ``report.COLUMNS``. ``threshold`` and the
+        One per keypoint, source and tolerance; keys as in `COLUMNS`. ``threshold`` and the
         columns after it belong to the detector's default threshold.
     images : list of AnnotatedImage
         The photographs that could be read.
@@ -100,7 +118,7 @@ def landmark_error(faces: Sequence[Instance], image: AnnotatedImage) -> list[flo
 
 def judge_image(detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float) -> MatchedDetections:
     """Judge the detections of one keypoint in one photograph."""
-    i, mine = KEYPOINTS.index(keypoint), [d for d in detections if d.keypoint == keypoint]
+    i, mine = image.schema.keypoints.index(keypoint), [d for d in detections if d.keypoint == keypoint]
     xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
     return judge(xy, score, image.instances[:, i], image.visible[:, i], image.reference_length, image.ignore, tolerance)
 
@@ -111,39 +129,38 @@ def evaluate_detector(
     keypoints: Sequence[str],
     background: Sequence[Path] = (),
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
+    measure: str = "ap",
     **options: Any,
 ) -> Evaluation:
-    """Evaluate every candidate, at most 200 per image and keypoint.
+    """Evaluate a detector by one of three measures.
 
-    At the defaults, detections in ``background`` images without faces are counted. ``progress``
+    ``"ap"`` is the average precision of each keypoint within shares of the reference length, of
+    every candidate, at most 200 per image and keypoint; ``"pck"`` the share of points within a
+    tenth of the box's size; ``"oks"`` the average precision of whole objects by the similarity of
+    their keypoints. At the defaults, detections in ``background`` images are counted. ``progress``
     wraps an iterable of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode
     and the assembly.
     """
+    names = images[0].schema.keypoints
     for name in keypoints:
-        if name not in KEYPOINTS:
-            raise ValueError(f"keypoint {name!r} of the model is no keypoint of faces ({', '.join(KEYPOINTS)})")
+        if name not in names:
+            raise ValueError(f"keypoint {name!r} of the model is not annotated; annotated: {', '.join(names)}")
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
+    if measure != "ap":
+        return _by_box(detector, images, resolved, background, progress, measure)
     alone = resolved.assembly == Assembly.NONE
     thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
     n_landmarks = 0 if alone or detector.finder is None else len(detector.finder.regressor.mean)
     result = Evaluation()
     errors: list[list[float | None]] = []
-    for image in progress(images, len(images)):
-        try:
-            pixels = read_image(image.path)
-        except ValueError as error:
-            result.errors.append(str(error))
-            continue
+    for image, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result):
         every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
         shown = default_detections(every, thresholds)
-        result.images.append(image)
         comparable = image.landmarks is not None and image.landmarks.shape[1] == n_landmarks
         errors.append(landmark_error(every.instances, image) if comparable else [])
         for name, tolerance in product(keypoints, TOLERANCES):
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
                 matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
-    if not result.images:
-        raise ValueError(f"none of the {len(images)} photographs can be read ({result.errors[0]})")
     alarms = _false_alarms(detector, resolved, progress(background, len(background)), result)
     sources = sorted({image.source for image in result.images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
@@ -164,6 +181,50 @@ def evaluate_detector(
     return result
 
 
+def _by_box(
+    detector: KeypointDetector,
+    images: Sequence[AnnotatedImage],
+    options: DetectionOptions,
+    background: Sequence[Path],
+    progress: Callable[[Iterable, int], Iterable],
+    measure: str,
+) -> Evaluation:
+    """Evaluate whole objects by errors in units of their boxes."""
+    names, result = images[0].schema.keypoints, Evaluation()
+    if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
+        raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
+    options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
+
+    def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
+        found = detector.find(pixels, options).instances
+        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [one.probability for one in found]
+
+    found = [search(pixels) for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)]
+    points, probability = [one for one, _ in found], [p for _, p in found]
+    if measure == "oks":
+        result.rows = oks_rows(result.images, points, probability)
+    else:
+        empty = [search(pixels)[0] for _, pixels in _readable(progress(background, len(background)), read_image, result)]
+        result.rows = score(result.images, points, empty)
+    return result
+
+
+def _readable(items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation) -> Iterator[tuple[Item, np.ndarray]]:
+    """Annotated images, or paths, with their pixels; those that cannot be read are added to the
+    errors."""
+    for item in items:
+        try:
+            pixels = read(item)
+        except ValueError as error:
+            result.errors.append(str(error))
+            continue
+        if isinstance(item, AnnotatedImage):
+            result.images.append(item)
+        yield item, pixels
+    if not result.images:
+        raise ValueError(f"none of the {len(result.errors)} photographs can be read ({result.errors[0]})")
+
+
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
@@ -171,12 +232,8 @@ def _false_alarms(
     to the errors.
     """
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
-    for path in paths:
-        try:
-            detections = detector.detect(read_image(path), options)
-        except ValueError as error:
-            result.errors.append(str(error))
-            continue
+    for _, pixels in _readable(paths, read_image, result):
+        detections = detector.detect(pixels, options)
         for name in alarms:
             alarms[name].append(sum(d.keypoint == name for d in detections))
     return alarms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,16 @@ from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ..data import AnnotatedImage
+from ..evaluate import evaluate_detector
 from ..objects import turned_upright
+from ..report import CHEAP
 from .decisions import Decisions, decide
 from .stages import train_detector
 from .windows.classifier import TrainingJob
+from .windows.views import held_out
+
+_SHARES = (4, 2, 1)  # of the pictures: one of so many trains a point of the learning curve
+_MIN_OBJECTS = 10  # that they learn from
 
 
 def train_keypoints(
@@ -85,3 +92,42 @@ def train_keypoints(
     settings = decisions.settings(sum(len(image.instances) for image in images))
     made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool)
     return made, decisions
+
+
+def held_out_images(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+    """The pictures that no detector was fitted to: thresholds and probabilities were set on
+    them."""
+    return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
+
+
+def learning_curve(
+    images: Sequence[AnnotatedImage],
+    test: Sequence[AnnotatedImage],
+    background: Sequence[Path],
+    decisions: Decisions,
+    say: Callable[[str], None],
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Train on a quarter, half and all of the pictures that are fitted, with cheap settings, and
+    evaluate each detector on ``test``, the pictures held out.
+
+    Returns
+    -------
+    list of dict
+        ``pictures`` and ``pck`` of each training; parts with too few objects are left out.
+    """
+    names, rows = {image.name for image in test}, []
+    fitted = [image for image in images if image.name not in names and len(image.instances)]
+    given = {"side": decisions.side, "anchors": decisions.anchors, **CHEAP, **more}
+    given["n_features"] = min(given["n_features"], decisions.n_features)
+    for share in _SHARES:
+        some = fitted[::share]
+        if sum(len(image.instances) for image in some) < _MIN_OBJECTS:
+            continue
+        say(f"learning curve: {len(some)} pictures")
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "some.safetensors"
+            made, _ = train_keypoints([*some, *test], background, out, say=lambda line: None, **given)
+        n_fitted = len(some) - len(held_out_images(made, some))
+        rows.append({"pictures": n_fitted, "pck": evaluate_detector(made, test, (), measure="pck").rows[-1]["pck"]})
+    return rows

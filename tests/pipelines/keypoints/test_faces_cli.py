@@ -261,11 +261,12 @@ def test_evaluate(model, pixels, tmp_path):
     ]
     assert all(0 <= r["ap"] <= 1 for r in rows) and rows[0]["points"] == 2
     assert rows[0]["false_per_background_image"] > 0
-    assert {p.name for p in report.iterdir()} == {
-        "report.json", "report.md", "curves_5.png", "curves_10.png", "pictures_left_eye.png", "pictures_chin.png",
-    }  # fmt: skip
+    assert {p.name for p in report.iterdir()} == {"report.json", "report.html"}
     assert json.loads((report / "report.json").read_text()) == record
-    assert "| left_eye | all | 0.050 | 2 |" in (report / "report.md").read_text()
+    page = (report / "report.html").read_text()
+    assert "<td>left_eye</td><td class=n>all</td><td class=n>0.050</td><td class=n>2</td>" in page
+    assert page.count("<svg") == 2 and all(f"<h2>{name}</h2>" in page for name in ("left_eye", "chin"))
+    assert "points that no detection hit" in page and "http" not in page
     table = run("faces", "evaluate", "--data", data, "--model", model, "--keypoint", "chin")
     assert table.exit_code == 0 and "chin" in table.stdout and "left_eye" not in table.stdout
     (data / "a_0.png").write_bytes(b"junk")

@@ -38,7 +38,7 @@ def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
     """Whether the middle of each found object (n_found,) lies in a box to ignore."""
     middle = np.array([points.mean(axis=0) for points in found]).reshape(-1, 1, 2)
     inside = np.logical_and(middle >= image.ignore[:, :2], middle <= image.ignore[:, 2:])
-    return np.asarray(inside.all(axis=2).any(axis=1))
+    return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
 
 def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:

@@ -44,15 +44,15 @@ class DetectionOptions:
         :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none": each keypoint by
         itself. By default as the model says, not at all where it cannot.
     min_probability : float, optional
-        Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every
-        candidate. Only with assembly.
+        Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 gives
+        every candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no face is found, or something else may be one, the image, shrunk
-        to at most 4 million pixels and 10 million once it is turned, is searched again turned by so
-        much to either side, and in evened light; 0: it is not.
+        Degrees, at most 50: where no instance is found, or something else may be one, the image,
+        shrunk to at most 4 million pixels and 10 million once it is turned, is searched again
+        turned by so much to either side, and in evened light; 0: it is not.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known faces, in image pixels: each gets the points of one face, whatever its
-        probability, and nothing else is searched. Only with assembly.
+        Boxes around known objects, in image pixels: each gets the points of one instance, whatever
+        its probability, and nothing else is searched. Only with assembly.
 
     Raises
     ------
@@ -104,12 +104,12 @@ class Detection(NamedTuple):
         Position in image pixels.
     score : float
         The greater the surer: of a window's classifier, or the log-odds of the probability where
-        faces are assembled.
+        instances are assembled.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
         That it lies within 10 % of the reference length of that keypoint of an object; None where
-        faces are not assembled.
+        instances are not assembled.
     """
 
     keypoint: str
@@ -128,7 +128,7 @@ class DetectionResult(NamedTuple):
     detections : list of Detection
         By falling score.
     instances : list of Instance
-        By falling probability; empty where faces are not assembled.
+        By falling probability; empty where instances are not assembled.
     """
 
     detections: list[Detection]
@@ -142,8 +142,8 @@ class DetectionResult(NamedTuple):
 
 
 def of_instances(faces: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
-    """The keypoints of some names of all faces; ``size`` is that of a detection window in units of
-    the reference length."""
+    """The keypoints of some names of all instances; ``size`` is that of a detection window in
+    units of the reference length."""
     return [
         Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.reference_length, p.probability)
         for face in faces

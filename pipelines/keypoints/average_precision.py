@@ -1,11 +1,10 @@
 """Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as
 functions of arrays.
 
-A detection hits a visible keypoint when it lies within ``tolerance`` inter-eye distances (IED) of
-it. It is false when it lies at least ``max(tolerance, 0.1)`` IED away from that keypoint of EVERY
-face, whether visible or not. Between the two, inside an ignore box, near (0.1 IED) a point marked
-invisible, and on a point that a better detection has hit already, it counts neither way. Points
-inside an ignore box still count as points to be found.
+A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
+false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
+EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point marked invisible, and on a point that a better detection has hit
+already, it counts neither way. Points inside an ignore box still count as points to be found.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from ...models.keypoints.instances.probabilities import probability_of
 
 HIT, NEITHER, FALSE = 1, 0, -1
-NEAR = 0.1  # IED
+NEAR = 0.1  # reference lengths
 MAX_DETECTIONS = 200  # per image and keypoint
 _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
 
@@ -60,12 +59,12 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
         Detections in pixels; the best ``max_detections`` take part, earlier ones first among
         equals.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
-        That keypoint of each face, NaN where unknown; whether it can be seen; inter-eye distances
+        That keypoint of each face, NaN where unknown; whether it can be seen; reference lengths
         in pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1.
     tolerance : float
-        Largest distance of a hit, in IED.
+        Largest distance of a hit, in reference lengths.
     """
     xy = np.asarray(xy, float).reshape(-1, 2)
     score = np.asarray(score, float)

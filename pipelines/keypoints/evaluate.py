@@ -43,7 +43,7 @@ COLUMNS = {
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
 Item = TypeVar("Item")
 MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
-# Limits of the bands: inter-eye distances in pixels, angles in degrees.
+# Limits of the bands: reference lengths in pixels, angles in degrees.
 _IED = (0, 25, 32, 45, np.inf)
 _YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
@@ -193,6 +193,7 @@ def _by_box(
     names, result = images[0].schema.keypoints, Evaluation()
     if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
         raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
+    requested = options.keypoints or ()
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
 
     def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
@@ -205,7 +206,8 @@ def _by_box(
         result.rows = oks_rows(result.images, points, probability)
     else:
         empty = [search(pixels)[0] for _, pixels in _readable(progress(background, len(background)), read_image, result)]
-        result.rows = score(result.images, points, empty)
+        rows = score(result.images, points, empty)
+        result.rows = [row for row in rows if row["keypoint"] in (*requested, "all")]
     return result
 
 
@@ -269,8 +271,8 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> t
 
 
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Positions of the photographs by the median IED of their faces and, with a rigid model of the
-    landmarks, by yaw and roll.
+    """Positions of the photographs by the median reference length of their faces and, with a rigid
+    model of the landmarks, by yaw and roll.
 
     Photographs without faces are in none; the pose is that of the first face.
     """

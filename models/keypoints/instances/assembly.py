@@ -1,4 +1,4 @@
-"""Assembly of faces: which of the candidates of all anchors belong to one face.
+"""Assembly of instances: which of the candidates of all anchors belong to one object.
 
 Every pair of candidates of different anchors, together with one of a few template shapes, gives a
 similarity transform and with it the expected positions of the other anchors: the candidates found
@@ -23,9 +23,9 @@ from .suppression import SAME_HYPOTHESIS, is_inside, is_same_instance, suppress_
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
-# the mean shape by 0.04 to 0.07 IED in x and in y; a transform that is fitted to two of them alone
-# carries their errors on to the others.
-# IED: a candidate supports a pair when it lies this near to its expected position
+# the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform that is fitted to two
+# of them alone carries their errors on to the others.
+# reference lengths: a candidate supports a pair when it lies this near to its expected position
 _PAIR_RADIUS = 0.35
 _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
 # log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its
@@ -33,14 +33,15 @@ _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the f
 _GATE_PENALTY = 2.0
 # of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
 _MAX_WINDOW_RATIO = 2.5
-# of a pair's own IED to the mean of these; a choice, yaw shortens distances to about half
+# of a pair's own reference length to the mean of these; a choice, yaw shortens distances to about
+# half
 _MAX_SIZE_RATIO = 1.8
 # radians: views of the rigid model that serve as templates
 _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
 
 class Assembly(StrEnum):
-    """How candidates are put together to faces."""
+    """How candidates are put together to instances."""
 
     #: Not at all: each keypoint is detected by itself.
     NONE = "none"
@@ -63,7 +64,7 @@ class Candidates:
     log_odds : ndarray of shape (n,), float64
         Of being an anchor of a face, by the detector's score.
     reference_length : ndarray of shape (n,), float64
-        IED in image pixels that the size of the window suggests.
+        Reference length in image pixels that the size of the window suggests.
     """
 
     anchor: np.ndarray
@@ -85,7 +86,7 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the shape model in image pixels, completed.
     reference_length : float
-        Inter-eye distance of a frontal face of this size, in image pixels.
+        Reference length of an object of this size, seen from the front, in image pixels.
     """
 
     rows: np.ndarray
@@ -103,7 +104,7 @@ class Assembler:
     shape : ShapeModel
         Anchors first, then the other points.
     templates : ndarray of shape (n_templates, n_anchors), complex
-        Anchors of typical shapes in units of the IED; the first is the mean shape.
+        Anchors of typical shapes in units of the reference length; the first is the mean shape.
     rigid : RigidModel
         Of the same points.
     slope, offset : ndarray of shape (n_anchors,)

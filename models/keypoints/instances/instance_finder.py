@@ -1,4 +1,4 @@
-"""Finds whole faces: candidates are assembled, all points refined together, and both judged by
+"""Finds whole objects: candidates are assembled, all points refined together, and both judged by
 probabilities."""
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ MAX_HYPOTHESES = 30  # where all are
 
 
 class InstancePoint(NamedTuple):
-    """A keypoint of a face.
+    """A keypoint of an instance.
 
     Parameters
     ----------
     x, y : float
         Position in image pixels.
     probability : float
-        That it lies within 10 % of the inter-eye distance of the keypoint of a face.
+        That it lies within 10 % of the reference length of that keypoint of an object.
     probability_5 : float
         Within 5 %.
     """
@@ -47,7 +47,7 @@ class InstancePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """A face.
+    """One object in a picture, such as a face.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Instance:
         All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
         model learnt these.
     reference_length : float
-        Inter-eye distance of a frontal face of this size, in image pixels.
+        Reference length of an object of this size, seen from the front, in image pixels.
     support : float
         Sum of the log-odds of the detected keypoints above the least: what its probability depends
         on besides its looks.
@@ -152,8 +152,8 @@ class RefinedShape:
         Sum of the anchors' log-odds above the least.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distance of the keypoints in two refinements from different starts, in IED; None before the
-        second one.
+        Distance of the keypoints in two refinements from different starts, in reference lengths;
+        None before the second one.
     """
 
     points: np.ndarray
@@ -166,7 +166,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finds whole faces from the candidates of some keypoints, the anchors.
+    """Finds whole objects from the candidates of some keypoints, the anchors.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class InstanceFinder:
     own_weight : ndarray of shape (n_anchors,)
         Weight of an anchor's own detection in its position; the refined point has the rest.
     own_radius : float
-        IED within which an own detection takes part.
+        Reference lengths within which an own detection takes part.
     min_support : float
         Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked
         for.
@@ -241,7 +241,7 @@ class InstanceFinder:
         levels : list of Level
             Pyramid of the image, from large to small.
         reference_length : float
-            IED in pixels of a level that the windows were trained for.
+            Reference length in pixels of a level that the windows were trained for.
         min_probability : float, default 0.5
             Of a face; 0: all hypotheses.
         assembly : {"2d", "3d"}, optional

@@ -66,7 +66,7 @@ class OneEuroFilter:
         time : float
             Seconds, later than in the last call.
         scale : float, default 1.0
-            Unit of the speed in units of the positions: of a face, its inter-eye distance.
+            Unit of the speed in units of the positions: of a face, its reference length.
 
         Returns
         -------

@@ -14,7 +14,8 @@ REMEMBERED = 1.0  # seconds that a person who is lost can be found again
 # face lies below 0.05 in nine of ten pairs, that of two people above 0.4 in 99 of 100.
 _UNLIKE = 0.3
 _SIZE_RATIO = 1.5
-_REACH, _REACH_PER_SECOND = 0.5, 8.0  # IED that a face may lie from where it is expected
+# reference lengths that a face may lie from where it is expected
+_REACH, _REACH_PER_SECOND = 0.5, 8.0
 _MAX_COST = 2.0  # sum of the squares of the three differences in these units
 # the same for a person seen so many seconds ago: what hides a part of a face changes its looks
 _MAX_COST_NOW, _NOW = 6.0, 0.1

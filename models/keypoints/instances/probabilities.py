@@ -7,7 +7,7 @@ import numpy as np
 
 POINT_INPUTS = 8
 _MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
-_EXACT = 0.003  # IED: answers that agree better than this are alike. A choice
+_EXACT = 0.003  # reference lengths: answers that agree better than this are alike. A choice
 
 
 def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
@@ -56,18 +56,19 @@ class InstanceProbabilities:
     ----------
     face : ndarray of shape (4,)
         Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds
-        and of the logarithm of the IED, and a constant.
+        and of the logarithm of the reference length, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the IED: weights of the
-        face's log-odds, of the own detection's log-odds, whether there is one, its distance from
-        the refined point in tenths of the IED, the logarithm of the distance of two refinements,
-        the face's turn to a side, the logarithm of the IED, and a constant.
+        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the reference length:
+        weights of the face's log-odds, of the own detection's log-odds, whether there is one, its
+        distance from the refined point in tenths of the reference length, the logarithm of the
+        distance of two refinements, the face's turn to a side, the logarithm of the reference
+        length, and a constant.
     alone : float
         Added to the log-odds of a detection that belongs to no assembled face.
 
     Notes
     -----
-    The IED is in units of 30 pixels.
+    The reference length is in units of 30 pixels.
     """
 
     face: np.ndarray
@@ -77,7 +78,7 @@ class InstanceProbabilities:
 
     def instance_log_odds(self, score: float, support: float, ied: float) -> float:
         """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and
-        the IED in pixels."""
+        the reference length in pixels."""
         return float(self.face @ instance_inputs(score, support, ied))
 
 
@@ -96,9 +97,9 @@ def point_inputs(
     instance_log_odds : float
     own, distance : ndarray of shape (n_keypoints,)
         Log-odds of own detections, NaN where there is none, and how far they lie from the refined
-        points, in IED.
+        points, in reference lengths.
     disagreement : ndarray of shape (n_keypoints,)
-        Distance of what two refinements from different starts give, in IED.
+        Distance of what two refinements from different starts give, in reference lengths.
     yaw : float
         In radians.
     ied : float

@@ -14,11 +14,11 @@ _STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
 
 @dataclass(frozen=True)
 class SimilarityTransform:
-    """Similarity from shape coordinates (unit: IED) to image pixels: ``image = scale_rotation *
-    shape + translation``.
+    """Similarity from shape coordinates (unit: reference length) to image pixels: ``image =
+    scale_rotation * shape + translation``.
 
-    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the IED in image pixels,
-    its argument the rotation in radians.
+    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the reference length in
+    image pixels, its argument the rotation in radians.
     """
 
     scale_rotation: complex
@@ -59,12 +59,12 @@ class ShapeModel:
     anchors : ndarray of shape (n_anchors,), int
         Positions of the keypoints that are detected; the others are predicted from them.
     mean : ndarray of shape (n, 2)
-        Mean shape in units of the IED.
+        Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
         Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the
         anchors suffice where these come first.
     noise : float
-        Standard deviation of a detected anchor, in IED.
+        Standard deviation of a detected anchor, in reference lengths.
     """
 
     keypoints: tuple[str, ...]
@@ -191,7 +191,8 @@ class RigidModel:
     Parameters
     ----------
     points : ndarray of shape (n, 3), float64
-        In units of the IED; x to the right of the image, y down, z away from the viewer.
+        In units of the reference length; x to the right of the image, y down, z away from the
+        viewer.
 
     References
     ----------
@@ -224,7 +225,7 @@ class RigidModel:
         -------
         rotation : ndarray of shape (3, 3)
         scale : float
-            Image pixels per IED.
+            Image pixels per reference length.
         translation : complex
         """
         model = self.points if which is None else self.points[which]

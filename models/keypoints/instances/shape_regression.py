@@ -17,7 +17,8 @@ from ....vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histog
 from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
-# IED around the mean shape that a frame shows, beyond the cells of its outermost points. A choice
+# reference lengths around the mean shape that a frame shows, beyond the cells of its outermost
+# points. A choice
 _AROUND = 0.3
 
 
@@ -29,7 +30,7 @@ class RegressionStage:
     Parameters
     ----------
     ied : int
-        IED of its frame in pixels.
+        Reference length of its frame in pixels.
     cell : int
         Side of a histogram's cell in pixels.
     features : ndarray of shape (k,), int32
@@ -64,15 +65,15 @@ class ShapeRegressor:
     Parameters
     ----------
     mean : ndarray of shape (n, 2), float64
-        Mean shape in units of the IED.
+        Mean shape in units of the reference length.
     basis : ndarray of shape (q, n, 2), float32
         Displacements that a stage combines, in the same unit.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         The reported keypoints are these means of the points.
     offset : ndarray of shape (n, 2), float32
-        How much further the annotations lie in photographs, in units of the IED: stages that are
-        trained on photographs and their mirror images cannot learn it.
+        How much further the annotations lie in photographs, in units of the reference length:
+        stages that are trained on photographs and their mirror images cannot learn it.
     mirror : ndarray of shape (n,), int32
         Which point each point is in the mirror image of a face; empty: mirror images say nothing.
 

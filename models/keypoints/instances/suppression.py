@@ -1,30 +1,33 @@
-"""Suppression of faces: the one place that says when two faces, or two hypotheses of a face, are
-the same.
+"""Suppression of instances: when two of them, or two hypotheses of one, are the same.
 
-Faces are compared by the mean distance of their keypoints in units of the IED. Hypotheses, of which
-there are thousands, are compared before they are completed and refined, by numbers of their own.
+Faces are compared by the mean distance of their keypoints in units of the reference length.
+Hypotheses, of which there are thousands, are compared before they are completed and refined, by
+numbers of their own.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-#: IED: faces whose keypoints lie this near to each other on average are the same. A choice.
+#: reference lengths: faces whose keypoints lie this near to each other on average are the same. A
+#: choice.
 SAME_INSTANCE = 0.4
 
-#: IED: the same for hypotheses, before their points are refined. With 0.4 the faces that are
-#: reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses some of
-#: the improbable ones, on which evaluations count. A choice.
+#: reference lengths: the same for hypotheses, before their points are refined. With 0.4 the faces
+#: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses
+#: some of the improbable ones, on which evaluations count. A choice.
 SAME_HYPOTHESIS = 0.35
 
-# IED of the larger: faces whose middles lie this near to each other are not two. A choice
+# reference length of the larger: faces whose middles lie this near to each other are not two. A
+# choice
 _SAME_PLACE = 0.6
 
-# IED: of hypotheses whose translations, and whose scales and rotations, differ by less than this,
-# the best one is completed. A choice.
+# reference lengths: of hypotheses whose translations, and whose scales and rotations, differ by
+# less than this, the best one is completed. A choice.
 _SAME_TRANSFORM = 0.25
 
-# IED, and ratio of sizes: an incomplete hypothesis this like a known face is not completed.
+# reference length, and ratio of sizes: an incomplete hypothesis this like a known face is not
+# completed.
 # Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half the radius in
 # which candidates support a pair. Choices.
 _INSIDE, _ALIKE = 0.175, 1.25
@@ -36,7 +39,8 @@ def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = S
 
 
 def is_inside(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float) -> bool:
-    """Whether a pair's hypothesis, keypoints (n,), complex, and IED, is one of a face that is known
+    """Whether a pair's hypothesis, keypoints (n,), complex, and reference length, is one of a face
+    that is known
     already."""
     alike = face_ied / _ALIKE < ied < _ALIKE * face_ied
     return alike and float(abs(points - face).mean()) < _INSIDE * face_ied

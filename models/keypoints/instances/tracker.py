@@ -1,5 +1,5 @@
-"""Follows faces from frame to frame of a video: the anchors of one frame are where the refinement
-of the next one starts."""
+"""Follows instances from frame to frame of a video: the anchors of one frame are where the
+refinement of the next one starts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,8 @@ from .persons import PersonTracker
 from .probabilities import probability_of
 from .suppression import suppress_instances
 
-_AROUND = 1.0  # IED around a face of the last frame that is looked through in the next one. A choice
+# reference lengths around a face of the last frame that is looked through in the next one. A choice
+_AROUND = 1.0
 _STEP = 1 / 25  # seconds from one frame to the next where nobody says
 _AWAY = 0.2  # seconds without a face after which its filter begins anew. A choice
 _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
@@ -22,7 +23,7 @@ _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), 
 
 @dataclass
 class InstanceTracker:
-    """Finds the faces of a video.
+    """Finds the instances of a video.
 
     Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
     refined from its keypoints in the last frame, and keeps the support that its keypoints'

@@ -15,21 +15,21 @@ from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 from .points import mirrored_points, points_of
 
-_AROUND = 2.6  # IED around a face that its copy shows. A choice
+_AROUND = 2.6  # reference lengths around a face that its copy shows. A choice
 
 
 @dataclass(frozen=True)
 class AugmentationSettings:
-    """How copies vary. Distances are in IED.
+    """How copies vary. Distances are in reference lengths.
 
     Parameters
     ----------
     copies : int
         Of each photograph and of its mirror image; every second one is shrunk.
     largest : float
-        IED in pixels of the copies that are not shrunk, at most.
+        Reference length in pixels of the copies that are not shrunk, at most.
     shrunk : tuple of float
-        Range of the IED in pixels of the others.
+        Range of the reference length in pixels of the others.
     blurred, compressed, brightened : float
         Share of the copies that are blurred, saved as JPEG of low quality, and changed in
         brightness and contrast.
@@ -61,7 +61,7 @@ class AugmentationSettings:
 
 class InstanceCopy(NamedTuple):
     """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
-    whether it is mirrored, and its IED in pixels.
+    whether it is mirrored, and its reference length in pixels.
     """
 
     pixels: np.ndarray
@@ -70,7 +70,8 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Pyramid for frames whose IED is ``unit`` pixels, of a face of that IED."""
+        """Pyramid for frames whose reference length is ``unit`` pixels, of a face of that reference
+        length."""
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 

@@ -63,8 +63,8 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at their size (None) and shrunk to other IED of their first face, where
-    that is smaller.
+    """Search photographs at their size (None) and shrunk to other reference length of their first
+    face, where that is smaller.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 

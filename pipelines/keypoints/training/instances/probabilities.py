@@ -17,7 +17,8 @@ from .augmentation import AugmentationSettings
 from .candidates import SearchedImage
 from .refinement import describe_runs, move_runs, start_runs
 
-# IED: mean error of the keypoints below which a refined shape is a face, and above which it is none
+# reference lengths: mean error of the keypoints below which a refined shape is a face, and above
+# which it is none
 _TRUE, _FALSE = 0.15, 0.3
 
 
@@ -36,7 +37,8 @@ class ProbabilitySettings:
     hypotheses : int
         Assembled shapes of each photograph, the best, that are refined and judged.
     ied : tuple of float
-        IED in pixels to which the photographs kept back are shrunk, beside their own size.
+        Reference length in pixels to which the photographs kept back are shrunk, beside their own
+        size.
     background : int
         Every so-many-th photograph without faces is kept back as well.
     regularisation : float
@@ -79,7 +81,8 @@ class ScoredHypothesis:
     truth : ndarray of shape (n_keypoints,), complex
         Keypoints of the nearest annotated face; NaN where there is none.
     error : float
-        Mean distance of the judged keypoints from these in IED; infinite where there is none.
+        Mean distance of the judged keypoints from these in reference lengths; infinite where there
+        is none.
     reference_length : float
         Of that face, in pixels; NaN where there is none.
     found : Candidates
@@ -161,7 +164,7 @@ def choose_own_weights(
     finder: InstanceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
 ) -> np.ndarray:
     """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
-    the smallest mean error up to 10 % IED.
+    the smallest mean error up to 10 % of the reference length.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))

@@ -35,7 +35,7 @@ class RegressionSettings:
     mean_starts : int
         How many of them are the mean shape in that place, from which a face is refined again.
     ied : tuple of int
-        IED in pixels of the frames of the stages.
+        Reference length in pixels of the frames of the stages.
     cell : tuple of int
         Side in pixels of the histograms' cells, of each stage.
     n_features : int
@@ -73,7 +73,7 @@ MAX_VALUES = 2**28
 @dataclass
 class Runs:
     """Refinements on the way: the copies, which one each belongs to, where it is now, the annotated
-    points, and the IED in pixels.
+    points, and the reference length in pixels.
     """
 
     copies: list[InstanceCopy]
@@ -83,7 +83,8 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the IED."""
+        """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the reference
+        length."""
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
@@ -191,7 +192,7 @@ def train_regressor(
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Displacement (n_points, 2), float32, that photographs still need after the last stage, in
-    units of the IED.
+    units of the reference length.
 
     Half the difference of the medians in photographs and in their mirror images: what both need
     alike is no matter of sides.

@@ -16,7 +16,7 @@ from ...data import AnnotatedImage
 from .candidates import SearchedImage
 from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
 
-_NEAR = 0.15  # IED: candidates this near to an anchor are correct ones
+_NEAR = 0.15  # reference lengths: candidates this near to an anchor are correct ones
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,15 @@ class AssemblySettings:
     Parameters
     ----------
     noise : float
-        Standard deviation of a found anchor that the shape model assumes, in IED.
+        Standard deviation of a found anchor that the shape model assumes, in reference lengths.
     turned : tuple of float
         Shares of the faces, most turned to either side, ascending: the means between them are
         templates beside the mean shape.
     least : float
         Least log-odds of a candidate.
     ied : tuple of float
-        IED in pixels to which the photographs kept back are shrunk, beside their own size.
+        Reference length in pixels to which the photographs kept back are shrunk, beside their own
+        size.
     background : int
         Every so-many-th photograph without faces is kept back as well.
     """

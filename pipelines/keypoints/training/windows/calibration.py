@@ -16,7 +16,7 @@ from .views import NamedView, each, open_view
 
 # of the default threshold, else it takes the balance of precision and recall. A choice
 _MIN_RECALL = 0.1
-_WIDE = 0.15  # IED: errors of position are measured on detections this near. A choice
+_WIDE = 0.15  # reference lengths: errors of position are measured on detections this near. A choice
 # of the windows that the position is averaged over: the held-out views select one
 _RADII = (0.18, 0.25, 0.35, 0.5)
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views select one
@@ -29,8 +29,8 @@ def calibrate(
     not fitted.
 
     The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a
-    tolerance of 10 % IED. Returns it, and its scores: AP at 5, 10 and 25 % on the held-out views,
-    the threshold and the recall there.
+    tolerance of 10 % of the reference length. Returns it, and its scores: AP at 5, 10 and 25 % on
+    the held-out views, the threshold and the recall there.
     """
     model = detector.models[keypoint]
 
@@ -58,7 +58,7 @@ def calibrate(
 
     def errors(place: Localisation) -> list[np.ndarray]:
         """Of every view: vectors from detections to the keypoints nearby, in units of the reference
-        IED.
+        reference length.
         """
         found = []
         for view, xy, score, unit in detections(place):

@@ -49,7 +49,8 @@ class GuideSettings:
     near : float
         The regressor is trained on windows within this distance of the keypoint.
     ied_low, ied_high : float
-        Range of the IED in pixels of the levels from which windows near a keypoint are taken.
+        Range of the reference length in pixels of the levels from which windows near a keypoint are
+        taken.
     per_level : int
         Number of windows near a keypoint from each level of each view.
     first_rows : int

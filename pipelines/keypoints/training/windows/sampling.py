@@ -37,7 +37,7 @@ def keys_of_view(view: int) -> tuple[int, int]:
 
 def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
     """Pixels (n, 2) of the level, inside its frame, within ``radius`` of a visible keypoint of a
-    face whose IED there is in the range.
+    face whose reference length there is in the range.
     """
     low, high = ied_range
     ied = view.reference_length * level.scale

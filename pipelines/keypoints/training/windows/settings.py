@@ -8,7 +8,8 @@ from .fitting import WindowFitSettings
 
 @dataclass(frozen=True)
 class TrainingSettings(WindowFitSettings):
-    """Settings of the training of one classifier. Distances are in IED unless said otherwise.
+    """Settings of the training of one classifier. Distances are in reference lengths unless said
+    otherwise.
 
     Parameters
     ----------
@@ -23,8 +24,8 @@ class TrainingSettings(WindowFitSettings):
     lowered : float
         How far the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
-        Range of the IED in pixels of a pyramid level on which windows are positives; it defines
-        `reference_length`.
+        Range of the reference length in pixels of a pyramid level on which windows are positives;
+        it defines `reference_length`.
     enlarged : float
         How much photographs are enlarged, from 1 to 4, where faces are smaller than that.
     positive_radius : float
@@ -69,7 +70,7 @@ class TrainingSettings(WindowFitSettings):
 
     @property
     def reference_length(self) -> float:
-        """Reference IED of the detector in pixels of a level: the geometric mean of the range, to a
-        tenth of a pixel.
+        """Reference reference length of the detector in pixels of a level: the geometric mean of
+        the range, to a tenth of a pixel.
         """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)

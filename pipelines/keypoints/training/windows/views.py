@@ -24,7 +24,7 @@ from ...data import AnnotatedImage
 SCALES_PER_OCTAVE = 4
 #: Stands for the middle of a face where a keypoint is expected: the mean of its annotated anchors.
 FACE = "face"
-# IED around the middle without negatives where a keypoint is not annotated. A choice
+# reference lengths around the middle without negatives where a keypoint is not annotated. A choice
 _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
@@ -38,8 +38,8 @@ class View:
     coordinates.
 
     The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is
-    visible; inter-eye distances; ``middle`` (n_faces, 2), that of its anchors; ``ignore``
-    (n_boxes, 4), boxes that may hold a face without annotation.
+    visible; reference lengths; ``middle`` (n_faces, 2), that of its anchors; ``ignore`` (n_boxes,
+    4), boxes that may hold a face without annotation.
     """
 
     pixels: np.ndarray
@@ -51,7 +51,7 @@ class View:
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
         """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face:
-        in IED and in image pixels.
+        in reference lengths and in image pixels.
         """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
@@ -92,8 +92,8 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the middle of a face to each keypoint, in IED, over faces and their mirror
-    images.
+    """Mean vector from the middle of a face to each keypoint, in reference lengths, over faces and
+    their mirror images.
     """
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]

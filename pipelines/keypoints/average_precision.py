@@ -3,8 +3,9 @@ functions of arrays.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
 false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
-EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point marked invisible, and on a point that a better detection has hit
-already, it counts neither way. Points inside an ignore box still count as points to be found.
+EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point
+marked invisible, and on a point that a better detection has hit already, it counts neither way.
+Points inside an ignore box still count as points to be found.
 """
 
 from collections.abc import Sequence

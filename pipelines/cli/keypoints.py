@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -187,9 +188,7 @@ def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
     from ..common.file_map import file_map_of
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
-    from ..common.outputs import distinct_stems
-    from ..keypoints.detect import SAMPLE, detect_files, video_source
-    from ..keypoints.forms import Finished, Forms
+    from ..keypoints.detect import detect_files, video_source
 
     images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
     images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
@@ -214,19 +213,23 @@ def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"every={request.every}: expected a whole number of at least 1")
-    forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
-    if request.resume and (source is not None or not forms.files):
+    if request.resume and (source is not None or not (request.table or request.coco)):
         raise ValueError("--resume: expected photographs, and --table or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
-    forms.check([*images, model], options)
-    output = _Output(forms, options.assembly != "none", as_json, quiet, images, pictures, distinct_stems(images or [SAMPLE]))
+    forms = finished = None
+    if request.table or request.coco or crops or request.size != Detection.size:
+        from ..keypoints.forms import Finished, Forms
+
+        forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
+        forms.check([*images, model], options)
+    output = _Output(forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures)
     with tempfile.TemporaryDirectory() as folder:
-        if source is not None or not forms.files:
+        if forms and forms.files and source is not None:
             finished = Finished(Path(folder) / "results", {})
-        else:
+        elif forms and forms.files:
             inputs = images if known is None else [*images, repr(known)]
             finished = forms.unfinished(resolve_model(model), inputs, options, request.resume)
-        todo = images[finished.n :]
+        todo = images[0 if finished is None else finished.n :]
         results: Iterator[FileDetections] = iter(())
         if source is not None:
             from ..keypoints.video import detect_video
@@ -264,21 +267,21 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
 class _Output:
     """Where results go: printed, and into files of all forms."""
 
-    forms: Forms
+    forms: Forms | None
+    landmarks: bool
     assembled: bool
     as_json: bool
     quiet: bool
     images: list[str]
     pictures: list[Path]
-    stems: list[str]  # of the names of crops
     n_failed: int = field(default=0, init=False)
 
-    def write(self, detector, results: Iterator[FileDetections], finished: Finished, source: str | int | None) -> None:
+    def write(self, detector, results: Iterator[FileDetections], finished: Finished | None, source: str | int | None) -> None:
         """Answer one photograph or frame after the other, after what an earlier run finished."""
         import time
 
-        n_images, n_before = max(1, len(self.images)), finished.n
-        for record in finished:
+        n_images, n_before = max(1, len(self.images)), 0 if finished is None else finished.n
+        for record in finished or ():
             self._say(record)
         if n_before:
             console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
@@ -288,12 +291,12 @@ class _Output:
             for n, result in enumerate(shown, n_before + 1):
                 seconds += result.seconds
                 error = result.error or self._write_pictures(n - 1, result)
-                record = result.record(self.forms.landmarks) | ({} if error is None else {"error": error})
-                if self.forms.files:
+                record = result.record(self.landmarks) | ({} if error is None else {"error": error})
+                if finished is not None:
                     finished.add(record)
                 self._say(record)
                 if not self.as_json and result.error is None:
-                    _print_result(result, self.assembled, self.forms.landmarks)
+                    _print_result(result, self.assembled, self.landmarks)
         except KeyboardInterrupt:
             if isinstance(results, Generator):
                 results.close()
@@ -304,13 +307,22 @@ class _Output:
                 raise
             self._say({"image": " ".join(self.images), "error": str(error)})
             raise typer.Exit(console.BAD_INPUT) from None
-        self.forms.write(finished, detector)
-        finished.remove()
+        if self.forms is not None and finished is not None:
+            self.forms.write(finished, detector)
+            finished.remove()
         if source is not None:
             elapsed = max(time.perf_counter() - start, 1e-9)
             rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
             console.say(f"{n} frames processed, {rates}", self.quiet)
         console.end(1 if source is not None else n_images, self.n_failed)
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """Beginnings of the names of crops."""
+        from ..common.outputs import distinct_stems
+        from ..keypoints.detect import SAMPLE
+
+        return distinct_stems(self.images or [SAMPLE])
 
     def _say(self, record: dict) -> None:
         if "error" in record:
@@ -322,15 +334,16 @@ class _Output:
     def _write_pictures(self, number: int, result: FileDetections) -> str | None:
         """Write a photograph with what was found in it, and crops; the reason where that fails: the
         record has both."""
-        from ..keypoints.drawing import draw_detections, write_image
-        from ..keypoints.forms import write_crops
-
         try:
             if self.pictures and result.pixels is not None:
-                drawn = draw_detections(result.pixels, result.detections, result.instances, self.forms.landmarks)
+                from ..keypoints.drawing import draw_detections, write_image
+
+                drawn = draw_detections(result.pixels, result.detections, result.instances, self.landmarks)
                 write_image(self.pictures[number], drawn)
-            if self.forms.crops is not None:
+            if self.forms is not None and self.forms.crops is not None:
                 stem = self.stems[number] if result.frame is None else Path(result.image).stem
+                from ..keypoints.forms import write_crops
+
                 write_crops(self.forms.crops / stem, result, self.forms.size)
         except ValueError as error:
             return str(error)

@@ -10,10 +10,6 @@ from ...models.keypoints.schema import read_schema
 #: The schema of faces; the names below are parts of it.
 FACES = read_schema(Path(__file__).parent / "faces.toml")
 KEYPOINTS = FACES.keypoints
-#: The keypoint that the same model finds in a mirrored photograph.
-MIRROR = FACES.opposite
-#: Positions of the keypoints' mirror images, in their order.
-MIRROR_ORDER = FACES.mirror_order
 #: Keypoints that detectors find: eyes, nose sides and mouth corners.
 ANCHORS = FACES.anchors
 N_LANDMARKS = len(FACES.landmark_mirror)

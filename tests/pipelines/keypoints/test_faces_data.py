@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import read_annotations
-from annealed.pipelines.keypoints.faces import KEYPOINTS, MIRROR
+from annealed.pipelines.keypoints.faces import FACES, KEYPOINTS
 from annealed.pipelines.keypoints.training.windows.classifier import content_of
 
 FACE = {name: (10.0 + 3 * i, 20.0 + i) for i, name in enumerate(KEYPOINTS)}
@@ -63,7 +63,8 @@ def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
 
 
 def test_mirror_names():
-    assert MIRROR["left_eye"] == "right_eye" and MIRROR["right_ear"] == "left_ear" and MIRROR["chin"] == "chin"
+    opposite = FACES.opposite
+    assert opposite["left_eye"] == "right_eye" and opposite["right_ear"] == "left_ear" and opposite["chin"] == "chin"
 
 
 @pytest.mark.parametrize(

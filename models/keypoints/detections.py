@@ -141,13 +141,13 @@ class DetectionResult(NamedTuple):
         return self.instances
 
 
-def of_instances(faces: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
+def of_instances(instances: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
     """The keypoints of some names of all instances; ``size`` is that of a detection window in
     units of the reference length."""
     return [
-        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.reference_length, p.probability)
-        for face in faces
-        for name, p in face.keypoints.items()
+        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * instance.reference_length, p.probability)
+        for instance in instances
+        for name, p in instance.keypoints.items()
         if name in names
     ]
 

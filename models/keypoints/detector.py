@@ -209,9 +209,9 @@ class KeypointDetector:
         assert o.keypoints is not None and o.mode is not None
         pixels = as_rgb(image)
         if o.boxes is not None:
-            faces = [self._in_box(pixels, box, o) for box in o.boxes]
-            detections = of_instances(faces, o.keypoints, self.pool.window / self.reference_length)
-            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
+            instances = [self._in_box(pixels, box, o) for box in o.boxes]
+            detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
+            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
         if o.assembly == Assembly.NONE or self.finder is None:
             return DetectionResult(self._detect_alone(levels, o), [])
@@ -224,20 +224,20 @@ class KeypointDetector:
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
             maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
-        faces, complete = self.finder.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        instances, complete = self.finder.find(maxima, levels, self.reference_length, min_probability, o.assembly)
         # without a level, it is too narrow for a face
         if o.roll and levels and upright and not complete:
-            faces = self._found_again(pixels, levels, o, faces, min_probability)
-        detections = of_instances(faces, o.keypoints, self.pool.window / self.reference_length)
+            instances = self._found_again(pixels, levels, o, instances, min_probability)
+        detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
-            detections += self._candidates_alone(maxima, o.keypoints, faces)
+            detections += self._candidates_alone(maxima, o.keypoints, instances)
         if o.threshold is not None:
             detections = [d for d in detections if d.score >= o.threshold]
         detections.sort(key=lambda detection: -detection.score)
-        return DetectionResult(best_of_each(detections, o.max_detections), faces)
+        return DetectionResult(best_of_each(detections, o.max_detections), instances)
 
     def _found_again(
-        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, faces: list[Instance], min_probability: float
+        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, instances: list[Instance], min_probability: float
     ) -> list[Instance]:
         """Faces, and those of the turned photograph and of evened light; of the same ones the most
         probable."""
@@ -246,10 +246,10 @@ class KeypointDetector:
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
         light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
         for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
-            faces = faces + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
-        faces.sort(key=lambda face: -face.probability)
-        anchors = [np.array([complex(*face.keypoints[name][:2]) for name in self.finder.anchors]) for face in faces]
-        return [faces[i] for i in suppress_instances(anchors, [face.reference_length for face in faces])]
+            instances = instances + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
+        instances.sort(key=lambda instance: -instance.probability)
+        anchors = [np.array([complex(*instance.keypoints[name][:2]) for name in self.finder.anchors]) for instance in instances]
+        return [instances[i] for i in suppress_instances(anchors, [instance.reference_length for instance in instances])]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
         """The most probable face that lies in a box; without any, the mean shape in it, refined."""
@@ -266,7 +266,7 @@ class KeypointDetector:
         sizes = max(window / _BOX_RANGE, self.pool.window / 4), window * _BOX_RANGE
         inside = replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, min_size=sizes[0], max_size=sizes[1])
         found = self.find(part, inside).instances
-        middles = np.array([face.landmarks.mean(axis=0) for face in found]).reshape(-1, 2) + [left, top]
+        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(-1, 2) + [left, top]
         in_box = ((middles >= low) & (middles <= high)).all(axis=1)
         if in_box.any():
             return found[int(in_box.argmax())].moved(left, top)
@@ -279,7 +279,9 @@ class KeypointDetector:
         sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (o.min_size, o.max_size)]
         return self.anchor_maxima(self.search.pyramid(turned, *sizes), self.finder.anchors, o.mode, o.max_detections)
 
-    def _candidates_alone(self, maxima: dict[str, np.ndarray], names: Sequence[str], faces: Sequence[Instance]) -> list[Detection]:
+    def _candidates_alone(
+        self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
+    ) -> list[Detection]:
         """Candidates that no face explains, with the probability that their score suggests."""
         assert self.finder is not None and self.finder.probabilities is not None
         assembler, alone = self.finder.assembler, self.finder.probabilities.alone
@@ -289,7 +291,7 @@ class KeypointDetector:
                 continue
             for x, y, score, scale in maxima[name].tolist():
                 if any(
-                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.reference_length for f in faces
+                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.reference_length for f in instances
                 ):
                     continue
                 log_odds = assembler.slope[i] * score + assembler.offset[i] + alone

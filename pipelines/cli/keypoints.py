@@ -364,8 +364,8 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
         title += f"  {len(result.instances)} {result.category or 'face'}" + "s" * (len(result.instances) != 1)
         columns.append("probability")
     console.print_table(title, columns, [row[: len(columns)] for row in rows])
-    for number, face in enumerate(result.instances if landmarks else ()):
-        points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(face.landmarks.tolist())]
+    for number, instance in enumerate(result.instances if landmarks else ()):
+        points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(instance.landmarks.tolist())]
         console.print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
 

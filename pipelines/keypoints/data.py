@@ -90,10 +90,10 @@ class AnnotatedImage:
         order, landmarks = self.schema.mirror_order, self.landmarks
         if landmarks is not None:
             landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
-        faces, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
+        instances, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
         boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
         ignore = _mirrored_boxes(self.ignore, width)
-        return replace(self, instances=faces, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+        return replace(self, instances=instances, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
 
 
 def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
@@ -193,19 +193,19 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1")
-        face = points.setdefault(row["image"], {}).setdefault(which, {})
-        if keypoint in face:
+        instance = points.setdefault(row["image"], {}).setdefault(which, {})
+        if keypoint in instance:
             raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
-        face[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
+        instance[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
         if row["image"] not in sizes:
             sizes[row["image"]] = _size(folder / row["image"])
-        _check_inside(f"{path}, line {line}", keypoint, face[keypoint], sizes[row["image"]])
+        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], sizes[row["image"]])
     boxes = _read_ignore(folder)
     landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
     found = []
-    for name, faces in points.items():
-        known = [landmarks.get((name, face)) for face in faces]
-        found.append(_annotated_image(folder / name, list(faces.values()), boxes.get(folder / name, []), schema, known))
+    for name, instances in points.items():
+        known = [landmarks.get((name, instance)) for instance in instances]
+        found.append(_annotated_image(folder / name, list(instances.values()), boxes.get(folder / name, []), schema, known))
     return found
 
 
@@ -271,20 +271,20 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
 
 def _annotated_image(
     path: Path,
-    faces: list[dict[str, Point]],
+    instances: list[dict[str, Point]],
     ignore: list[list[float]],
     schema: Schema,
     landmarks: Sequence[np.ndarray | None] = (None,),
     boxes: list[list[float]] | None = None,
 ) -> AnnotatedImage:
-    xy = np.full((len(faces), len(schema.keypoints), 2), np.nan)
-    visible = np.zeros((len(faces), len(schema.keypoints)), bool)
-    for i, face in enumerate(faces):
-        for name, (x, y, seen) in face.items():
+    xy = np.full((len(instances), len(schema.keypoints), 2), np.nan)
+    visible = np.zeros((len(instances), len(schema.keypoints)), bool)
+    for i, instance in enumerate(instances):
+        for name, (x, y, seen) in instance.items():
             xy[i, schema.keypoints.index(name)] = x, y
             visible[i, schema.keypoints.index(name)] = seen
     known = [points for points in landmarks if points is not None]
-    all_points = np.stack(known) if len(known) == len(faces) > 0 else None
+    all_points = np.stack(known) if len(known) == len(instances) > 0 else None
     around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
     return AnnotatedImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
 
@@ -295,14 +295,14 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     for place in sorted({folder, *(path.parent for path in paths)}):
         for image, more in _read_ignore(place).items():
             boxes.setdefault(image, []).extend(more)
-    faces: dict[Path, list[Path]] = {}
+    instances: dict[Path, list[Path]] = {}
     for path in paths:
-        faces.setdefault(_image_beside(path), []).append(path)
+        instances.setdefault(_image_beside(path), []).append(path)
     images = []
-    for copies in _joined(list(faces)):
+    for copies in _joined(list(instances)):
         first = copies[0]
         size = image_size(first)
-        read = [read_pts(path, size) for copy in copies for path in faces[copy]]
+        read = [read_pts(path, size) for copy in copies for path in instances[copy]]
         ignored = [box for copy in copies for box in boxes.get(copy, [])]
         below = first.relative_to(folder).parts[:-1]
         xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
@@ -370,7 +370,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
-        faces: dict[Any, list] = {key: [] for key in files_of}
+        instances: dict[Any, list] = {key: [] for key in files_of}
         boxes: dict[Any, list] = {key: [] for key in files_of}
         ignore: dict[Any, list] = {key: [] for key in files_of}
         for a in coco["annotations"]:
@@ -391,19 +391,20 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not a.get("iscrowd"):
-                faces[a["image_id"]].append(named)
+                instances[a["image_id"]].append(named)
                 boxes[a["image_id"]].append([x, y, x + w, y + h])
             # an object without a unit of distance: predictions on it are forgiven
             elif "bbox" in a:
                 ignore[a["image_id"]].append([x, y, x + w, y + h])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
-    for key, found in faces.items():
+    for key, found in instances.items():
         size = _size(files_of[key])
         for i, named in enumerate(found):
             for name, point in named.items():
                 _check_inside(f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size)
     known = all(np.isfinite(found).all() for found in boxes.values())
     return [
-        _annotated_image(files_of[key], faces[key], ignore[key], schema, (None,), boxes[key] if known else None) for key in files_of
+        _annotated_image(files_of[key], instances[key], ignore[key], schema, (None,), boxes[key] if known else None)
+        for key in files_of
     ]

@@ -77,10 +77,12 @@ class FileDetections:
 
 
 def records(
-    detections: Sequence[Detection], faces: Sequence[Instance], landmarks: bool = False, category: str | None = None
+    detections: Sequence[Detection], instances: Sequence[Instance], landmarks: bool = False, category: str | None = None
 ) -> dict[str, list]:
     """Detections and faces, or objects of another category, as JSON can hold them."""
-    described = [face.record() | ({"landmarks": face.landmarks.round(2).tolist()} if landmarks else {}) for face in faces]
+    described = [
+        instance.record() | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {}) for instance in instances
+    ]
     found = {"detections": [d._asdict() for d in detections]}
     if category is None:
         return found | {"faces": described}

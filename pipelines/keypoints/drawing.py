@@ -30,7 +30,7 @@ _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the s
 
 
 def draw_detections(
-    image: np.ndarray, detections: Sequence[Detection], faces: Sequence[Instance] = (), landmarks: bool = False
+    image: np.ndarray, detections: Sequence[Detection], instances: Sequence[Instance] = (), landmarks: bool = False
 ) -> np.ndarray:
     """Draw a box with its probability around every face, a disc at every detection, and a legend
     below the picture.
@@ -43,12 +43,16 @@ def draw_detections(
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
-    draw_symbols(canvas, detections, faces, factor, landmarks)
+    draw_symbols(canvas, detections, instances, factor, landmarks)
     return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
 
 
 def draw_symbols(
-    canvas: np.ndarray, detections: Sequence[Detection], faces: Sequence[Instance] = (), factor: int = 1, landmarks: bool = False
+    canvas: np.ndarray,
+    detections: Sequence[Detection],
+    instances: Sequence[Instance] = (),
+    factor: int = 1,
+    landmarks: bool = False,
 ) -> None:
     """Draw boxes, discs and rings into an image that was enlarged by a factor, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
@@ -59,17 +63,17 @@ def draw_symbols(
     def circle(x: float, y: float, radius: float, colour, thickness: int) -> None:
         cv2.circle(canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
 
-    for face in faces:
-        x0, y0, x1, y1 = fixed(*face.box)
+    for instance in instances:
+        x0, y0, x1, y1 = fixed(*instance.box)
         cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
         at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
-        cv2.putText(canvas, f"{face.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
-        for x, y in face.landmarks if landmarks else ():
+        cv2.putText(canvas, f"{instance.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
+        for x, y in instance.landmarks if landmarks else ():
             circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):
         colour = _colour(d.keypoint)
         size = d.size * factor
-        if not faces:
+        if not instances:
             circle(d.x, d.y, size / 2, colour, 1)
         radius = min(max(size * 0.06, 3.0), 9.0)
         circle(d.x, d.y, radius + 1.5, (20, 20, 20), -1)

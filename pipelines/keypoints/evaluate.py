@@ -98,12 +98,15 @@ def default_detections(found: DetectionResult, thresholds: dict[str, float] | No
     if thresholds is not None:
         return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
     shown = {
-        (name, p.x, p.y) for face in found.instances if face.probability >= MIN_PROBABILITY for name, p in face.keypoints.items()
+        (name, p.x, p.y)
+        for instance in found.instances
+        if instance.probability >= MIN_PROBABILITY
+        for name, p in instance.keypoints.items()
     }
     return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
 
 
-def landmark_error(faces: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
+def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
     """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
     None where none was found.
     """
@@ -111,7 +114,11 @@ def landmark_error(faces: Sequence[Instance], image: AnnotatedImage) -> list[flo
     errors: list[float | None] = []
     for truth in image.landmarks:
         unit = float(np.hypot(*(truth[36] - truth[45])))
-        made = [float(np.hypot(*(face.landmarks - truth).T).mean()) / unit for face in faces if face.probability >= MIN_PROBABILITY]
+        made = [
+            float(np.hypot(*(instance.landmarks - truth).T).mean()) / unit
+            for instance in instances
+            if instance.probability >= MIN_PROBABILITY
+        ]
         errors.append(min(made, default=None) if min(made, default=np.inf) < SAME_INSTANCE else None)
     return errors
 

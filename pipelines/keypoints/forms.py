@@ -52,14 +52,14 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row of the table for each face, or other object, of a JSON record; what the record
     does not know is missing."""
     of_image: dict[str, Any] = {"source": record["image"], **{name: record[name] for name in ("frame", "time") if name in record}}
-    for face in record.get("faces", record.get("objects", ())):
-        row = of_image | {"probability": face["probability"]} | face.get("pose", {})
-        row |= zip(("x0", "y0", "x1", "y1"), face["box"])
-        if "person" in face:
-            row["person"] = face["person"]
-        for name, point in face["keypoints"].items():
+    for instance in record.get("faces", record.get("objects", ())):
+        row = of_image | {"probability": instance["probability"]} | instance.get("pose", {})
+        row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
+        if "person" in instance:
+            row["person"] = instance["person"]
+        for name, point in instance["keypoints"].items():
             row.update({f"{name}_{part}": value for part, value in zip("xyp", point)})
-        for i, (x, y) in enumerate(face.get("landmarks", ())):
+        for i, (x, y) in enumerate(instance.get("landmarks", ())):
             row |= {f"point{i}_x": x, f"point{i}_y": y}
         yield row
 
@@ -136,13 +136,19 @@ def write_coco(
         if "width" in record:
             name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
             images.append({"id": number, "file_name": name, "width": record["width"], "height": record["height"]})
-        for face in record.get("faces", record.get("objects", ())):
-            points = [*face["keypoints"].values(), *face.get("landmarks", ())]
-            x0, y0, x1, y1 = face["box"]
+        for instance in record.get("faces", record.get("objects", ())):
+            points = [*instance["keypoints"].values(), *instance.get("landmarks", ())]
+            x0, y0, x1, y1 = instance["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
-            entry = {"id": len(annotations) + 1, "image_id": number, "category_id": 1, "iscrowd": 0, "score": face["probability"]}
+            entry = {
+                "id": len(annotations) + 1,
+                "image_id": number,
+                "category_id": 1,
+                "iscrowd": 0,
+                "score": instance["probability"],
+            }
             entry |= {"bbox": [x0, y0, width, height], "area": round(width * height, 2), "num_keypoints": len(points)}
-            entry |= {"track_id": face["person"]} if "person" in face else {}
+            entry |= {"track_id": instance["person"]} if "person" in instance else {}
             annotations.append(entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]})
     category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
     if schema is not None:
@@ -156,11 +162,11 @@ def write_coco(
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
     """Write aligned crops of the faces: ``STEM_face1.png`` by falling probability; of a frame
     ``STEM_000012_person3.png``."""
-    for number, face in enumerate(result.instances, 1):
-        name = f"face{number}" if face.person is None else f"person{face.person}"
+    for number, instance in enumerate(result.instances, 1):
+        name = f"face{number}" if instance.person is None else f"person{instance.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
         assert result.pixels is not None
-        write_image(stem.with_name(f"{stem.name}_{frame}{name}.png"), align_face(result.pixels, face, size))
+        write_image(stem.with_name(f"{stem.name}_{frame}{name}.png"), align_face(result.pixels, instance, size))
 
 
 @dataclass(frozen=True)

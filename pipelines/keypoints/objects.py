@@ -48,30 +48,30 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
-    faces, lengths = (
+    instances, lengths = (
         np.concatenate([image.instances for image in images]),
         np.concatenate([image.reference_length for image in images]),
     )
-    complete = np.isfinite(faces).all(axis=(1, 2))
+    complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
             f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
         )
-    schema, known = images[0].schema, np.ones((int(complete.sum()), faces.shape[1]), bool)
-    return learn_shape(faces[complete], known, schema.keypoints, np.arange(faces.shape[1]), 0.02, lengths[complete])
+    schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
+    return learn_shape(instances[complete], known, schema.keypoints, np.arange(instances.shape[1]), 0.02, lengths[complete])
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
     """The picture with predicted points; objects with one point only are ignored."""
-    faces, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
+    instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):
         which = np.flatnonzero(known[i])
-        points = shape.predict(faces[i, which] @ [1, 1j], which)[0]
-        faces[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
+        points = shape.predict(instances[i, which] @ [1, 1j], which)[0]
+        instances[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
     ignore = image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
     boxes = None if image.boxes is None else image.boxes[kept]
-    return replace(image, instances=faces[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
+    return replace(image, instances=instances[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
 
 
 def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
@@ -85,12 +85,12 @@ def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     for number, image in enumerate(images):
         width, height = image_size(image.path)
         rng = np.random.default_rng([0, number])
-        for i, face in enumerate(image.instances):
-            transform = shape.align(face @ [1, 1j], np.arange(len(face)))
+        for i, instance in enumerate(image.instances):
+            transform = shape.align(instance @ [1, 1j], np.arange(len(instance)))
             for _ in range(copies):
                 turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
                 matrix, _ = turning(height, width, turn)
-                points, others = face @ matrix[:, :2].T + matrix[:, 2], np.delete(image.instances, i, axis=0)
+                points, others = instance @ matrix[:, :2].T + matrix[:, 2], np.delete(image.instances, i, axis=0)
                 around = np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1)
                 corners = np.concatenate([around, image.ignore])[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
                 corners = corners @ matrix[:, :2].T + matrix[:, 2]

@@ -147,9 +147,9 @@ def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) 
     probabilities of the objects."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
     for image, result in zip(images, found):
-        probability = [face.probability for face in result.instances]
+        probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
-            xy = [face.keypoints[name][:2] for face in result.instances]
+            xy = [instance.keypoints[name][:2] for instance in result.instances]
             points, visible = image.instances[:, k], image.visible[:, k]
             judged[name].append(judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE))
     every = [one for some in judged.values() for one in some]

@@ -37,9 +37,9 @@ def frame_processor(detector: KeypointDetector, smooth: float | str, options: De
     )
 
     def follow(frame: np.ndarray, time: float) -> DetectionResult:
-        faces = tracker.update(frame, time)
-        detections = of_instances(faces, options.keypoints or (), detector.pool.window / detector.reference_length)
-        return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
+        instances = tracker.update(frame, time)
+        detections = of_instances(instances, options.keypoints or (), detector.pool.window / detector.reference_length)
+        return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
     return follow
 

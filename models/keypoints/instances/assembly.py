@@ -149,7 +149,7 @@ class Assembler:
         return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order])
 
     def assemble(
-        self, candidates: Candidates, assembly: str = Assembly.TWO, max_faces: int = 30, min_support: float = 0.0
+        self, candidates: Candidates, assembly: str = Assembly.TWO, max_instances: int = 30, min_support: float = 0.0
     ) -> list[Hypothesis]:
         """Put candidates together to hypotheses of faces, which may share candidates.
 
@@ -158,7 +158,7 @@ class Assembler:
         candidates : Candidates
         assembly : Assembly, default "2d"
             The shape model, or the rigid one.
-        max_faces : int, default 30
+        max_instances : int, default 30
             At most this many.
         min_support : float, default 0.0
             Least score.
@@ -176,28 +176,28 @@ class Assembler:
         strength = candidates.log_odds - self.least
         best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
         columns = candidates.anchor, candidates.position, strength, candidates.reference_length
-        pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_faces, self.max_turn)
-        faces: list[Hypothesis] = []
+        pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn)
+        instances: list[Hypothesis] = []
         for pair in pairs:
             if pair[0] < min_support:
                 break
             scale_rotation, translation = complex(pair[1], pair[2]), complex(pair[3], pair[4])
             points = scale_rotation * templates[int(pair[5])] + translation
-            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length) for other in faces):
+            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length) for other in instances):
                 continue
-            face = self._grown(points, abs(scale_rotation), candidates, strength, complete)
-            if face is None or face.score < min_support:
+            instance = self._grown(points, abs(scale_rotation), candidates, strength, complete)
+            if instance is None or instance.score < min_support:
                 continue
             if not any(
                 is_same_instance(
-                    face.points[:n], other.points[:n], max(face.reference_length, other.reference_length), SAME_HYPOTHESIS
+                    instance.points[:n], other.points[:n], max(instance.reference_length, other.reference_length), SAME_HYPOTHESIS
                 )
-                for other in faces
+                for other in instances
             ):
-                faces.append(face)
-                if len(faces) == max_faces:
+                instances.append(instance)
+                if len(instances) == max_instances:
                     break
-        return sorted(faces, key=lambda face: -face.score)
+        return sorted(instances, key=lambda instance: -instance.score)
 
     def _grown(
         self, points: np.ndarray, ied: float, candidates: Candidates, strength: np.ndarray, complete: Callable

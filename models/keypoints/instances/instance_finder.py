@@ -260,23 +260,29 @@ class InstanceFinder:
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
         candidates = self.assembler.candidates(maxima, reference_length)
-        max_faces, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
-        faces: list[tuple[float, RefinedShape]] = []
+        max_instances, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        instances: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
-        for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_faces, min_support):
-            if any(is_same_instance(hypothesis.points[:n], self._anchors_of(face), face.reference_length) for face in sure):
+        for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_instances, min_support):
+            if any(
+                is_same_instance(hypothesis.points[:n], self._anchors_of(instance), instance.reference_length) for instance in sure
+            ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
             log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
-            faces.append((log_odds, refined))
+            instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
-        faces.sort(key=lambda entry: -entry[0])
-        kept = suppress_instances([self._anchors_of(face) for _, face in faces], [face.reference_length for _, face in faces])
-        probability = np.array([probability_of(faces[i][0]) for i in kept])
-        reported = [faces[i] for i, p in zip(kept, probability) if p >= min_probability]
+        instances.sort(key=lambda entry: -entry[0])
+        kept = suppress_instances(
+            [self._anchors_of(instance) for _, instance in instances], [instance.reference_length for _, instance in instances]
+        )
+        probability = np.array([probability_of(instances[i][0]) for i in kept])
+        reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
         complete = bool((probability >= _LIKELY).any()) and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
-        return FoundInstances([self.report(self.refine_again(face, levels), odds, candidates) for odds, face in reported], complete)
+        return FoundInstances(
+            [self.report(self.refine_again(instance, levels), odds, candidates) for odds, instance in reported], complete
+        )
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""

@@ -27,7 +27,7 @@ _RENEWED = 0.2  # weight of the newest appearance and velocity
 @dataclass
 class _Person:
     number: int
-    face: Instance  # as it was last seen, and when
+    instance: Instance  # as it was last seen, and when
     time: float
     usual: np.ndarray  # appearance: a running mean of what is like it
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
@@ -46,12 +46,12 @@ class PersonTracker:
     _persons: list[_Person] = field(default_factory=list, init=False)
     _n: int = field(default=0, init=False)
 
-    def update(self, faces: Sequence[Instance], time: float) -> list[Instance]:
+    def update(self, instances: Sequence[Instance], time: float) -> list[Instance]:
         """Return the faces of the next frame with the numbers of their persons.
 
         Parameters
         ----------
-        faces : sequence of Instance
+        instances : sequence of Instance
             Each with its appearance.
         time : float
             Seconds.
@@ -62,36 +62,36 @@ class PersonTracker:
             In the same order.
         """
         self._persons = [person for person in self._persons if time - person.time <= REMEMBERED]
-        cost = np.array([[_cost(person, face, time) for person in self._persons] for face in faces])
+        cost = np.array([[_cost(person, instance, time) for person in self._persons] for instance in instances])
         known: dict[int, _Person] = {}
         if cost.size:
             rows, columns = linear_sum_assignment(cost)
             known = {int(i): self._persons[j] for i, j in zip(rows, columns) if cost[i, j] < _NEVER}
         numbered = []
-        for i, face in enumerate(faces):
+        for i, instance in enumerate(instances):
             person = known.get(i)
             if person is None:
                 self._n += 1
-                person = _Person(self._n, face, time, _unit(face))
+                person = _Person(self._n, instance, time, _unit(instance))
                 self._persons.append(person)
             elif (step := time - person.time) > 0:
-                velocity = (_centre(face) - _centre(person.face)) / step
+                velocity = (_centre(instance) - _centre(person.instance)) / step
                 person.velocity = person.velocity + _RENEWED * (velocity - person.velocity)
-                person.face, person.time = face, time
+                person.instance, person.time = instance, time
                 # not while something hides a part of it
-                if _unlike(person.usual, _unit(face)) < _UNLIKE:
-                    person.usual = (1 - _RENEWED) * person.usual + _RENEWED * _unit(face)
-            numbered.append(replace(face, person=person.number))
+                if _unlike(person.usual, _unit(instance)) < _UNLIKE:
+                    person.usual = (1 - _RENEWED) * person.usual + _RENEWED * _unit(instance)
+            numbered.append(replace(instance, person=person.number))
         return numbered
 
 
-def _cost(person: _Person, face: Instance, time: float) -> float:
+def _cost(person: _Person, instance: Instance, time: float) -> float:
     gap = time - person.time
-    expected = _centre(person.face) + person.velocity * min(gap, _STEADY)
-    reach = (_REACH + _REACH_PER_SECOND * gap) * person.face.reference_length
-    away = float(np.hypot(*(_centre(face) - expected))) / reach
-    size = abs(np.log(face.reference_length / person.face.reference_length)) / np.log(_SIZE_RATIO)
-    unlike = min(_unlike(appearance, _unit(face)) for appearance in (person.usual, _unit(person.face)))
+    expected = _centre(person.instance) + person.velocity * min(gap, _STEADY)
+    reach = (_REACH + _REACH_PER_SECOND * gap) * person.instance.reference_length
+    away = float(np.hypot(*(_centre(instance) - expected))) / reach
+    size = abs(np.log(instance.reference_length / person.instance.reference_length)) / np.log(_SIZE_RATIO)
+    unlike = min(_unlike(appearance, _unit(instance)) for appearance in (person.usual, _unit(person.instance)))
     cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
     return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
 
@@ -101,12 +101,12 @@ def _unlike(appearance: np.ndarray, unit: np.ndarray) -> float:
     return 1 - float(appearance @ unit) / float(np.linalg.norm(appearance))
 
 
-def _centre(face: Instance) -> np.ndarray:
-    return face.landmarks.mean(axis=0)
+def _centre(instance: Instance) -> np.ndarray:
+    return instance.landmarks.mean(axis=0)
 
 
-def _unit(face: Instance) -> np.ndarray:
+def _unit(instance: Instance) -> np.ndarray:
     """The appearance as a vector of length 1."""
-    assert face.appearance is not None
-    vector = face.appearance.ravel().astype(float)
+    assert instance.appearance is not None
+    vector = instance.appearance.ravel().astype(float)
     return vector / max(np.linalg.norm(vector), 1e-12)

@@ -38,12 +38,12 @@ def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = S
     return float(abs(a - b).mean()) < radius * ied
 
 
-def is_inside(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float) -> bool:
+def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
     """Whether a pair's hypothesis, keypoints (n,), complex, and reference length, is one of a face
     that is known
     already."""
-    alike = face_ied / _ALIKE < ied < _ALIKE * face_ied
-    return alike and float(abs(points - face).mean()) < _INSIDE * face_ied
+    alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
+    return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
@@ -71,8 +71,8 @@ def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) ->
     return kept
 
 
-def _in_its_place(points: np.ndarray, ied: float, face: np.ndarray, face_ied: float) -> bool:
-    return abs(points.mean() - face.mean()) < _SAME_PLACE * max(ied, face_ied)
+def _in_its_place(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
+    return abs(points.mean() - instance.mean()) < _SAME_PLACE * max(ied, instance_length)
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:

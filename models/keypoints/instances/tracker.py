@@ -56,7 +56,7 @@ class InstanceTracker:
     search_every: int = 10
     smooth: float | None = None
     min_probability: float = 0.5
-    _faces: list[Instance] = field(default_factory=list, init=False)
+    _instances: list[Instance] = field(default_factory=list, init=False)
     _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
     _filters: dict[int, OneEuroFilter] = field(default_factory=dict, init=False)
     _time: float = field(default=-_STEP, init=False)
@@ -81,26 +81,27 @@ class InstanceTracker:
         -------
         list of Instance
         """
-        followed = [self._follow(frame, face) for face in self._faces] if self._left > 0 else []
+        followed = [self._follow(frame, instance) for instance in self._instances] if self._left > 0 else []
         apart = suppress_instances(
-            [_anchors(face) for face in followed if face], [face.reference_length for face in followed if face]
+            [_anchors(instance) for instance in followed if instance],
+            [instance.reference_length for instance in followed if instance],
         )
         if self._left > 0 and len(apart) == len(followed):
             self._left -= 1
-            self._faces = [face for face in followed if face is not None]
+            self._instances = [instance for instance in followed if instance is not None]
         else:
-            self._faces, self._left = list(self.search(frame)), self.search_every - 1
+            self._instances, self._left = list(self.search(frame)), self.search_every - 1
         self._time = self._time + _STEP if time is None else time
-        shown = self._persons.update(self._faces, self._time)
+        shown = self._persons.update(self._instances, self._time)
         if self.smooth is not None:
             self._filters = {number: kept for number, kept in self._filters.items() if self._time - kept.time <= _AWAY}
-            shown = [self._still(face, self.smooth) for face in shown]
-        return sorted(shown, key=lambda face: -face.probability)
+            shown = [self._still(instance, self.smooth) for instance in shown]
+        return sorted(shown, key=lambda instance: -instance.probability)
 
-    def _follow(self, frame: np.ndarray, face: Instance) -> Instance | None:
+    def _follow(self, frame: np.ndarray, instance: Instance) -> Instance | None:
         """The face in the next frame, None if it is lost."""
-        low = np.floor(face.landmarks.min(axis=0) - _AROUND * face.reference_length).astype(int).clip(0)
-        high = np.ceil(face.landmarks.max(axis=0) + _AROUND * face.reference_length).astype(int) + 1
+        low = np.floor(instance.landmarks.min(axis=0) - _AROUND * instance.reference_length).astype(int).clip(0)
+        high = np.ceil(instance.landmarks.max(axis=0) + _AROUND * instance.reference_length).astype(int) + 1
         part = np.ascontiguousarray(frame[low[1] : max(high[1], 0), low[0] : max(high[0], 0)])
         if not part.size:
             return None
@@ -108,33 +109,33 @@ class InstanceTracker:
         finder = self.finder
         # As in a search: completed from the anchors. From the last shape itself errors would grow
         # from frame to frame.
-        anchors = np.array([complex(face.keypoints[name].x, face.keypoints[name].y) for name in finder.anchors])
+        anchors = np.array([complex(instance.keypoints[name].x, instance.keypoints[name].y) for name in finder.anchors])
         shape = finder.assembler.shape
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
         # needed.
-        least = min((stage.ied for stage in finder.regressor.stages), default=1) / face.reference_length
+        least = min((stage.ied for stage in finder.regressor.stages), default=1) / instance.reference_length
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
-        refined = finder.refine(points - corner, face.support, levels)
+        refined = finder.refine(points - corner, instance.support, levels)
         assert finder.probabilities is not None
-        log_odds = finder.probabilities.instance_log_odds(refined.score, face.support, refined.reference_length)
+        log_odds = finder.probabilities.instance_log_odds(refined.score, instance.support, refined.reference_length)
         if probability_of(log_odds) < self.min_probability:
             return None
         refined = finder.refine_again(refined, levels)
         return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
 
-    def _still(self, face: Instance, cutoff: float) -> Instance:
+    def _still(self, instance: Instance, cutoff: float) -> Instance:
         """The face with its points filtered; a person who was away starts anew."""
-        assert face.person is not None
-        keep = self._filters.setdefault(face.person, OneEuroFilter(cutoff))
-        names = list(face.keypoints)
-        points = np.array([*face.landmarks, *((p.x, p.y) for p in face.keypoints.values())])
-        points = keep(points, self._time, face.reference_length)
+        assert instance.person is not None
+        keep = self._filters.setdefault(instance.person, OneEuroFilter(cutoff))
+        names = list(instance.keypoints)
+        points = np.array([*instance.landmarks, *((p.x, p.y) for p in instance.keypoints.values())])
+        points = keep(points, self._time, instance.reference_length)
         landmarks, places = points[: -len(names)], points[-len(names) :].tolist()
-        keypoints = {name: face.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
+        keypoints = {name: instance.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
         box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
-        return replace(face, keypoints=keypoints, landmarks=landmarks, box=box)
+        return replace(instance, keypoints=keypoints, landmarks=landmarks, box=box)
 
 
-def _anchors(face: Instance) -> np.ndarray:
-    return np.array([complex(p.x, p.y) for p in face.keypoints.values()])
+def _anchors(instance: Instance) -> np.ndarray:
+    return np.array([complex(p.x, p.y) for p in instance.keypoints.values()])

@@ -104,15 +104,17 @@ def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], re
     log_odds: list[float] = []
     correct = 0
     for view in searched:
-        faces = finder.find(view.maxima, view.levels, reference_length, 0.0).instances
+        instances = finder.find(view.maxima, view.levels, reference_length, 0.0).instances
         truth, ied = view.keypoints(finder.regressor.to_keypoints), view.reference_length
         found = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):
             mine = found.anchor == i
             place = found.position[mine]
             explained = np.zeros(len(place), bool)
-            for face in faces:
-                explained |= abs(place - complex(face.keypoints[name].x, face.keypoints[name].y)) <= 0.15 * face.reference_length
+            for instance in instances:
+                explained |= (
+                    abs(place - complex(instance.keypoints[name].x, instance.keypoints[name].y)) <= 0.15 * instance.reference_length
+                )
             place, score = place[~explained], found.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)

@@ -185,7 +185,6 @@ def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
 
     from ...models import resolve_model
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
-    from ..common.file_map import file_map_of
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
     from ..keypoints.detect import detect_files, video_source
@@ -236,8 +235,12 @@ def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
 
             results = detect_video(detector, source, options, request.every, overlay, request.smooth)
         elif todo or not images:
+            file_map = None
+            if request.jobs != 1 or request.dask is not None:
+                from ..common.file_map import file_map_of
+
+                file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
             # the rest of an earlier run is handled as all are: the same numbers
-            file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
             results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops), known)
         output.write(detector, results, finished, source)
 

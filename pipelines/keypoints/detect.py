@@ -102,14 +102,15 @@ def detect_files(
     """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
     yields a record with its error.
 
-    ``file_map`` says where they are searched; the detections do not depend on it. ``plain``:
-    nothing is compiled, by default for few photographs; results differ in the last digits.
-    ``keep_pixels=False``: results without the photographs, which would come from other processes.
-    ``boxes``: of known faces, by the names of the files.
+    ``file_map`` says where they are searched, by default in this process; the detections do not
+    depend on it. ``plain``: nothing is compiled, by default for few photographs; results differ in
+    the last digits. ``keep_pixels=False``: results without the photographs, which would come from
+    other processes. ``boxes``: of known objects, by the names of the files.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
-    return (file_map or by_processes())(work, detector, images or [None])
+    items: Sequence[str | None] = images or [None]
+    return map(partial(work, detector), items) if file_map is None else file_map(work, detector, items)
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded

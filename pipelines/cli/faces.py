@@ -27,7 +27,7 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
       annealed faces detect holiday --table faces.csv --crops crops
       annealed faces detect clip.mp4 --landmarks --json --smooth off
     """
-    keypoints.run_detection(request, as_json, quiet)
+    keypoints.run_detection(request, "faces", as_json, quiet)
 
 
 @dataclass(frozen=True)
@@ -81,4 +81,4 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
       annealed faces evaluate --data photographs --json
       annealed faces evaluate --data photographs --model mine.safetensors --report report
     """
-    keypoints.run_evaluation(request, "faces evaluate", keypoints.background_images(request.background), as_json, quiet)
+    keypoints.run_evaluation(request, "faces", keypoints.background_images(request.background), as_json, quiet)

@@ -108,10 +108,12 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
     return list_images(folder) if folder else list_images(default) if default and default.is_dir() else []
 
 
-def _of_objects(model: str, command: str) -> None:
-    """Raise a ValueError for a model of faces: they have commands of their own."""
-    if console.load_model_of("keypoint detector", model).category is None:
+def _detector(model: str, group: str, command: str) -> KeypointDetector:
+    """The detector in a model file; ``annealed keypoints`` takes none of faces."""
+    detector: KeypointDetector = console.load_model_of("keypoint detector", model)
+    if group == "keypoints" and detector.category is None:
         raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
+    return detector
 
 
 @command_of(app)
@@ -175,11 +177,10 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
     """
     if not request.images:
         raise ValueError("no INPUT: expected images, folders, patterns, a video, or: camera 0")
-    _of_objects(request.model, "detect")
-    run_detection(request, as_json, quiet)
+    run_detection(request, "keypoints", as_json, quiet)
 
 
-def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
+def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) -> None:
     """Find keypoints in files, print them, and write them in all requested forms."""
     import tempfile
 
@@ -191,7 +192,7 @@ def run_detection(request: Detection, as_json: bool, quiet: bool) -> None:
 
     images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
     images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
-    detector = console.load_model_of("keypoint detector", model)
+    detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
     source = video_source(images)
@@ -382,11 +383,10 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
       annealed keypoints evaluate --data new_dials --model dial.safetensors
       annealed keypoints evaluate --data new --model dial.safetensors --measure oks --json
     """
-    _of_objects(request.model, "evaluate")
-    run_evaluation(request, "keypoints evaluate", background_images(request.background, request.data), as_json, quiet)
+    run_evaluation(request, "keypoints", background_images(request.background, request.data), as_json, quiet)
 
 
-def run_evaluation(request: Evaluation, name: str, background: list[Path], as_json: bool, quiet: bool) -> None:
+def run_evaluation(request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool) -> None:
     """Compare what a model finds with annotations, print the result, and write its report."""
     from ...models.keypoints.detections import DetectionOptions
     from ..common.config import check_names
@@ -396,7 +396,7 @@ def run_evaluation(request: Evaluation, name: str, background: list[Path], as_js
     from ..keypoints.faces import FACES
 
     check_names("measure", [request.measure], COLUMNS)
-    detector: KeypointDetector = console.load_model_of("keypoint detector", request.model)
+    detector = _detector(request.model, group, "evaluate")
     options = detector.resolve(DetectionOptions(request.keypoint or None, mode=request.mode, assembly=request.assembly))
     files: tuple[str, ...] = ()
     if request.report is not None:
@@ -414,7 +414,7 @@ def run_evaluation(request: Evaluation, name: str, background: list[Path], as_js
     settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | ({"mode": options.mode} if by_length else {})
     settings |= {"images": len(images), "background": len(empty)}
     parts = ("rows", *(("landmarks", "subsets", "reliability") if by_length else ()))
-    record = {"name": name, "settings": settings, **{part: getattr(evaluation, part) for part in parts}}
+    record = {"name": f"{group} evaluate", "settings": settings, **{part: getattr(evaluation, part) for part in parts}}
     if request.report is not None:
         from ..keypoints.report import write_evaluation
 

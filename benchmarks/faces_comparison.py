@@ -18,8 +18,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.average_precision import judge
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.average_precision import judge
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
@@ -34,8 +35,8 @@ def recall(points, images, names, tolerance):
         for name in names:
             columns = [KEYPOINTS.index(n) for n in (("left_eye", "right_eye") if name == "eye" else (name,))]
             xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
-            truth, seen = image.faces[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
-            ied = np.repeat(image.ied, len(columns))
+            truth, seen = image.instances[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
+            ied = np.repeat(image.reference_length, len(columns))
             judged = judge(xy, np.arange(len(xy), 0, -1.0), truth, seen, ied, image.ignore, tolerance)
             hits, total = hits + int((judged.outcome == 1).sum()), total + judged.n_points
             false += int((judged.outcome == -1).sum())
@@ -60,7 +61,7 @@ def main(argv=None):
     parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
-    images = read_faces(options.data)[:: options.every]
+    images = read_annotations(options.data)[:: options.every]
     pixels = [read_image(image.path) for image in images]
     detector = load_model(options.model)
     detector.detect(pixels[0])

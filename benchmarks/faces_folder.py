@@ -13,7 +13,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from annealed.pipelines.faces.data import read_faces
+from annealed.pipelines.keypoints.data import read_annotations
 from annealed.vision.images import read_image
 from common import new_parser
 
@@ -26,8 +26,8 @@ def write_copies(images, folder, n):
     noise."""
     for i in range(n):
         image, rng = images[i % len(images)], np.random.default_rng(i)
-        scale = rng.uniform(35, 55) / float(image.ied[0])
-        matrix = np.column_stack([np.eye(2) * scale, SIDE / 2 - scale * image.faces[0, :6].mean(axis=0)])
+        scale = rng.uniform(35, 55) / float(image.reference_length[0])
+        matrix = np.column_stack([np.eye(2) * scale, SIDE / 2 - scale * image.instances[0, :6].mean(axis=0)])
         pixels = cv2.warpAffine(read_image(image.path), matrix, (SIDE, SIDE), flags=cv2.INTER_AREA)
         pixels = np.clip(pixels * rng.uniform(0.7, 1.2) + 3 * rng.normal(size=pixels.shape), 0, 255).astype(np.uint8)
         path = folder / f"{i % 10}" / f"{i:05d}.jpg"
@@ -52,7 +52,9 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--photographs", type=int, default=10_000)
     args = parser.parse_args(argv)
-    images = [image for image in read_faces(args.data) if len(image.ied) == 1 and np.isfinite(image.faces).all()][:50]
+    images = [
+        image for image in read_annotations(args.data) if len(image.reference_length) == 1 and np.isfinite(image.instances).all()
+    ][:50]
     with tempfile.TemporaryDirectory() as name:
         folder, whole, stopped = Path(name) / "photographs", Path(name) / "whole", Path(name) / "stopped"
         write_copies(images, folder, args.photographs)

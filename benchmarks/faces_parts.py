@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detections import DetectionOptions
-from annealed.pipelines.faces.average_precision import judge, pooled
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
-from annealed.pipelines.faces.training.views import held_out
+from annealed.pipelines.keypoints.average_precision import judge, pooled
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
+from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
 
@@ -35,7 +36,7 @@ def pruned(found, hypotheses, n):
         place, score = found.position[mine], found.log_odds[mine]
         near = np.zeros(len(place), bool)
         for face in hypotheses:
-            near |= abs(place - face.points[i]) <= PRUNED * face.ied
+            near |= abs(place - face.points[i]) <= PRUNED * face.reference_length
         kept.append((place[near], score[near]))
     return kept
 
@@ -85,7 +86,7 @@ class Scores:
             place = np.asarray(place, complex)
             xy = np.stack([place.real, place.imag], axis=1)
             for tolerance in (0.05, 0.1):
-                one = judge(xy, score, image.faces[:, k], image.visible[:, k], image.ied, image.ignore, tolerance)
+                one = judge(xy, score, image.instances[:, k], image.visible[:, k], image.reference_length, image.ignore, tolerance)
                 self._judged.setdefault((name, k, tolerance), []).append(one)
 
     def cells(self, name):
@@ -106,7 +107,7 @@ def errors_in_frame(finder, image, shapes):
     """Errors (m, n_keypoints), complex, x across an upright face, of the shape nearest to each
     annotated face, in IED."""
     matrix, rows = finder.regressor.to_keypoints, []
-    for face, ied in zip(image.faces @ [1, 1j], image.ied, strict=True):
+    for face, ied in zip(image.instances @ [1, 1j], image.reference_length, strict=True):
         near = [abs(matrix @ points - face)[:6].mean() for points in shapes]
         if near and min(near) < 0.35 * ied:
             turn = finder.regressor.align(shapes[int(np.argmin(near))]).scale_rotation
@@ -121,16 +122,16 @@ def main(argv=None):
     parser.add_argument("--all", action="store_true", help="every photograph, not the tenth that is kept back")
     options = parser.parse_args(argv)
     detector = load_model(options.model)
-    finder, unit = detector.faces, detector.reference_length
+    finder, unit = detector.finder, detector.reference_length
     n, mode = len(finder.anchors), detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode
-    images = [image for image in read_faces(options.data) if options.all or held_out(image, 0.1)]
+    images = [image for image in read_annotations(options.data) if options.all or held_out(image, 0.1)]
     scores, errors = Scores(), {"2-D assembly": [], "refined": []}
     for image in images:
         levels = detector.search.pyramid(read_image(image.path))
         maxima = detector.anchor_maxima(levels, finder.anchors, mode)
         found = finder.assembler.candidates(maxima, unit)
         flat, space = (finder.assembler.assemble(found, assembly) for assembly in ("2d", "3d"))
-        faces = finder.find(maxima, levels, unit, 0.0).faces
+        faces = finder.find(maxima, levels, unit, 0.0).instances
         rows = {
             "detectors alone": own_detections(found, n),
             "pruned by the 3-D pose": pruned(found, [face for face in space if face.score >= finder.min_support], n),
@@ -139,7 +140,7 @@ def main(argv=None):
             "2-D assembly": completed(finder, flat),
             "refined": refined(finder, faces),
             "refined and own detections": reported(faces),
-            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d").faces),
+            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d").instances),
         }
         for name, row in rows.items():
             scores.add(name, image, row)

@@ -16,12 +16,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.alignment import EYES
-from annealed.models.faces.shape_models import SimilarityTransform
+from annealed.models.keypoints.face_alignment import EYES
+from annealed.models.keypoints.instances.shape_models import SimilarityTransform
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.video import detect_video
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
 
@@ -36,14 +36,14 @@ class Pasted:
     """The face of a photograph, cut out along an ellipse, to be put anywhere in a frame."""
 
     def __init__(self, image, ied=IED):
-        self.pixels, self.eyes = read_image(image.path), image.faces[0, :2]
-        self.middle = image.faces[0, :6].mean(axis=0)
-        self.scale = ied / float(image.ied[0])
+        self.pixels, self.eyes = read_image(image.path), image.instances[0, :2]
+        self.middle = image.instances[0, :6].mean(axis=0)
+        self.scale = ied / float(image.reference_length[0])
         height, width = self.pixels.shape[:2]
-        axes = [round(k * float(image.ied[0])) for k in (1.3, 1.8)]
+        axes = [round(k * float(image.reference_length[0])) for k in (1.3, 1.8)]
         self.mask = np.zeros((height, width), np.float32)
         cv2.ellipse(self.mask, [round(v) for v in self.middle], axes, 0, 0, 360, 1.0, -1)
-        self.mask = cv2.GaussianBlur(self.mask, (0, 0), 0.08 * float(image.ied[0]))
+        self.mask = cv2.GaussianBlur(self.mask, (0, 0), 0.08 * float(image.reference_length[0]))
 
     def put(self, frame, x, y):
         """Paste the face with its middle at (x, y)."""
@@ -79,7 +79,7 @@ def switches(results, paths):
     """Identity switches, detections of the pasted faces, and how many were shown."""
     last, n_switches, n_found = {}, 0, 0
     for result, places in zip(results, paths, strict=True):
-        left = list(result.faces)
+        left = list(result.instances)
         for who in reversed(range(len(places))):  # the one in front first: it may hide the other
             distances = [float(np.hypot(*(_middle(face) - places[who]))) / IED for face in left]
             if distances and min(distances) < NEAR:
@@ -96,7 +96,7 @@ def _middle(face):
 def points_of(results):
     """Landmarks (F, n, 2) of the best face; None where a frame has none."""
     results = list(results)
-    return np.array([result.faces[0].landmarks for result in results]) if all(result.faces for result in results) else None
+    return np.array([result.instances[0].landmarks for result in results]) if all(result.instances for result in results) else None
 
 
 def main(argv=None):
@@ -107,7 +107,11 @@ def main(argv=None):
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     detector = load_model("faces")
-    images = [im for im in read_faces(args.data) if len(im.ied) == 1 and np.isfinite(im.faces).all() and im.ied[0] > IED / 2]
+    images = [
+        im
+        for im in read_annotations(args.data)
+        if len(im.reference_length) == 1 and np.isfinite(im.instances).all() and im.reference_length[0] > IED / 2
+    ]
     pictures = [cv2.resize(read_image(path), SIZE) for path in list_images(args.data.parent / "background")[-20:]]
     print_head("kind", "videos", "identity switches", "faces reported")
     with tempfile.TemporaryDirectory() as folder:
@@ -149,10 +153,10 @@ def crops(detector, images, size=112):
     template = np.array([complex(*EYES[name]) for name in ("left_eye", "right_eye")]) * size - (0.5 + 0.5j)
     errors = []
     for image in images:
-        truth = image.faces[0, :2] @ [1, 1j]
-        for face in detector.find(read_image(image.path)).faces:
+        truth = image.instances[0, :2] @ [1, 1j]
+        for face in detector.find(read_image(image.path)).instances:
             eyes = np.array([complex(face.keypoints[name].x, face.keypoints[name].y) for name in ("left_eye", "right_eye")])
-            if abs(eyes - truth).max() < 0.5 * image.ied[0]:
+            if abs(eyes - truth).max() < 0.5 * image.reference_length[0]:
                 errors.extend(abs(SimilarityTransform.least_squares(eyes, template).to_image(truth) - template))
     low, high = np.percentile(errors, [50, 90])
     print(f"annotated eyes in crops of {size} pixels: median {low:.2f}, 90 % within {high:.2f} pixels of the template")

@@ -6,7 +6,7 @@ python benchmarks/faces_pose.py
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import Pose, pose_of, rotation_of
+from annealed.models.keypoints.instances.shape_models import Pose, pose_of, rotation_of
 from common import new_parser
 
 LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll
@@ -18,7 +18,7 @@ def main(argv=None):
     parser.add_argument("--errors", type=float, nargs="+", default=[0.03, 0.06], help="standard deviation in x and in y, in IED")
     parser.add_argument("--views", type=int, default=1000)
     args = parser.parse_args(argv)
-    rigid = load_model(args.model).faces.rigid
+    rigid = load_model(args.model).finder.rigid
     print("| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|")
     for error in args.errors:
         rng = np.random.default_rng(0)

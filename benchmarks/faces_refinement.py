@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.assembly.augmentation import AugmentationSettings
-from annealed.pipelines.faces.training.assembly.candidates import search_all
-from annealed.pipelines.faces.training.assembly.points import ANCHORS
-from annealed.pipelines.faces.training.assembly.refinement import (
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import ANCHORS
+from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
+from annealed.pipelines.keypoints.training.instances.candidates import search_all
+from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
     describe_runs,
@@ -28,7 +28,7 @@ from annealed.pipelines.faces.training.assembly.refinement import (
     start_runs,
     train_regressor,
 )
-from annealed.pipelines.faces.training.views import held_out
+from annealed.pipelines.keypoints.training.windows.views import held_out
 from common import new_parser
 from faces_parts import PAIRS, Scores, refined
 
@@ -68,13 +68,13 @@ def main(argv=None):
     parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
     parser.add_argument("--starts", type=int, default=1, help="on each copy")
     args = parser.parse_args(argv)
-    images = read_faces(args.data)
+    images = read_annotations(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]
     back = [image for image in images if held_out(image, 0.1)]
     detector, default = load_model(args.model), RegressionSettings()
     varied = AugmentationSettings(copies=args.copies)
     settings = replace(default, augmentation=varied, starts=args.starts, mean_starts=0)
-    finder, unit = detector.faces, detector.reference_length
+    finder, unit = detector.finder, detector.reference_length
     searched = list(search_all(detector, ANCHORS, back))
     plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
     selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}
@@ -92,7 +92,7 @@ def main(argv=None):
             errors = errors_by_stage(regressor, back, finder.assembler.shape, tested)
             trial, scores = replace(finder, regressor=regressor), Scores()
             for image, view in zip(back, searched, strict=True):
-                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).faces))
+                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).instances))
             cells = " | ".join(scores.cells(name))
             steps = ", ".join(f"{error:.3f}" for error in errors)
             print(f"| {name} | {'yes' if augmented else 'no'} | {steps} | {cells} |", flush=True)

@@ -16,18 +16,18 @@ from pathlib import Path
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.window_models import Mode
+from annealed.models.keypoints.windows.window_models import Mode
 from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.average_precision import pooled
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.evaluate import evaluate_detector
-from annealed.pipelines.faces.training.assembly.points import ANCHORS
-from annealed.pipelines.faces.training.calibration import calibrate
-from annealed.pipelines.faces.training.classifier import TrainingJob
-from annealed.pipelines.faces.training.fitting import fit_rows
-from annealed.pipelines.faces.training.guided_search import GuidedTraining
-from annealed.pipelines.faces.training.stages import FaceSettings, stages_of
+from annealed.pipelines.keypoints.average_precision import pooled
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.evaluate import evaluate_detector
+from annealed.pipelines.keypoints.faces import ANCHORS
+from annealed.pipelines.keypoints.training.stages import DetectorSettings, stages_of
+from annealed.pipelines.keypoints.training.windows.calibration import calibrate
+from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
+from annealed.pipelines.keypoints.training.windows.fitting import fit_rows
+from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining
 from annealed.vision.windows.feature_pool import FeaturePool
 from common import new_parser
 
@@ -54,8 +54,8 @@ def main(argv=None):
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
     args = parser.parse_args(argv)
 
-    train, test = read_faces(args.data / "train"), read_faces(args.data / "test")
-    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, FaceSettings())
+    train, test = read_annotations(args.data / "train"), read_annotations(args.data / "test")
+    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, DetectorSettings())
     background = list_images(args.data / "background")[: args.n_background]
     stages = list(stages_of(Mode.PRUNE, ANCHORS))
     folder = args.model.with_name(args.model.name + ".checkpoint")

@@ -19,9 +19,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.faces.average_precision import judge
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.detect import detect_many
+from annealed.pipelines.keypoints.average_precision import judge
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.detect import detect_many
 from annealed.vision.images import read_image
 from common import new_parser, seconds_of, timed
 
@@ -35,7 +35,7 @@ def fitted(image):
     scale = min(SIZE[0] / width, SIZE[1] / height)
     small = cv2.resize(pixels, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA if scale < 1 else 1)
     below, right = SIZE[1] - small.shape[0], SIZE[0] - small.shape[1]
-    points = (image.faces + 0.5) * scale - 0.5
+    points = (image.instances + 0.5) * scale - 0.5
     return cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE), points, image.ignore * scale
 
 
@@ -67,7 +67,7 @@ def main(argv=None):
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
-    images = read_faces(options.data / "test")
+    images = read_annotations(options.data / "test")
     images = images[:: len(images) // 20][:20]
     detector, loading = timed(lambda: load_model(options.model))
     photographs = [fitted(image) for image in (images[:1] if options.cold else images)]

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import pose_of
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.assembly.points import annotated, points_of
-from annealed.pipelines.faces.training.assembly.refinement import (
+from annealed.models.keypoints.instances.shape_models import pose_of
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.training.instances.points import annotated, points_of
+from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
     describe_runs,
@@ -68,7 +68,7 @@ def main(argv=None):
     parser.add_argument("--model", default="faces", help="for its shapes only")
     parser.add_argument("--starts", type=int, default=3)
     args = parser.parse_args(argv)
-    images, finder = read_faces(args.data), load_model(args.model).faces
+    images, finder = read_annotations(args.data), load_model(args.model).instances
     shape = finder.assembler.shape
     fitted, tested = [image for i, image in enumerate(images) if i % 3], images[::3]
     print("| starts in training | refined | " + " | ".join(PAIRS) + " | chin |\n" + "|---" * (3 + len(PAIRS)) + "|")

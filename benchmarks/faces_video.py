@@ -16,9 +16,9 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.views import held_out
-from annealed.pipelines.faces.video import detect_video
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.training.windows.views import held_out
+from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser
 
@@ -30,8 +30,8 @@ NEAR = 0.5  # IED: a reported face whose anchors lie this near on average is the
 def movement(image, n_frames, rng):
     """Transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels between the
     eyes sways about the middle."""
-    middle = image.faces[0, :6].mean(axis=0)
-    scale = rng.uniform(60, 110) / float(image.ied[0])
+    middle = image.instances[0, :6].mean(axis=0)
+    scale = rng.uniform(60, 110) / float(image.reference_length[0])
     speed, phase = rng.uniform(0.5, 1.5, 4), rng.uniform(0, 2 * np.pi, 4)
     for frame in range(n_frames):
         x, y, roll, zoom = np.sin(speed * 2 * np.pi * frame / n_frames + phase) * [80, 50, 10, 0.2]
@@ -54,7 +54,7 @@ def followed(detector, path):
     for answer in detect_video(detector, str(path)):
         if not found:
             start = time.process_time()
-        found.append(answer.faces)
+        found.append(answer.instances)
     return found, (time.process_time() - start) / (len(found) - 1)
 
 
@@ -65,14 +65,14 @@ def searched(detector, path):
         good, frame = capture.read()
         if not good:
             return found, (time.process_time() - start) / len(found)
-        found.append(detector.find(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)).faces)
+        found.append(detector.find(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)).instances)
 
 
 def errors_of(found, image, matrices):
     """Mean error of the anchors in each frame, in IED, where the face was reported."""
     errors = []
     for faces, matrix in zip(found, matrices, strict=True):
-        truth = image.faces[0] @ matrix[:, :2].T + matrix[:, 2]
+        truth = image.instances[0] @ matrix[:, :2].T + matrix[:, 2]
         ied = np.hypot(*(truth[0] - truth[1]))
         places = [np.array([[p.x, p.y] for p in face.keypoints.values()]) for face in faces]
         distances = [float(np.hypot(*(place - truth)[:6].T).mean() / ied) for place in places]
@@ -90,8 +90,8 @@ def main(argv=None):
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     detector = load_model(args.model)
-    images = [image for image in read_faces(args.data) if held_out(image, 0.1) and len(image.ied) == 1]
-    images = [image for image in images if np.isfinite(image.faces).all()][:: max(1, len(images) // args.videos)][: args.videos]
+    images = [image for image in read_annotations(args.data) if held_out(image, 0.1) and len(image.reference_length) == 1]
+    images = [image for image in images if np.isfinite(image.instances).all()][:: max(1, len(images) // args.videos)][: args.videos]
     print("| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|")
     rows = {"followed": followed, "searched in every frame": searched}
     shown, errors, seconds = dict.fromkeys(rows, 0), {name: [] for name in rows}, {name: [] for name in rows}

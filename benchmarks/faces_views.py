@@ -21,12 +21,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.models.faces.shape_models import pose_of
+from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.training.turned_heads import turned_head
-from annealed.pipelines.faces.training.unlike_views import rolled, unlike_views
-from annealed.pipelines.faces.training.views import held_out
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.training.turned_heads import turned_head
+from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
+from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
 
@@ -37,8 +37,8 @@ LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of probabilities
 
 def small(image, ied):
     """The photograph with its first face at that IED in pixels, unless it is smaller."""
-    factor = min(1.0, ied / float(image.ied[0]))
-    moved = {"faces": (image.faces + 0.5) * factor - 0.5, "landmarks": (image.landmarks + 0.5) * factor - 0.5}
+    factor = min(1.0, ied / float(image.reference_length[0]))
+    moved = {"faces": (image.instances + 0.5) * factor - 0.5, "landmarks": (image.landmarks + 0.5) * factor - 0.5}
     return replace(image, **moved, ignore=image.ignore * factor, view=partial(shrunk, factor))
 
 
@@ -49,7 +49,7 @@ def shrunk(factor, pixels):
 
 def kinds_of(images, rigid):
     """Pictures by their kind."""
-    some = [image for image in images if len(image.faces) == 1]
+    some = [image for image in images if len(image.instances) == 1]
     made = {"as they are": images}
     for number, image in enumerate(some):
         rng = np.random.default_rng([7, number])
@@ -69,9 +69,12 @@ def judge(image, faces):
     landmarks; of each reported one its probability and whether it is right."""
     rows, places = [], [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces]
     far = np.array(
-        [[np.nanmean(np.hypot(*(place - face[:6]).T)) / ied for place in places] for face, ied in zip(image.faces, image.ied)]
+        [
+            [np.nanmean(np.hypot(*(place - face[:6]).T)) / ied for place in places]
+            for face, ied in zip(image.instances, image.reference_length)
+        ]
     )
-    for i, (face, ied) in enumerate(zip(image.faces, image.ied)):
+    for i, (face, ied) in enumerate(zip(image.instances, image.reference_length)):
         best = int(far[i].argmin()) if places else -1
         found = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
         within = np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if found else np.zeros(6, bool)
@@ -96,8 +99,8 @@ def main(argv=None):
     parser.add_argument("--all", action="store_true", help="all photographs of the folder, not those kept back")
     parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
     args = parser.parse_args(argv)
-    detector, rigid = load_model(args.model), load_model(args.shapes).faces.rigid
-    images = [image for image in read_faces(args.data) if args.all or held_out(image, 0.1)][:: args.every]
+    detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
+    images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][:: args.every]
     print("| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n" + "|---" * 7 + "|")
     reliability = defaultdict(list)
     for name, pictures in kinds_of(images, rigid).items():
@@ -106,7 +109,7 @@ def main(argv=None):
         rows, judged, seconds = [], [], []
         for image in pictures:
             pixels, start = image.pixels(), time.process_time()
-            faces = detector.find(pixels, min_probability=0.1, min_size=12 if SMALLER in name else None).faces
+            faces = detector.find(pixels, min_probability=0.1, min_size=12 if SMALLER in name else None).instances
             seconds.append(time.process_time() - start)
             found = judge(image, faces)
             rows += found[0]
@@ -127,7 +130,7 @@ def main(argv=None):
     if args.background is not None:
         empty = [read_image(path) for path in list_images(args.background)[args.skip_background :]]
         start = time.process_time()
-        n = sum(len(detector.find(pixels).faces) for pixels in empty)
+        n = sum(len(detector.find(pixels).instances) for pixels in empty)
         print(f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each")
 
 

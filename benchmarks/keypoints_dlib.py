@@ -23,9 +23,10 @@ import cv2
 import numpy as np
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.data import read_objects, schema_of
-from annealed.pipelines.keypoints.evaluate import score
-from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.pipelines.keypoints.box_measures import score
+from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.objects import read_objects
+from annealed.pipelines.keypoints.training.train import train_keypoints
 from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
 
@@ -52,7 +53,7 @@ def copy_heads(data, folder, part):
 def dlib_parts(image, dlib):
     """Boxes and points of the objects of a picture, as dlib takes them."""
     found = []
-    for points, box in zip(image.faces, image.boxes):
+    for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
         found.append(dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points]))
     return found
@@ -102,7 +103,7 @@ def train_ours(folder, images, background):
         train_keypoints(images, background, made, resume=(folder / "ours.safetensors.checkpoint").exists())
         (folder / "ours.seconds").write_text(str(time.process_time() - clock))
     detector, names = KeypointDetector.load(made), images[0].schema.keypoints
-    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).faces]
+    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).instances]
 
 
 def main(argv=None):

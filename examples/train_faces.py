@@ -16,14 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.data import read_faces
-from annealed.pipelines.faces.evaluate import evaluate_detector
-from annealed.pipelines.faces.training.stages import ANCHORS, FaceSettings, train_detector
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.evaluate import evaluate_detector
+from annealed.pipelines.keypoints.faces import ANCHORS
+from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
 
 
 def main(folder: str, background: str, rounds: str = "", photographs: str = "", keypoints: str = ",".join(ANCHORS)) -> None:
     """Train classifiers of all windows (mode "scan"), save them, and evaluate."""
-    images = read_faces(folder)
+    images = read_annotations(folder)
     named = any(image.path.parent.name == "testset" for image in images)
     test = [image for i, image in enumerate(images) if (image.path.parent.name == "testset" if named else i % 5 == 0)]
     held_out = {image.path for image in test}
@@ -32,7 +33,7 @@ def main(folder: str, background: str, rounds: str = "", photographs: str = "", 
         train, test = (part[:: max(1, len(part) // int(photographs))][: int(photographs)] for part in (train, test))
     print(f"{len(train)} photographs to train on, {len(test)} to test")
 
-    settings = FaceSettings()
+    settings = DetectorSettings()
     if rounds:
         settings = replace(settings, scan=replace(settings.scan, rounds=int(rounds)))
     names = keypoints.split(",")

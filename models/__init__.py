@@ -3,6 +3,17 @@
 The names are listed in ``__init__.pyi`` and imported when they are first used.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Face":  # its name until 0.2
+        import warnings
+
+        warnings.warn("annealed.models.Face is Instance; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        name = "Instance"
+    return _lazy(name)

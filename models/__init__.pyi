@@ -1,14 +1,14 @@
 """What is kept after training: detectors, rankers and classifiers, and their file format."""
 
-from .faces.alignment import align_face
-from .faces.face_finder import Face
-from .faces.one_euro import OneEuroFilter
 from .images.classifier import ImageClassifier
 from .images.evidence import Explanation
 from .images.learning import ClassifierSettings
 from .keypoints.detections import Detection, DetectionOptions, DetectionResult
 from .keypoints.detector import KeypointDetector
-from .keypoints.window_models import KeypointModel
+from .keypoints.face_alignment import align_face
+from .keypoints.instances.instance_finder import Instance
+from .keypoints.instances.one_euro import OneEuroFilter
+from .keypoints.windows.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
 from .sensors.activity_model import ActivityModel
 from .shipped import list_models, load_model, resolve_model
@@ -24,8 +24,8 @@ __all__ = [
     "DetectionOptions",
     "DetectionResult",
     "Explanation",
-    "Face",
     "ImageClassifier",
+    "Instance",
     "KeypointDetector",
     "KeypointModel",
     "OneEuroFilter",

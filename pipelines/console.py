@@ -7,8 +7,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -42,6 +44,37 @@ def complain(message: object) -> None:
 def command_of(app: typer.Typer, name: str | None = None) -> Callable:
     """Decorate a function as a command of a group, with :func:`one_line_errors`."""
     return lambda function: app.command(name)(one_line_errors(function))
+
+
+def with_options(of: type, **defaults: Any) -> Callable:
+    """Decorate a command whose first parameter is a dataclass: its fields become options.
+
+    Fields carry ``Annotated[..., typer.Option(...)]``; those that are () by default may be
+    repeated. ``defaults`` replace those of the fields.
+    """
+    hints, options = get_type_hints(of, include_extras=True), []
+    for entry in fields(of):
+        hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
+        if default == ():
+            hint, default = Annotated[list[str] | None, *hint.__metadata__], None
+        if hasattr(hint, "__metadata__"):
+            default = Parameter.empty if default is MISSING else default
+            options.append(Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+
+    def decorate(command: Callable) -> Callable:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            values = {option.name: given.pop(option.name) for option in options}
+            values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items() if v is not None}
+            command(of(**values), **given)
+
+        _, *own = signature(command, eval_str=True).parameters.values()
+        own = [p.replace(kind=p.KEYWORD_ONLY) for p in own]
+        first = [p for p in own if p.default is p.empty]
+        wrapped.__signature__ = Signature([*first, *options, *own[len(first) :]])  # type: ignore[attr-defined]
+        return wrapped
+
+    return decorate
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:

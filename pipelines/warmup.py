@@ -11,9 +11,9 @@ from ..learners.compilation import compiled_only
 def warm_faces() -> None:
     """Detection in all modes, with and without assembly of faces."""
     from ..models import load_model
-    from ..models.faces.assembly import Assembly
-    from ..models.keypoints.window_models import Mode
-    from .faces.detect import sample_photograph
+    from ..models.keypoints.instances.assembly import Assembly
+    from ..models.keypoints.windows.window_models import Mode
+    from .keypoints.detect import sample_photograph
 
     detector = load_model("faces")
     for mode in (None, *Mode):
@@ -36,7 +36,7 @@ def warm_pets() -> None:
     """Classification of one photograph."""
     from ..models import load_model
     from ..vision import Photograph
-    from .faces.detect import sample_photograph
+    from .keypoints.detect import sample_photograph
 
     load_model("pets").predict_proba([Photograph(sample_photograph())])
 

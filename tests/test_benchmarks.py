@@ -96,7 +96,11 @@ def test_runs_are_removed_as_tracks_are_lost():
 @pytest.mark.data
 def test_a_face_that_leaves_and_comes_back_keeps_its_person(data_dir, tmp_path):
     made = load("faces_persons")
-    images = [im for im in made.read_faces(data_dir / "faces" / "train") if len(im.ied) == 1 and made.np.isfinite(im.faces).all()]
+    images = [
+        im
+        for im in made.read_annotations(data_dir / "faces" / "train")
+        if len(im.reference_length) == 1 and made.np.isfinite(im.instances).all()
+    ]
     rng = made.np.random.default_rng(0)
     paths, picture = made.paths_of("leave and come back", 45, rng), made.np.full((480, 640, 3), 120, made.np.uint8)
     made.write_video(
@@ -118,7 +122,7 @@ def test_annotated_heads_of_pets(data_dir, tmp_path):
         names[part] = {image.name for image in images} | {path.name for path in made.list_images(tmp_path / part / "background")}
         assert len(images) == n_pictures and len(names[part]) == n_pictures + 60
         for image in images:
-            x, y = image.faces[image.visible].T
+            x, y = image.instances[image.visible].T
             x0, y0, x1, y1 = image.boxes[0]
             assert image.visible.sum() >= 3 and x0 <= x.min() <= x.max() <= x1 and y0 <= y.min() <= y.max() <= y1
             assert x1 - x0 == pytest.approx(y1 - y0, abs=0.2)

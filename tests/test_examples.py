@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
-from annealed.pipelines.faces.training import stages
-from annealed.pipelines.faces.training.settings import TrainingSettings
+from annealed.pipelines.keypoints.training import stages
+from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from helpers import picture, rigid_motions
@@ -91,9 +91,9 @@ def test_faces(tmp_path, capsys, monkeypatch):
         "per_round": 100,
         "views_per_round": 8,
     }
-    small = replace(stages.FaceSettings(), held_out=0.25, scan=TrainingSettings(**few))
+    small = replace(stages.DetectorSettings(), held_out=0.25, scan=TrainingSettings(**few))
     pool = FeaturePool(kinds={kind: HAAR_KINDS[kind] for kind in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
-    monkeypatch.setattr(stages, "FaceSettings", lambda: small)
+    monkeypatch.setattr(stages, "DetectorSettings", lambda: small)
     monkeypatch.setattr(stages, "FeaturePool", lambda: pool)
     run_example("train_faces.py", tree, tmp_path / "background", 2, 14, "chin")
     printed = capsys.readouterr().out

@@ -31,6 +31,7 @@ def test_every_package_is_listed():
     assert listed == found
 
 
+@pytest.mark.filterwarnings("ignore:annealed.pipelines.faces is:FutureWarning")
 @pytest.mark.parametrize("name", [m for m in MODULES if m.split(".")[1] in PACKAGES and not m.endswith("__main__")])
 def test_doctests(name):
     for extra in ("dask", "torch"):  # what a design on them imports is optional

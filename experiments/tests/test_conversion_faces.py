@@ -5,7 +5,8 @@ import sqlite3
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed_experiments.conversion.registry import convert
 from helpers import run
 
@@ -70,13 +71,13 @@ def test_aflw(tmp_path):
          ("3/gone.jpg", of_aflw(), (0, 0, 9, 9))],
     )  # fmt: skip
     out, notes = convert("aflw", folder, tmp_path / "out")
-    one, two = read_faces(out)
-    assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.faces.shape == (1, 9, 2)
-    np.testing.assert_allclose(one.faces[0], EXPECTED)
+    one, two = read_annotations(out)
+    assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.instances.shape == (1, 9, 2)
+    np.testing.assert_allclose(one.instances[0], EXPECTED)
     assert one.visible.all()
     np.testing.assert_allclose(one.ignore, [[5, 6, 35, 46]])  # the profile has one eye only
-    np.testing.assert_allclose(two.faces[0, 0], (121, 80))  # the centre stands for corners that are not both there
-    assert np.isnan(two.faces[0, KEYPOINTS.index("right_ear")]).all()
+    np.testing.assert_allclose(two.instances[0, 0], (121, 80))  # the centre stands for corners that are not both there
+    assert np.isnan(two.instances[0, KEYPOINTS.index("right_ear")]).all()
     assert "1 annotated faces left out" in notes[-1] and "1 faces without both eyes" in notes[1]
 
 
@@ -114,8 +115,8 @@ def test_lfpw(tmp_path):
     ]
     write_lfpw(folder, rows)
     out, notes = convert("lfpw", folder, tmp_path / "out")
-    (image,) = read_faces(out)
-    np.testing.assert_allclose(image.faces[0], EXPECTED)
+    (image,) = read_annotations(out)
+    np.testing.assert_allclose(image.instances[0], EXPECTED)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
     assert "1 annotated faces left out" in notes[-1]
     (folder / "kbvt_lfpw_v1_train.csv").write_text("imgurl,worker\n")
@@ -160,8 +161,8 @@ def test_helen(tmp_path, angle):
         path.parent.mkdir(exist_ok=True)
         path.write_text(lines, newline="")
     out, notes = convert("helen", tmp_path / "helen", tmp_path / "out")
-    (image,) = read_faces(out)
-    np.testing.assert_allclose(image.faces[0], turned(EXPECTED), atol=1.0)
+    (image,) = read_annotations(out)
+    np.testing.assert_allclose(image.instances[0], turned(EXPECTED), atol=1.0)
     assert image.visible.all() and "1 annotated faces left out" in notes[-1]
     (tmp_path / "helen" / "annotation" / "1.txt").write_text("100_1\n1 , 2\n")
     result = run("data", "convert", "helen", tmp_path / "helen", tmp_path / "other")

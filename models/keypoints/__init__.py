@@ -1,1 +1,1 @@
-"""Keypoint detectors: window models, scanning, non-maximum suppression, shape regression."""
+"""Keypoint detectors of any object: schema, options, results, the detector and its file."""

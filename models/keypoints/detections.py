@@ -1,7 +1,8 @@
-"""What a keypoint detector is asked for, and what it returns."""
+"""Options of a keypoint detector, and what it returns."""
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..faces.assembly import Assembly
-from ..faces.face_finder import Face
-from ..faces.probabilities import log_odds_of
-from .turned_photographs import DEFAULT_ROLL, MAX_ROLL
-from .window_models import Mode
+from .instances.assembly import Assembly
+from .instances.instance_finder import Instance
+from .instances.probabilities import log_odds_of
+from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
+from .windows.window_models import Mode
 
 
 @dataclass(frozen=True)
@@ -36,21 +37,22 @@ class DetectionOptions:
         At most this many of each keypoint, the best.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.window_models.Mode`). By default the last, which is the
-        fastest, where the model has it, else "scan".
+        :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which
+        is the fastest, where the model has it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
-        How faces are assembled (see :class:`~annealed.models.faces.assembly.Assembly`); "none":
-        each keypoint by itself. By default as the model says, not at all where it cannot.
+        How instances are assembled (see
+        :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none": each keypoint by
+        itself. By default as the model says, not at all where it cannot.
     min_probability : float, optional
-        Minimum probability of a face whose keypoints are returned, 0.5 by default; 0 gives every
-        candidate. Only with assembly.
+        Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 gives
+        every candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no face is found, or something else may be one, the image, shrunk
-        to at most 4 million pixels and 10 million once it is turned, is searched again turned by so
-        much to either side, and in evened light; 0: it is not.
+        Degrees, at most 50: where no instance is found, or something else may be one, the image,
+        shrunk to at most 4 million pixels and 10 million once it is turned, is searched again
+        turned by so much to either side, and in evened light; 0: it is not.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known faces, in image pixels: each gets the points of one face, whatever its
-        probability, and nothing else is searched. Only with assembly.
+        Boxes around known objects, in image pixels: each gets the points of one instance, whatever
+        its probability, and nothing else is searched. Only with assembly.
 
     Raises
     ------
@@ -102,12 +104,12 @@ class Detection(NamedTuple):
         Position in image pixels.
     score : float
         The greater the surer: of a window's classifier, or the log-odds of the probability where
-        faces are assembled.
+        instances are assembled.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
         That it lies within 10 % of the reference length of that keypoint of an object; None where
-        faces are not assembled.
+        instances are not assembled.
     """
 
     keypoint: str
@@ -125,21 +127,27 @@ class DetectionResult(NamedTuple):
     ----------
     detections : list of Detection
         By falling score.
-    faces : list of Face
-        By falling probability; empty where faces are not assembled.
+    instances : list of Instance
+        By falling probability; empty where instances are not assembled.
     """
 
     detections: list[Detection]
-    faces: list[Face]
+    instances: list[Instance]
+
+    @property
+    def faces(self) -> list[Instance]:
+        """The instances, by their name until 0.2."""
+        warnings.warn("faces is instances; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        return self.instances
 
 
-def of_faces(faces: Sequence[Face], names: Sequence[str], size: float) -> list[Detection]:
-    """The keypoints of some names of all faces; ``size`` is that of a detection window in units of
-    the reference length."""
+def of_instances(instances: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
+    """The keypoints of some names of all instances; ``size`` is that of a detection window in
+    units of the reference length."""
     return [
-        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * face.ied, p.probability)
-        for face in faces
-        for name, p in face.keypoints.items()
+        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * instance.reference_length, p.probability)
+        for instance in instances
+        for name, p in instance.keypoints.items()
         if name in names
     ]
 

@@ -13,18 +13,18 @@ import numpy as np
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from ..faces.assembly import Assembly
-from ..faces.face_finder import Face, FaceFinder
-from ..faces.probabilities import probability_of
-from ..faces.suppression import suppress_faces
 from ..files import check_settings, read_model, reading, write_model
-from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_faces
-from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
+from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
+from .instances.assembly import Assembly
+from .instances.instance_finder import Instance, InstanceFinder
+from .instances.probabilities import probability_of
+from .instances.suppression import suppress_instances
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .turned_photographs import ALL_ROUND, evened, turned_maxima
-from .window_models import FaceCascade, Guide, KeypointModel, Mode
-from .window_search import WindowSearch
+from .windows.non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
+from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
+from .windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .windows.window_search import WindowSearch
 
 KIND = "keypoint detector"
 
@@ -62,7 +62,7 @@ class KeypointDetector:
     reference_length : float, default 28.3
         Reference length of an object (see `Schema`) in pixels of a pyramid level that the models
         were trained for.
-    faces : FaceFinder, optional
+    finder : InstanceFinder, optional
         Assembles faces from the detections of some keypoints, and finds all keypoints of these.
     schema : Schema, optional
         What the keypoints are; None in files of faces from before it was kept.
@@ -92,7 +92,7 @@ class KeypointDetector:
     guides: dict[str, Guide] = field(default_factory=dict)
     face_cascade: FaceCascade | None = None
     reference_length: float = DEFAULT_REFERENCE_LENGTH
-    faces: FaceFinder | None = None
+    finder: InstanceFinder | None = None
     schema: Schema | None = None
     enlarged: float = 1.0
 
@@ -109,7 +109,7 @@ class KeypointDetector:
     @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints."""
-        return list(dict.fromkeys([*self.models, *(() if self.faces is None else self.faces.keypoints)]))
+        return list(dict.fromkeys([*self.models, *(() if self.finder is None else self.finder.keypoints)]))
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
         """Return options with what they leave open filled in.
@@ -132,9 +132,9 @@ class KeypointDetector:
             If the model does not have a keypoint, the mode or an assembly, or the sizes make no
             sense for its windows.
         """
-        default = Assembly.NONE if self.faces is None else self.faces.assembly
+        default = Assembly.NONE if self.finder is None else self.finder.assembly
         options = replace(options, assembly=Assembly(default if options.assembly is None else options.assembly))
-        if options.assembly != Assembly.NONE and self.faces is None:
+        if options.assembly != Assembly.NONE and self.finder is None:
             raise ValueError(f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'")
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
         names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
@@ -143,7 +143,7 @@ class KeypointDetector:
                 raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.keypoints)}")
             if name not in available:
                 raise ValueError(f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'")
-        searched = names if options.assembly == Assembly.NONE or self.faces is None else self.faces.anchors
+        searched = names if options.assembly == Assembly.NONE or self.finder is None else self.finder.anchors
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
         return replace(options, keypoints=names, mode=mode)
@@ -209,51 +209,51 @@ class KeypointDetector:
         assert o.keypoints is not None and o.mode is not None
         pixels = as_rgb(image)
         if o.boxes is not None:
-            faces = [self._in_box(pixels, box, o) for box in o.boxes]
-            detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_length)
-            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), faces)
+            instances = [self._in_box(pixels, box, o) for box in o.boxes]
+            detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
+            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
-        if o.assembly == Assembly.NONE or self.faces is None:
+        if o.assembly == Assembly.NONE or self.finder is None:
             return DetectionResult(self._detect_alone(levels, o), [])
         min_probability = o.min_probability
         if min_probability is None:
             min_probability = 0.5 if o.threshold is None else 0.0
         upright = self.schema is None or self.schema.upright
         if upright:
-            maxima = self.anchor_maxima(levels, self.faces.anchors, o.mode, o.max_detections)
+            maxima = self.anchor_maxima(levels, self.finder.anchors, o.mode, o.max_detections)
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
             maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
-        faces, complete = self.faces.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        instances, complete = self.finder.find(maxima, levels, self.reference_length, min_probability, o.assembly)
         # without a level, it is too narrow for a face
         if o.roll and levels and upright and not complete:
-            faces = self._found_again(pixels, levels, o, faces, min_probability)
-        detections = of_faces(faces, o.keypoints, self.pool.window / self.reference_length)
+            instances = self._found_again(pixels, levels, o, instances, min_probability)
+        detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
-            detections += self._candidates_alone(maxima, o.keypoints, faces)
+            detections += self._candidates_alone(maxima, o.keypoints, instances)
         if o.threshold is not None:
             detections = [d for d in detections if d.score >= o.threshold]
         detections.sort(key=lambda detection: -detection.score)
-        return DetectionResult(best_of_each(detections, o.max_detections), faces)
+        return DetectionResult(best_of_each(detections, o.max_detections), instances)
 
     def _found_again(
-        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, faces: list[Face], min_probability: float
-    ) -> list[Face]:
+        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, instances: list[Instance], min_probability: float
+    ) -> list[Instance]:
         """Faces, and those of the turned photograph and of evened light; of the same ones the most
         probable."""
-        assert self.faces is not None and o.mode is not None
+        assert self.finder is not None and o.mode is not None
         light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
-        light_anchors = self.anchor_maxima(light, self.faces.anchors, o.mode, o.max_detections)
+        light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
         for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
-            faces = faces + self.faces.find(maxima, searched, self.reference_length, min_probability, o.assembly).faces
-        faces.sort(key=lambda face: -face.probability)
-        anchors = [np.array([complex(*face.keypoints[name][:2]) for name in self.faces.anchors]) for face in faces]
-        return [faces[i] for i in suppress_faces(anchors, [face.ied for face in faces])]
+            instances = instances + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
+        instances.sort(key=lambda instance: -instance.probability)
+        anchors = [np.array([complex(*instance.keypoints[name][:2]) for name in self.finder.anchors]) for instance in instances]
+        return [instances[i] for i in suppress_instances(anchors, [instance.reference_length for instance in instances])]
 
-    def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Face:
+    def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
         """The most probable face that lies in a box; without any, the mean shape in it, refined."""
-        assert self.faces is not None
+        assert self.finder is not None
         height, width = pixels.shape[:2]
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
         if (low >= high).any():
@@ -265,30 +265,34 @@ class KeypointDetector:
         window = max(side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4)
         sizes = max(window / _BOX_RANGE, self.pool.window / 4), window * _BOX_RANGE
         inside = replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, min_size=sizes[0], max_size=sizes[1])
-        found = self.find(part, inside).faces
-        middles = np.array([face.landmarks.mean(axis=0) for face in found]).reshape(-1, 2) + [left, top]
+        found = self.find(part, inside).instances
+        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(-1, 2) + [left, top]
         in_box = ((middles >= low) & (middles <= high)).all(axis=1)
         if in_box.any():
             return found[int(in_box.argmax())].moved(left, top)
         levels = self.search.pyramid(part, *sizes)
-        return self.faces.placed((box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels).moved(left, top)
+        return self.finder.placed((box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels).moved(left, top)
 
     def _search_turned(self, o: DetectionOptions, turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
         """Local maxima of the anchors in a turned photograph, shrunk by a factor."""
-        assert self.faces is not None and o.mode is not None
+        assert self.finder is not None and o.mode is not None
         sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (o.min_size, o.max_size)]
-        return self.anchor_maxima(self.search.pyramid(turned, *sizes), self.faces.anchors, o.mode, o.max_detections)
+        return self.anchor_maxima(self.search.pyramid(turned, *sizes), self.finder.anchors, o.mode, o.max_detections)
 
-    def _candidates_alone(self, maxima: dict[str, np.ndarray], names: Sequence[str], faces: Sequence[Face]) -> list[Detection]:
+    def _candidates_alone(
+        self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
+    ) -> list[Detection]:
         """Candidates that no face explains, with the probability that their score suggests."""
-        assert self.faces is not None and self.faces.probabilities is not None
-        assembler, alone = self.faces.assembler, self.faces.probabilities.alone
+        assert self.finder is not None and self.finder.probabilities is not None
+        assembler, alone = self.finder.assembler, self.finder.probabilities.alone
         detections = []
-        for i, name in enumerate(self.faces.anchors):
+        for i, name in enumerate(self.finder.anchors):
             if name not in names:
                 continue
             for x, y, score, scale in maxima[name].tolist():
-                if any(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.ied for f in faces):
+                if any(
+                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.reference_length for f in instances
+                ):
                     continue
                 log_odds = assembler.slope[i] * score + assembler.offset[i] + alone
                 detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
@@ -341,7 +345,7 @@ class KeypointDetector:
         ValueError
             If the file cannot be written.
         """
-        arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.faces)
+        arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)
         header = {
             "pool": self.pool.to_dict(),
             "keypoints": list(self.models),
@@ -375,7 +379,7 @@ class KeypointDetector:
         arrays, header = read_model(path, KIND)
         with reading(path):
             pool = FeaturePool.from_dict(header["pool"])
-            models, guides, face_cascade, faces = read_parts(path, arrays, header, pool)
+            models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
             length = DEFAULT_REFERENCE_LENGTH
             example: dict[str, Any] = {"reference_ied": length, "scales_per_octave": 4, "suppression": 0.3, "enlarged": 1.0}
             limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000), "enlarged": (1, 4)}
@@ -384,5 +388,5 @@ class KeypointDetector:
                 raise ValueError("the model has no keypoint")
             schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
             numbers["reference_length"] = numbers.pop("reference_ied")
-            parts: dict[str, Any] = {"guides": guides, "face_cascade": face_cascade, "faces": faces, "schema": schema}
+            parts: dict[str, Any] = {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
             return cls(models, pool, info=dict(header["info"]), **parts, **numbers)

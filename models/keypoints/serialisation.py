@@ -9,20 +9,20 @@ import numpy as np
 from ...vision.point_histograms import VALUES_PER_POINT
 from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
-from ..faces.assembly import MAX_ROLL, Assembler, Assembly
-from ..faces.face_finder import FaceFinder
-from ..faces.probabilities import POINT_INPUTS, FaceProbabilities, ShapeClassifier
-from ..faces.shape_models import RigidModel, ShapeModel
-from ..faces.shape_regression import RegressionStage, ShapeRegressor
 from ..files import check_array, check_settings
-from .non_maximum_suppression import Localisation
-from .window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
+from .instances.assembly import MAX_ROLL, Assembler, Assembly
+from .instances.instance_finder import InstanceFinder
+from .instances.probabilities import POINT_INPUTS, InstanceProbabilities, ShapeClassifier
+from .instances.shape_models import RigidModel, ShapeModel
+from .instances.shape_regression import RegressionStage, ShapeRegressor
+from .windows.non_maximum_suppression import Localisation
+from .windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 
 
 def write_parts(
-    models: dict[str, KeypointModel], guides: dict[str, Guide], face_cascade: FaceCascade | None, faces: FaceFinder | None
+    models: dict[str, KeypointModel], guides: dict[str, Guide], face_cascade: FaceCascade | None, faces: InstanceFinder | None
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
@@ -42,7 +42,7 @@ def write_parts(
 
 def read_parts(
     path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
-) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, FaceFinder | None]:
+) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
     """Return what :func:`write_parts` took; guides, face cascade and face finder may be missing.
 
     A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
@@ -124,7 +124,7 @@ def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeatureP
     return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 
 
-def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
+def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
     """Add the arrays of a face finder; returns its entry of the header."""
     assembler, regressor = finder.assembler, finder.regressor
     numbers = {"noise": assembler.shape.noise, "own_radius": finder.own_radius, "min_support": finder.min_support}
@@ -152,7 +152,7 @@ def _write_faces(arrays: Arrays, finder: FaceFinder) -> dict[str, Any]:
     return header
 
 
-def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
+def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
     """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError
     for damaged files."""
     names, anchors = tuple(described["keypoints"]), list(described["anchors"])
@@ -207,11 +207,11 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> FaceFinder:
         inputs = (n_keypoints, POINT_INPUTS)
         within = [check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, inputs) for t in (10, 5)]
         alone = check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"]
-        probabilities = FaceProbabilities(face, within[0], within[1], float(alone))
+        probabilities = InstanceProbabilities(face, within[0], within[1], float(alone))
     if "faces/own_weight" in arrays:
         own_weight = check_array(path, arrays, "faces/own_weight", np.float64, (n_anchors,))
     radius, support = float(numbers["own_radius"]), float(numbers["min_support"])
-    return FaceFinder(assembler, regressor, names, classifier, probabilities, own_weight, radius, support, assembly)
+    return InstanceFinder(assembler, regressor, names, classifier, probabilities, own_weight, radius, support, assembly)
 
 
 def _features(path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:

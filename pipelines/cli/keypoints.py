@@ -2,55 +2,123 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from .. import console
-from ..console import AsJson, Dask, Quiet, command_of, new_app
-from .faces import detect as detect_faces
+from ..console import AsJson, Dask, Model, Quiet, command_of, new_app, with_options
 
 if TYPE_CHECKING:
     from ...models.keypoints.detector import KeypointDetector
+    from ..keypoints.detect import FileDetections
+    from ..keypoints.forms import Finished, Forms
 
 app = new_app(help="Keypoints of any object, from annotated pictures.")
 
-Data = Annotated[Path, typer.Option(help="Folder with images and COCO JSON or keypoints.csv.")]
-Schema = Annotated[Path | None, typer.Option(help="TOML file: names, mirror pairs, skeleton, length, upright; else by the data.")]
-Background = Annotated[Path | None, typer.Option(help="Folder of images without objects; by default 'background' in DATA.")]
-Trained = Annotated[str, typer.Option(help="Model file that `keypoints train` wrote.")]
+Words = Sequence[str]
+Keypoints = Annotated[Words, Option("--keypoint", help="Only this one; may be repeated.")]
+Mode = Annotated[str | None, Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default).")]
+Assembly = Annotated[str | None, Option(help="How objects are assembled: 2d, 3d, or none; by default as the model says.")]
+Inputs = Annotated[Words, Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")]
+Data = Annotated[Path, Option(help="Folder with images and keypoints.csv, COCO JSON, or .pts files of faces.")]
+Background = Annotated[Path | None, Option(help="Folder of images without objects; by default beside the images.")]
 
 
-def _empty(data: Path, background: Path | None) -> list[Path]:
-    """Paths of images without objects."""
+@dataclass(frozen=True)
+class Detection:
+    """Options of a detection."""
+
+    model: Model
+    images: Inputs = ()
+    keypoint: Keypoints = ()
+    min_probability: Annotated[float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")] = None
+    threshold: Annotated[float | None, Option(help="Minimum score of a keypoint, whatever the object.")] = None
+    min_size: Annotated[float | None, Option(help="Smallest detection window, in image pixels.")] = None
+    max_size: Annotated[float | None, Option(help="Largest detection window, in image pixels.")] = None
+    roll: Annotated[float | None, Option(help="Degrees of a second, rotated search (default 30; 0: none, as for video).")] = None
+    boxes: Annotated[Path | None, Option(help="CSV of known boxes (image, x0, y0, x1, y1): only their points are located.")] = None
+    mode: Mode = None
+    assembly: Assembly = None
+    landmarks: Annotated[bool, Option("--landmarks", help="Report all points, not only the keypoints.")] = False
+    every: Annotated[int, Option(help="Of a video or camera: process every N-th frame.")] = 1
+    smooth: Annotated[str, Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")] = "auto"
+    jobs: Annotated[int, Option(help="Number of parallel processes (0: one per core). `seconds` is longer with more.")] = 1
+    dask: Dask = None
+    table: Annotated[Path | None, Option(help="Table to write, .csv or .parquet: a row per object.")] = None
+    coco: Annotated[Path | None, Option(help="COCO keypoints to write, .json.")] = None
+    crops: Annotated[Path | None, Option(help="Folder for eye-aligned crops of faces.")] = None
+    size: Annotated[int, Option(help="Side of the crops in pixels.")] = 112
+    resume: Annotated[bool, Option("--resume", help="Resume an interrupted run that writes a table or COCO file.")] = False
+    overlay: Annotated[Path | None, Option(help="Picture or video to write; a folder for several images.")] = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of any training."""
+
+    data: Data
+    out: Annotated[Path, Option(help="Model file to write; checkpoints go beside it.")]
+    background: Background = None
+    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint.")] = False
+    jobs: Annotated[int, Option(help="Number of threads (0: one per core); the model does not depend on it.")] = 0
+    dask: Dask = None
+
+
+@dataclass(frozen=True)
+class ObjectTraining(Training):
+    """Options of a training whose settings are decided from the pictures."""
+
+    schema: Annotated[Path | None, Option(help="TOML file: names, mirror pairs, skeleton, length, upright.")] = None
+    category: Annotated[str | None, Option(help="Which category, where the file has several.")] = None
+    rotation: Annotated[str | None, Option(help="upright, or free: objects stand in any direction.")] = None
+    mirrored: Annotated[bool | None, Option(help="Augment with mirror images (default: if the schema has mirror pairs).")] = None
+    window: Annotated[float | None, Option(help="Window size in reference lengths (default: tuned).")] = None
+    anchor: Annotated[Words, Option(help="Keypoint that gets its own detector (default: tuned).")] = ()
+    features: Annotated[int | None, Option(help="Features of each detector.")] = None
+    rounds: Annotated[int | None, Option(help="Maximum number of rounds of hard-negative mining.")] = None
+    report: Annotated[Path | None, Option(help="Folder for a page about the training: errors, worst pictures, ...")] = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Options of an evaluation."""
+
+    model: Model
+    data: Data
+    measure: Annotated[str, Option(help="ap: by the reference length; pck: by the box; oks: whole objects.")] = "pck"
+    keypoint: Keypoints = ()
+    background: Background = None
+    skip_background: Annotated[int, Option(help="Skip the first N background images.")] = 0
+    mode: Mode = None
+    assembly: Assembly = None
+    report: Annotated[Path | None, Option(help="Folder for a page with tables, curves and pictures.")] = None
+
+
+def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
+    """Paths of images without objects: of a folder, else of ``background`` beside the others."""
     from ..common.image_folders import list_images
 
-    folder = data / "background" if background is None else background
-    return list_images(folder) if background or folder.is_dir() else []
+    default = None if beside is None else beside / "background"
+    return list_images(folder) if folder else list_images(default) if default and default.is_dir() else []
+
+
+def _detector(model: str, group: str, command: str) -> KeypointDetector:
+    """The detector in a model file; ``annealed keypoints`` takes none of faces."""
+    detector: KeypointDetector = console.load_model_of("keypoint detector", model)
+    if group == "keypoints" and detector.category is None:
+        raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
+    return detector
 
 
 @command_of(app)
-def train(
-    data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write; checkpoints go beside it.")],
-    schema: Schema = None,
-    category: Annotated[str | None, typer.Option(help="Which category, where the file has several.")] = None,
-    rotation: Annotated[str | None, typer.Option(help="upright, or free: objects stand in any direction.")] = None,
-    mirrored: Annotated[
-        bool | None, typer.Option(help="Whether mirror images serve training; by default with mirror pairs.")
-    ] = None,
-    background: Background = None,
-    window: Annotated[float | None, typer.Option(help="Side of the windows in reference lengths; by default by trials.")] = None,
-    anchor: Annotated[list[str] | None, typer.Option(help="A point with a detector of its own; by default by trials.")] = None,
-    features: Annotated[int | None, typer.Option(help="Features of each detector.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of hard-negative mining, at most.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Folder for a page about the training: errors, worst pictures, ...")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
-    jobs: Annotated[int, typer.Option(help="Threads, at most one per core (0); the model does not depend on it.")] = 0,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
+@with_options(ObjectTraining)
+def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     """Train a detector; what is not given is decided from the pictures, and printed.
 
     \b
@@ -63,60 +131,43 @@ def train(
     from ..common.config import check_names
     from ..common.file_map import jobs_or_map
     from ..common.outputs import check_outputs, make_folder
-    from ..keypoints.data import check_number, read_objects, schema_of
+    from ..keypoints.data import schema_of
+    from ..keypoints.objects import check_number, read_objects
     from ..keypoints.report import REPORT_FILES, write_report
-    from ..keypoints.train import train_keypoints
+    from ..keypoints.training.train import held_out_images, learning_curve, train_keypoints
 
-    known, empty = schema_of(data, schema, category), _empty(data, background)
-    check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
-    known = replace(known, upright=known.upright if rotation is None else rotation == "upright")
-    known = known if mirrored is None else replace(known, mirrored=mirrored)
-    anchors = tuple(dict.fromkeys(anchor or known.anchors))
-    given: dict[str, Any] = {"side": window, "anchors": anchors, "n_features": features, "rounds": rounds}
+    known, empty = schema_of(request.data, request.schema, request.category), background_images(request.background, request.data)
+    check_names("rotation", [request.rotation] if request.rotation else [], ("upright", "free"))
+    known = replace(known, upright=known.upright if request.rotation is None else request.rotation == "upright")
+    known = known if request.mirrored is None else replace(known, mirrored=request.mirrored)
+    anchors = tuple(dict.fromkeys(request.anchor or known.anchors))
+    given: dict[str, Any] = {"side": request.window, "anchors": anchors, "n_features": request.features, "rounds": request.rounds}
     check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
         raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
-    for name, value, least in (("window", window, 0.1), ("features", features, 1), ("rounds", rounds, 0)):
-        if value is not None and not least <= value <= 100_000:
+    for name, least in (("window", 0.1), ("features", 1), ("rounds", 0)):
+        if (value := getattr(request, name)) is not None and not least <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
-    check_outputs([data, background, schema], model=out, report=report, report_files=REPORT_FILES)
-    images = read_objects(data, known)
+    check_outputs(
+        [request.data, request.background, request.schema], model=request.out, report=request.report, report_files=REPORT_FILES
+    )
+    images = read_objects(request.data, known)
     few = check_number(images)
-    n = sum(len(image.faces) for image in images)
-    n_jobs = jobs_or_map(jobs, dask, len(images) + len(empty), quiet)
+    n = sum(len(image.instances) for image in images)
+    n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
     console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
     say = lambda line: console.say(line, quiet)  # noqa: E731
-    made, decisions = train_keypoints(images, empty, out, resume, say, n_jobs, **given)
-    if report is not None:
-        make_folder(report)
-        write_report(report, made, decisions, images, empty, say, n_jobs=n_jobs)
-
-
-def _detector(model: str, command: str) -> KeypointDetector:
-    """The detector of objects in a model file; faces have a command of their own."""
-    detector = console.load_model_of("keypoint detector", model)
-    if detector.category is None:
-        raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
-    return detector
+    made, decisions = train_keypoints(images, empty, request.out, request.resume, say, n_jobs, **given)
+    if request.report is not None:
+        make_folder(request.report)
+        test = held_out_images(made, images)
+        curve = learning_curve(images, test, empty, decisions, say, n_jobs=n_jobs)
+        write_report(request.report, made, decisions.lines(), test, len(images), curve)
 
 
 @command_of(app)
-def detect(
-    images: Annotated[list[str], typer.Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")],
-    model: Trained,
-    min_probability: Annotated[float | None, typer.Option(help="Least probability of an object, 0.5 by default; 0: all.")] = None,
-    min_size: Annotated[float | None, typer.Option(help="Smallest detection window, in image pixels.")] = None,
-    max_size: Annotated[float | None, typer.Option(help="Largest detection window, in image pixels.")] = None,
-    every: Annotated[int, typer.Option(help="Of a video or camera: process every N-th frame.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
-    dask: Dask = None,
-    table: Annotated[Path | None, typer.Option(help="Table to write, .csv or .parquet: a row per object.")] = None,
-    coco: Annotated[Path | None, typer.Option(help="COCO keypoints to write, .json.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a table or COCO file after an interruption.")] = False,
-    overlay: Annotated[Path | None, typer.Option(help="Picture or video to write; a folder for several images.")] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@with_options(Detection)
+def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Find objects and their points in photographs and videos.
 
     \b
@@ -124,27 +175,255 @@ def detect(
       annealed keypoints detect shelf.jpg --model dial.safetensors --overlay found.png
       annealed keypoints detect photographs --model dial.safetensors --coco found.json
     """
-    _detector(model, "detect")
-    searched = {"min_probability": min_probability, "min_size": min_size, "max_size": max_size, "every": every}
-    files = {"table": table, "coco": coco, "resume": resume, "overlay": overlay}
-    detect_faces(images, model, **searched, **files, jobs=jobs, dask=dask, as_json=as_json, quiet=quiet)
+    if not request.images:
+        raise ValueError("no INPUT: expected images, folders, patterns, a video, or: camera 0")
+    run_detection(request, "keypoints", as_json, quiet)
+
+
+def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) -> None:
+    """Find keypoints in files, print them, and write them in all requested forms."""
+    import tempfile
+    from contextlib import ExitStack
+
+    from ...models import resolve_model
+    from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
+    from ..common.image_folders import are_few
+    from ..common.inputs import list_inputs
+    from ..keypoints.detect import detect_files, video_source
+
+    images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
+    images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
+    detector = _detector(model, group, "detect")
+    if crops is not None and detector.category is not None:
+        raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
+    source = video_source(images)
+    # frames without an object are many: they are searched once
+    roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
+    known = None
+    if boxes is not None:
+        from ..keypoints.data import read_boxes
+
+        known_names = {Path(name).name for name in images}
+        if source is not None or len(known_names) != len(images) or not images:
+            raise ValueError(f"--boxes {boxes}: expected photographs of different names")
+        known = read_boxes(boxes, known_names.__contains__, "among the photographs")
+    if source is not None and request.dask is not None:
+        raise ValueError(f"--dask {request.dask}: frames are searched one after the other; expected photographs")
+    names = ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")
+    given: dict[str, Any] = {name: getattr(request, name) for name in names}
+    options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
+    if request.every < 1:
+        raise ValueError(f"every={request.every}: expected a whole number of at least 1")
+    if request.resume and (source is not None or not (request.table or request.coco)):
+        raise ValueError("--resume: expected photographs, and --table or --coco")
+    pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
+    forms = finished = None
+    if request.table or request.coco or crops or request.size != Detection.size:
+        from ..keypoints.forms import Finished, Forms
+
+        forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
+        forms.check([*images, model], options)
+    output = _Output(forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        if forms and forms.files and source is not None:
+            finished = Finished(Path(folder) / "results", {})
+        elif forms and forms.files:
+            inputs = images if known is None else [*images, repr(known)]
+            finished = forms.unfinished(resolve_model(model), inputs, options, request.resume)
+        if finished is not None:
+            stack.callback(finished.close)
+        todo = images[0 if finished is None else finished.n :]
+        results: Iterator[FileDetections] = iter(())
+        if source is not None:
+            from ..keypoints.video import detect_video
+
+            results = detect_video(detector, source, options, request.every, overlay, request.smooth)
+        elif todo or not images:
+            file_map = None
+            if request.jobs != 1 or request.dask is not None:
+                from ..common.file_map import file_map_of
+
+                file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
+            # the rest of an earlier run is handled as all are: the same numbers
+            results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops), known)
+        output.write(detector, results, finished, source)
+
+
+def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
+    """Check the names of the pictures or the video to write, before anything is searched; the
+    pictures."""
+    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ..common.video import check_video_name
+    from ..keypoints.detect import SAMPLE
+    from ..keypoints.drawing import check_image_name
+
+    if is_video:
+        check_video_name(overlay)
+        check_outputs([*images, model], [overlay])
+        return []
+    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints")
+    if len(images) > 1:
+        make_folder(overlay)
+    check_outputs([*images, model], pictures)
+    for picture in {path.suffix: path for path in pictures}.values():
+        check_image_name(picture)
+    return pictures
+
+
+@dataclass
+class _Output:
+    """Where results go: printed, and into files of all forms."""
+
+    forms: Forms | None
+    landmarks: bool
+    assembled: bool
+    as_json: bool
+    quiet: bool
+    images: list[str]
+    pictures: list[Path]
+    n_failed: int = field(default=0, init=False)
+
+    def write(self, detector, results: Iterator[FileDetections], finished: Finished | None, source: str | int | None) -> None:
+        """Answer one photograph or frame after the other, after what an earlier run finished."""
+        import time
+
+        n_images, n_before = max(1, len(self.images)), 0 if finished is None else finished.n
+        for record in finished or ():
+            self._say(record)
+        if n_before:
+            console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
+        start, n, seconds = time.perf_counter(), 0, 0.0
+        shown = results if source is not None else console.progress(results, self.quiet, "images", n_images - n_before)
+        try:
+            for n, result in enumerate(shown, n_before + 1):
+                seconds += result.seconds
+                error = result.error or self._write_pictures(n - 1, result)
+                record = result.record(self.landmarks) | ({} if error is None else {"error": error})
+                if finished is not None:
+                    finished.add(record)
+                self._say(record)
+                if not self.as_json and result.error is None:
+                    _print_result(result, self.assembled, self.landmarks)
+        except KeyboardInterrupt:
+            if isinstance(results, Generator):
+                results.close()
+            if not isinstance(source, int):  # this is how one leaves a camera
+                raise
+        except ValueError as error:
+            if source is None:
+                raise
+            self._say({"image": " ".join(self.images), "error": str(error)})
+            raise typer.Exit(console.BAD_INPUT) from None
+        if self.forms is not None and finished is not None:
+            self.forms.write(finished, detector)
+            finished.remove()
+        if source is not None:
+            elapsed = max(time.perf_counter() - start, 1e-9)
+            rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
+            console.say(f"{n} frames processed, {rates}", self.quiet)
+        console.end(1 if source is not None else n_images, self.n_failed)
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """Beginnings of the names of crops."""
+        from ..common.outputs import distinct_stems
+        from ..keypoints.detect import SAMPLE
+
+        return distinct_stems(self.images or [SAMPLE])
+
+    def _say(self, record: dict) -> None:
+        if "error" in record:
+            console.complain(record["error"])
+            self.n_failed += 1
+        if self.as_json:
+            console.print_json(record)
+
+    def _write_pictures(self, number: int, result: FileDetections) -> str | None:
+        """Write a photograph with what was found in it, and crops; the reason where that fails: the
+        record has both."""
+        try:
+            if self.pictures and result.pixels is not None:
+                from ..keypoints.drawing import draw_detections, write_image
+
+                drawn = draw_detections(result.pixels, result.detections, result.instances, self.landmarks)
+                write_image(self.pictures[number], drawn)
+            if self.forms is not None and self.forms.crops is not None:
+                stem = self.stems[number] if result.frame is None else Path(result.image).stem
+                from ..keypoints.forms import write_crops
+
+                write_crops(self.forms.crops / stem, result, self.forms.size)
+        except ValueError as error:
+            return str(error)
+        return None
+
+
+def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
+    """Print the detections in a photograph, and the points of its faces if request for; of a frame
+    one line."""
+    if result.frame is not None:
+        best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)}
+        typer.echo(f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
+        return
+    rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in result.detections]
+    title = f"{result.image}  {'x'.join(map(str, result.size or ()))}  {result.seconds:.3f} s"
+    columns = ["keypoint", "x", "y", "score", "size"]
+    if assembled:
+        title += f"  {len(result.instances)} {result.category or 'face'}" + "s" * (len(result.instances) != 1)
+        columns.append("probability")
+    console.print_table(title, columns, [row[: len(columns)] for row in rows])
+    for number, instance in enumerate(result.instances if landmarks else ()):
+        points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(instance.landmarks.tolist())]
+        console.print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
 
 @command_of(app)
-def evaluate(data: Data, model: Trained, background: Background = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
+@with_options(Evaluation)
+def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Share of points within a tenth of the box's size, by keypoint, and false objects.
 
     \b
     Examples:
       annealed keypoints evaluate --data new_dials --model dial.safetensors
-      annealed keypoints evaluate --data new --model dial.safetensors --background empty --json
+      annealed keypoints evaluate --data new --model dial.safetensors --measure oks --json
     """
-    from ..faces.data import read_faces
-    from ..keypoints.evaluate import COLUMNS, evaluate_keypoints
+    run_evaluation(request, "keypoints", background_images(request.background, request.data), as_json, quiet)
 
-    detector = _detector(model, "evaluate")
-    assert detector.schema is not None  # it names the category
-    images, empty = read_faces(data, detector.schema), _empty(data, background)
-    rows = evaluate_keypoints(detector, images, empty, lambda it, n: console.progress(it, quiet, "images", n))
-    settings = {"data": str(data), "model": model, "images": len(images), "background": len(empty)}
-    console.print_answer({"name": "keypoints evaluate", "settings": settings, "rows": rows}, as_json, "", COLUMNS)
+
+def run_evaluation(request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool) -> None:
+    """Compare what a model finds with annotations, print the result, and write its report."""
+    from ...models.keypoints.detections import DetectionOptions
+    from ..common.config import check_names
+    from ..common.outputs import check_outputs, make_folder
+    from ..keypoints.data import read_annotations
+    from ..keypoints.evaluate import COLUMNS, evaluate_detector
+    from ..keypoints.faces import FACES
+
+    check_names("measure", [request.measure], COLUMNS)
+    detector = _detector(request.model, group, "evaluate")
+    options = detector.resolve(DetectionOptions(request.keypoint or None, mode=request.mode, assembly=request.assembly))
+    files: tuple[str, ...] = ()
+    if request.report is not None:
+        from ..keypoints.report import EVALUATION_FILES as files
+    check_outputs([request.data, request.background, request.model], report=request.report, report_files=files)
+    empty = background[request.skip_background :]
+    images = read_annotations(request.data, detector.schema if detector.category is not None and detector.schema else FACES)
+    make_folder(request.report)
+    more: dict[str, Any] = {"mode": options.mode, "assembly": options.assembly, "measure": request.measure}
+    bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
+    evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
+    for error in evaluation.errors:
+        console.complain(error)
+    by_length = request.measure == "ap"
+    settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | ({"mode": options.mode} if by_length else {})
+    settings |= {"images": len(images), "background": len(empty)}
+    parts = ("rows", *(("landmarks", "subsets", "reliability") if by_length else ()))
+    record = {"name": f"{group} evaluate", "settings": settings, **{part: getattr(evaluation, part) for part in parts}}
+    if request.report is not None:
+        from ..keypoints.report import write_evaluation
+
+        write_evaluation(request.report, record, evaluation, request.measure)
+    console.print_answer(record, as_json, "", COLUMNS[request.measure])
+    if evaluation.landmarks and not as_json:
+        columns = ["source", "faces", "found", "nme"]
+        console.print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
+    console.end(len(images) + len(empty), len(evaluation.errors))

@@ -6,16 +6,16 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from inspect import Signature, signature
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..common.config import read_tables
-from ..console import BAD_INPUT, complain, print_json, print_table, progress, say
+from ..console import BAD_INPUT, complain, print_json, print_table, progress, say, with_options
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
@@ -66,20 +66,9 @@ def _on_disk(table: Any) -> Iterator[Any]:
         yield path
 
 
-def _asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of a request."""
-    context, table, *own, _ = signature(command, eval_str=True).parameters.values()
-    asked = [p for p in signature(Request).parameters.values() if p.name != "pvalues"]
-    for i, p in enumerate(asked):
-        if p.default == ():
-            asked[i] = p.replace(annotation=Annotated[list[str] | None, *p.annotation.__metadata__], default=None)
-    options = (p.replace(kind=p.KEYWORD_ONLY) for p in (*asked, *own))
-    command.__signature__ = Signature([context, table, *options])  # type: ignore[attr-defined]
-    return command
-
-
-@_asking
+@with_options(Request)
 def select(
+    request: Request,
     context: typer.Context,
     table: TableOrUrl,
     config: Annotated[
@@ -90,7 +79,6 @@ def select(
     save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
-    **asked: Any,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated
     score.
@@ -102,8 +90,7 @@ def select(
     """
     from ..tabular.selection import select_file
 
-    given: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items() if v is not None}
-    request = Request(**given, pvalues=report is not None)
+    request = replace(request, pvalues=report is not None)
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
     if out or save or report:

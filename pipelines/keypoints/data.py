@@ -1,28 +1,103 @@
-"""Reads annotated objects with the schema of their points: ``keypoints.csv`` or a COCO keypoint
-file.
+"""Reads annotated images: ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
+
+Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture.
+Coordinates are those of the project: x to the right, y down, the centre of the top-left pixel is
+(0, 0).
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...models.faces.shape_models import ShapeModel, learn_shape
-from ...models.keypoints.schema import BOX_SHARE, Schema, read_schema
-from ...models.keypoints.turned_photographs import ALL_ROUND, turned_pixels, turning
-from ...vision.images import image_size
-from ..common.image_folders import read_rows
-from ..faces.data import FaceImage, read_coco, read_faces
+from ...models.keypoints.schema import Schema, read_schema
+from ...vision.images import image_size, read_image
+from ..common.image_folders import IMAGE_SUFFIXES, read_rows
+from .faces import FACES, N_LANDMARKS, read_pts
 
-MIN_PICTURES = 20
-MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice
-_MANY_OBJECTS = 200  # of fewer, each picture is turned twice. A choice
+Point = tuple[float, float, bool]  # x, y, and whether it is visible
+
+
+@dataclass(frozen=True)
+class AnnotatedImage:
+    """An image and its annotated instances.
+
+    Attributes
+    ----------
+    path : Path
+        The image file.
+    instances : ndarray of shape (n_faces, n_keypoints, 2)
+        x, y of the schema's keypoints of each face, or other object; NaN where a point is not
+        annotated.
+    visible : ndarray of shape (n_faces, n_keypoints), bool
+        False for hidden points and for those without annotation.
+    ignore : ndarray of shape (n_boxes, 4)
+        Boxes x0, y0, x1, y1 that may hold a face without annotation.
+    landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
+        x, y of the further points of the schema, where they are annotated.
+    origin : str, default ""
+        Name of the collection that the photograph belongs to; empty where the file's name says it.
+    schema : Schema
+        What the points are; by default those of faces.
+    boxes : ndarray of shape (n_faces, 4) or None
+        Boxes x0, y0, x1, y1 of the objects, where they are annotated.
+    view : function, optional
+        Makes of the photograph's pixels those of the picture that the annotations belong to.
+    """
+
+    path: Path
+    instances: np.ndarray
+    visible: np.ndarray
+    ignore: np.ndarray
+    landmarks: np.ndarray | None = None
+    origin: str = ""
+    schema: Schema = FACES
+    boxes: np.ndarray | None = None
+    view: Callable[[np.ndarray], np.ndarray] | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def source(self) -> str:
+        """The collection: ``origin``, else the part of the file's name before the first underscore,
+        empty if there is none.
+        """
+        return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
+
+    @property
+    def reference_length(self) -> np.ndarray:
+        """Reference length in pixels of each object, shape (n_faces,): of faces the distance
+        between the eye centres."""
+        return self.schema.lengths(self.instances, self.boxes)
+
+    def pixels(self) -> np.ndarray:
+        """Read the picture: RGB (H, W, 3), uint8."""
+        pixels = read_image(self.path)
+        return pixels if self.view is None else self.view(pixels)
+
+    def mirrored(self, width: int) -> AnnotatedImage:
+        """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
+        order, landmarks = self.schema.mirror_order, self.landmarks
+        if landmarks is not None:
+            landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
+        instances, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
+        boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
+        ignore = _mirrored_boxes(self.ignore, width)
+        return replace(self, instances=instances, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+
+
+def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
+    return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
@@ -61,78 +136,275 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_objects(folder: Path, schema: Schema) -> list[FaceImage]:
-    """Annotated pictures whose objects have all points: missing ones are predicted from the others,
-    and stay hidden. A ValueError says in one line what is wrong.
+def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
+    """Read a folder of annotated photographs, in the order of the file names; a ValueError names
+    the file.
+
+    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
+    visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
+    iBUG files ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file.
+    The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a face
+    without annotation.
+
+    In nested folders the first folder's name is the photograph's collection. Faces of one
+    photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
+    it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined. Objects of another schema
+    come from ``keypoints.csv`` or a COCO file.
     """
-    images = read_faces(folder, schema)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    if (folder / "keypoints.csv").is_file():
+        images = _read_csv(folder, schema)
+    elif schema == FACES and (paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith("."))):
+        images = _read_tree(folder, paths)
+    elif any(folder.glob("*.json")):
+        images = _read_coco(folder, schema)
+    else:
+        raise ValueError(f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it")
     for image in images:
-        image_size(image.path)
-    n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
-    for name, n in zip(schema.keypoints, n_seen):
-        if n < MIN_COMPLETE:
-            raise ValueError(f"{folder}: keypoint {name!r} is visible in {n} objects; expected {MIN_COMPLETE} or more")
-    shape = _shape_of(images, folder)
-    return [_completed(image, shape) for image in images]
+        if not image.path.is_file():
+            raise ValueError(f"{image.path}: annotated image is missing")
+        for i in np.flatnonzero(~(image.reference_length > 0)):
+            unit = " and ".join(schema.length) + " in different places" if schema.length else "a box of a size above 0"
+            raise ValueError(f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances")
+    if not images:
+        raise ValueError(f"{folder}: no annotated image in this folder")
+    return sorted(images, key=lambda image: str(image.path))
 
 
-def check_number(images: Sequence[FaceImage]) -> str | None:
-    """What to expect of so few pictures, in one line; None from 100 on. Fewer than 20 are a
-    ValueError."""
-    n = sum(len(image.faces) > 0 for image in images)
-    if n < MIN_PICTURES:
-        raise ValueError(f"{n} annotated pictures; expected {MIN_PICTURES} or more, better 100")
-    few = f"{n} annotated pictures: expect a detector for pictures much like these; 100 or more are better"
-    return few if n < 100 else None
+def _number(row: dict, column: str, path: Path, line: int) -> float:
+    try:
+        value = float(row[column])
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(f"{path}, line {line}: {column}={row[column]!r:.60}, expected a number")
+    return value
 
 
-def _shape_of(images: Sequence[FaceImage], folder: Path) -> ShapeModel:
-    faces, lengths = np.concatenate([image.faces for image in images]), np.concatenate([image.ied for image in images])
-    complete = np.isfinite(faces).all(axis=(1, 2))
-    if complete.sum() < MIN_COMPLETE:
-        raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
-        )
-    schema, known = images[0].schema, np.ones((int(complete.sum()), faces.shape[1]), bool)
-    return learn_shape(faces[complete], known, schema.keypoints, np.arange(faces.shape[1]), 0.02, lengths[complete])
+def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
+    path = folder / "keypoints.csv"
+    points: dict[str, dict[str, dict[str, Point]]] = {}
+    sizes: dict[str, tuple[int, int] | None] = {}
+    for line, row in read_rows(path, ("image", "face" if schema == FACES else "object", "keypoint", "x", "y")):
+        keypoint, which = row["keypoint"], row["face" if schema == FACES else "object"]
+        if keypoint not in schema.keypoints:
+            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
+        if row.get("visible") not in (None, "", "0", "1"):
+            raise ValueError(f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1")
+        instance = points.setdefault(row["image"], {}).setdefault(which, {})
+        if keypoint in instance:
+            raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
+        instance[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
+        if row["image"] not in sizes:
+            sizes[row["image"]] = _size(folder / row["image"])
+        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], sizes[row["image"]])
+    boxes = _read_ignore(folder)
+    landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
+    found = []
+    for name, instances in points.items():
+        known = [landmarks.get((name, instance)) for instance in instances]
+        found.append(_annotated_image(folder / name, list(instances.values()), boxes.get(folder / name, []), schema, known))
+    return found
 
 
-def _completed(image: FaceImage, shape: ShapeModel) -> FaceImage:
-    """The picture with predicted points; objects with one point only are ignored."""
-    faces, known = image.faces.copy(), np.isfinite(image.faces).all(axis=2)
-    kept = known.sum(axis=1) > 1
-    for i in np.flatnonzero(kept):
-        which = np.flatnonzero(known[i])
-        points = shape.predict(faces[i, which] @ [1, 1j], which)[0]
-        faces[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
-    ignore = image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
-    boxes = None if image.boxes is None else image.boxes[kept]
-    return replace(image, faces=faces[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
+def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
+    """Boxes of each image that ``ignore.csv`` names, if the folder has such a file.
 
-
-def turned_upright(images: Sequence[FaceImage]) -> list[FaceImage]:
-    """A picture for each object, turned so that this one stands as the mean shape does, up to half
-    the step between the rotations that are searched; the others in it are ignored.
-
-    The reference length of objects without two named points becomes that of their mean shape.
+    A box that no photograph has would be no box at all, so it is refused; a photograph without
+    annotated faces may have boxes.
     """
-    shape, made = _shape_of(images, Path("annotations")), []
-    copies = 1 if sum(len(image.faces) for image in images) >= _MANY_OBJECTS else 2
-    for number, image in enumerate(images):
-        width, height = image_size(image.path)
-        rng = np.random.default_rng([0, number])
-        for i, face in enumerate(image.faces):
-            transform = shape.align(face @ [1, 1j], np.arange(len(face)))
-            for _ in range(copies):
-                turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
-                matrix, _ = turning(height, width, turn)
-                points, others = face @ matrix[:, :2].T + matrix[:, 2], np.delete(image.faces, i, axis=0)
-                around = np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1)
-                corners = np.concatenate([around, image.ignore])[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
-                corners = corners @ matrix[:, :2].T + matrix[:, 2]
-                ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-                half = transform.ied / BOX_SHARE / 2
-                box = np.concatenate([points.mean(axis=0) - half, points.mean(axis=0) + half])[None]
-                visible, view = image.visible[i : i + 1], partial(turned_pixels, turn)
-                made.append(replace(image, faces=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
-    return made
+    path = folder / "ignore.csv"
+    if not path.is_file():
+        return {}
+    found = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
+    return {folder / name: boxes for name, boxes in found.items()}
+
+
+def read_boxes(path: Path, is_known: Callable[[str], bool], known: str) -> dict[str, list[list[float]]]:
+    """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
+
+    A ValueError names the file and the line, also of images that are not ``known``.
+    """
+    boxes: dict[str, list[list[float]]] = {}
+    for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
+        if not is_known(row["image"]):
+            raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not {known}")
+        x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
+        if not (x0 < x1 and y0 < y1):
+            raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
+        boxes.setdefault(row["image"], []).append(box)
+    return boxes
+
+
+def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
+    """The 68 points (68, 2) by image and face; none without the file."""
+    if not path.is_file():
+        return {}
+    columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
+    found = {}
+    for line, row in read_rows(path, ("image", "face", *columns)):
+        values = [_number(row, column, path, line) for column in columns]
+        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+    return found
+
+
+def _size(path: Path) -> tuple[int, int] | None:
+    """Width and height, or None of a file that cannot be read: that is said where it is used."""
+    try:
+        return image_size(path)
+    except ValueError:
+        return None
+
+
+def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
+    """Refuse a visible point outside its image, and a hidden one farther outside than the image is
+    large.
+    """
+    x, y, visible = point
+    width, height = size or (np.inf, np.inf)
+    slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
+    if not (-0.5 - slack_x <= x <= width - 0.5 + slack_x and -0.5 - slack_y <= y <= height - 0.5 + slack_y):
+        raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
+
+
+def _annotated_image(
+    path: Path,
+    instances: list[dict[str, Point]],
+    ignore: list[list[float]],
+    schema: Schema,
+    landmarks: Sequence[np.ndarray | None] = (None,),
+    boxes: list[list[float]] | None = None,
+) -> AnnotatedImage:
+    xy = np.full((len(instances), len(schema.keypoints), 2), np.nan)
+    visible = np.zeros((len(instances), len(schema.keypoints)), bool)
+    for i, instance in enumerate(instances):
+        for name, (x, y, seen) in instance.items():
+            xy[i, schema.keypoints.index(name)] = x, y
+            visible[i, schema.keypoints.index(name)] = seen
+    known = [points for points in landmarks if points is not None]
+    all_points = np.stack(known) if len(known) == len(instances) > 0 else None
+    around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
+    return AnnotatedImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
+
+
+def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
+    """Photographs of ``.pts`` files, each with all its faces."""
+    boxes: dict[Path, list[list[float]]] = {}
+    for place in sorted({folder, *(path.parent for path in paths)}):
+        for image, more in _read_ignore(place).items():
+            boxes.setdefault(image, []).extend(more)
+    instances: dict[Path, list[Path]] = {}
+    for path in paths:
+        instances.setdefault(_image_beside(path), []).append(path)
+    images = []
+    for copies in _joined(list(instances)):
+        first = copies[0]
+        size = image_size(first)
+        read = [read_pts(path, size) for copy in copies for path in instances[copy]]
+        ignored = [box for copy in copies for box in boxes.get(copy, [])]
+        below = first.relative_to(folder).parts[:-1]
+        xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        ignore = np.array(ignored, float).reshape(-1, 4)
+        images.append(AnnotatedImage(first, xy, visible, ignore, landmarks, below[0] if below else ""))
+    return images
+
+
+def _image_beside(path: Path) -> Path:
+    """The image of a ``.pts`` file: of the same name, or of the name without the number of the
+    face.
+    """
+    suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
+    for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
+        for suffix in suffixes:
+            if (image := path.with_name(stem + suffix)).is_file():
+                return image
+    raise ValueError(f"{path}: no image with the same name beside it")
+
+
+def _joined(images: list[Path]) -> list[list[Path]]:
+    """Images with their copies: files of equal content whose names differ in a number at the end
+    only.
+    """
+    groups: defaultdict[tuple, list[Path]] = defaultdict(list)
+    for path in images:
+        groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
+    found: list[list[Path]] = []
+    for group in groups.values():
+        by_content: defaultdict[bytes, list[Path]] = defaultdict(list)
+        for path in group:
+            by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
+        found += by_content.values()
+    return found
+
+
+def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
+    """The COCO keypoint file of a folder, what it holds, and its categories with keypoints by their
+    ids; a ValueError names the file."""
+    files = sorted(folder.glob("*.json"))
+    if (folder / "annotations.json") in files:
+        files = [folder / "annotations.json"]
+    if len(files) != 1:
+        raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
+    path = files[0]
+    try:
+        coco = json.loads(path.read_text(encoding="utf-8"))
+        for part in ("images", "annotations", "categories"):
+            if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum("id" in entry for entry in coco[part]):
+                raise ValueError(f"two {part} with the same id")
+        categories = {c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]} for c in coco["categories"] if "keypoints" in c}
+        for c in categories.values():
+            if len(set(c["keypoints"])) < len(c["keypoints"]):
+                raise ValueError(f"keypoints={c['keypoints']}: expected different names")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+    return path, coco, categories
+
+
+def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
+    path, coco, categories = read_coco(folder)
+    # Faces have one unit of distance in all files; another object has its name.
+    wanted = {i: c["keypoints"] for i, c in categories.items() if schema == FACES or c.get("name") == schema.category}
+    if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
+        raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
+    try:
+        files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
+        instances: dict[Any, list] = {key: [] for key in files_of}
+        boxes: dict[Any, list] = {key: [] for key in files_of}
+        ignore: dict[Any, list] = {key: [] for key in files_of}
+        for a in coco["annotations"]:
+            if a["category_id"] not in wanted:
+                continue
+            where, names = f"annotation {a.get('id', '')}", wanted[a["category_id"]]
+            values = np.array(a.get("keypoints", []), float)
+            if (
+                len(values) not in (0, 3 * len(names))
+                or not np.isfinite(values).all()
+                or not np.isin(values[2::3], (0, 1, 2)).all()
+            ):
+                raise ValueError(f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each")
+            point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
+            named = {name: (x, y, v >= 2) for name, (x, y, v) in point_of.items() if name in schema.keypoints and v > 0}
+            x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
+            if w <= 0 or h <= 0:
+                raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
+            measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
+            if measured and not a.get("iscrowd"):
+                instances[a["image_id"]].append(named)
+                boxes[a["image_id"]].append([x, y, x + w, y + h])
+            # an object without a unit of distance: predictions on it are forgiven
+            elif "bbox" in a:
+                ignore[a["image_id"]].append([x, y, x + w, y + h])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+    for key, found in instances.items():
+        size = _size(files_of[key])
+        for i, named in enumerate(found):
+            for name, point in named.items():
+                _check_inside(f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size)
+    known = all(np.isfinite(found).all() for found in boxes.values())
+    return [
+        _annotated_image(files_of[key], instances[key], ignore[key], schema, (None,), boxes[key] if known else None)
+        for key in files_of
+    ]

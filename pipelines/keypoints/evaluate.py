@@ -1,82 +1,302 @@
-"""Compares found objects with annotated ones (``annealed keypoints evaluate``)."""
+"""Runs a keypoint detector over annotated images and compares what it finds with the annotations
+(``annealed keypoints evaluate``)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.schema import BOX_SHARE
+from ...models.keypoints.instances.assembly import Assembly
+from ...models.keypoints.instances.instance_finder import Instance
+from ...models.keypoints.instances.shape_models import RigidModel, pose_of
+from ...models.keypoints.instances.suppression import SAME_INSTANCE
 from ...vision.images import read_image
-from ..faces.data import FaceImage
+from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
+from .box_measures import oks_rows, score
+from .data import AnnotatedImage
 
-TOLERANCE = 0.1
-"""Share of the root of the area of an object's box."""
+TOLERANCES = (0.05, 0.10)
+PRECISION = 0.9
+# Columns of the table of each measure, and their headings.
+COLUMNS = {
+    "ap": {
+        "keypoint": "keypoint",
+        "source": "source",
+        "tolerance": "tolerance",
+        "points": "points",
+        "ap": "AP",
+        "recall_at_precision_90": "recall at precision 0.9",
+        "threshold": "threshold",
+        "precision_at_threshold": "precision",
+        "recall_at_threshold": "recall",
+        "false_per_image": "false per image",
+        "false_per_background_image": "false per background image",
+    },
+    "pck": {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_error": "median error"},
+    "oks": {"oks": "OKS", "objects": "objects", "ap": "AP"},
+}
+MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
+Item = TypeVar("Item")
+MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
+# Limits of the bands: reference lengths in pixels, angles in degrees.
+_IED = (0, 25, 32, 45, np.inf)
+_YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
-COLUMNS = {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_error": "median error"}
-Found = Sequence[np.ndarray]
 
+@dataclass
+class Evaluation:
+    """What :func:`evaluate_detector` returns.
 
-def sizes_of(image: FaceImage) -> np.ndarray:
-    """Roots of the areas of the boxes (n_objects,) of a picture, in pixels."""
-    return image.ied / BOX_SHARE if image.boxes is None else np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1))
-
-
-def errors_of(image: FaceImage, found: Found) -> tuple[np.ndarray, int]:
-    """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
-    of the root of the box's area; infinite where none is near, NaN for points that are hidden or
-    unknown. And how many found objects belong to none.
-
-    Objects belong to each other, each to one, where the mean of their errors is least and below
-    0.4.
+    Attributes
+    ----------
+    rows : list of dict
+        One per keypoint, source and tolerance; keys as in `COLUMNS`. ``threshold`` and the
+        columns after it belong to the detector's default threshold.
+    images : list of AnnotatedImage
+        The photographs that could be read.
+    judged : dict of (keypoint, tolerance) to list of MatchedDetections
+        One entry per photograph.
+    default : dict of (keypoint, tolerance) to list of MatchedDetections
+        The same with what is detected by default only.
+    curves : dict of (keypoint, tolerance) to Curve
+        All sources together.
+    landmarks : list of dict
+        One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of
+        their 68 landmarks over the distance of the outer eye corners. Empty where the landmarks are
+        not annotated or the model has none.
+    subsets : list of dict
+        Average precision by the size and the pose of the faces: one per subset, keypoint and
+        tolerance.
+    reliability : list of dict
+        Share of hits by probability, see
+        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %,
+        of all keypoints together; empty without assembly.
+    errors : list of str
+        One line per photograph that could not be read.
     """
-    visible = image.visible & np.isfinite(image.faces).all(axis=2)
-    errors = np.where(visible, np.inf, np.nan)
-    distance = np.array([[np.hypot(*(points - face).T) for points in found] for face in image.faces])
-    distance = distance.reshape(len(image.faces), len(found), visible.shape[1]) / sizes_of(image)[:, None, None]
-    mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
-    left = set(range(len(found)))
-    for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
-        if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
-            left.discard(j)
-            errors[i, visible[i]] = distance[i, j, visible[i]]
-    x, y = (np.array([points.mean(axis=0)[k] for points in found]) for k in (0, 1))
-    ignored = [any(b[0] <= x[j] <= b[2] and b[1] <= y[j] <= b[3] for b in image.ignore) for j in left]
-    return errors, len(left) - sum(ignored)
+
+    rows: list[dict] = field(default_factory=list)
+    images: list[AnnotatedImage] = field(default_factory=list)
+    judged: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
+    default: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
+    curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
+    landmarks: list[dict] = field(default_factory=list)
+    subsets: list[dict] = field(default_factory=list)
+    reliability: list[dict] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
-def score(images: Sequence[FaceImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
-    """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
-    and the median error of those of found objects; the last row has the false objects per
-    picture."""
-    judged = [errors_of(image, of_image) for image, of_image in zip(images, found, strict=True)]
-    errors = np.concatenate([errors for errors, _ in judged])
+def default_detections(found: DetectionResult, thresholds: dict[str, float] | None) -> list[Detection]:
+    """Those among all candidates that are detected by default: in faces of probability 0.5, or
+    above thresholds of the score.
+    """
+    if thresholds is not None:
+        return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
+    shown = {
+        (name, p.x, p.y)
+        for instance in found.instances
+        if instance.probability >= MIN_PROBABILITY
+        for name, p in instance.keypoints.items()
+    }
+    return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
+
+
+def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
+    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
+    None where none was found.
+    """
+    assert image.landmarks is not None
+    errors: list[float | None] = []
+    for truth in image.landmarks:
+        unit = float(np.hypot(*(truth[36] - truth[45])))
+        made = [
+            float(np.hypot(*(instance.landmarks - truth).T).mean()) / unit
+            for instance in instances
+            if instance.probability >= MIN_PROBABILITY
+        ]
+        errors.append(min(made, default=None) if min(made, default=np.inf) < SAME_INSTANCE else None)
+    return errors
+
+
+def judge_image(detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float) -> MatchedDetections:
+    """Judge the detections of one keypoint in one photograph."""
+    i, mine = image.schema.keypoints.index(keypoint), [d for d in detections if d.keypoint == keypoint]
+    xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
+    return judge(xy, score, image.instances[:, i], image.visible[:, i], image.reference_length, image.ignore, tolerance)
+
+
+def evaluate_detector(
+    detector: KeypointDetector,
+    images: Sequence[AnnotatedImage],
+    keypoints: Sequence[str],
+    background: Sequence[Path] = (),
+    progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
+    measure: str = "ap",
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a detector by one of three measures.
+
+    ``"ap"`` is the average precision of each keypoint within shares of the reference length, of
+    every candidate, at most 200 per image and keypoint; ``"pck"`` the share of points within a
+    tenth of the box's size; ``"oks"`` the average precision of whole objects by the similarity of
+    their keypoints. At the defaults, detections in ``background`` images are counted. ``progress``
+    wraps an iterable of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode
+    and the assembly.
+    """
+    names = images[0].schema.keypoints
+    for name in keypoints:
+        if name not in names:
+            raise ValueError(f"keypoint {name!r} of the model is not annotated; annotated: {', '.join(names)}")
+    resolved = detector.resolve(DetectionOptions(keypoints, **options))
+    if measure != "ap":
+        return _by_box(detector, images, resolved, background, progress, measure)
+    alone = resolved.assembly == Assembly.NONE
+    thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
+    n_landmarks = 0 if alone or detector.finder is None else len(detector.finder.regressor.mean)
+    result = Evaluation()
+    errors: list[list[float | None]] = []
+    for image, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result):
+        every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
+        shown = default_detections(every, thresholds)
+        comparable = image.landmarks is not None and image.landmarks.shape[1] == n_landmarks
+        errors.append(landmark_error(every.instances, image) if comparable else [])
+        for name, tolerance in product(keypoints, TOLERANCES):
+            for matched, detections in ((result.judged, every.detections), (result.default, shown)):
+                matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
+    alarms = _false_alarms(detector, resolved, progress(background, len(background)), result)
+    sources = sorted({image.source for image in result.images})
+    parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
+    chosen = {part: [i for i, image in enumerate(result.images) if part in ("all", image.source)] for part in parts}
+    for name in keypoints:
+        for part, tolerance in product(parts, TOLERANCES):
+            curve, row = _row(*([of[name, tolerance][i] for i in chosen[part]] for of in (result.judged, result.default)))
+            row["threshold"] = None if thresholds is None else thresholds[name]
+            if part == "all":
+                result.curves[name, tolerance] = curve
+                row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
+            result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
+    result.subsets = _subsets(result, keypoints, None if detector.finder is None else detector.finder.rigid)
+    if not alone:
+        result.reliability = reliability([one for name in keypoints for one in result.judged[name, TOLERANCES[1]]])
+    result.landmarks = [_landmarks(part, [e for i in chosen[part] for e in errors[i]]) for part in parts]
+    result.landmarks = [row for row in result.landmarks if row["faces"]]
+    return result
+
+
+def _by_box(
+    detector: KeypointDetector,
+    images: Sequence[AnnotatedImage],
+    options: DetectionOptions,
+    background: Sequence[Path],
+    progress: Callable[[Iterable, int], Iterable],
+    measure: str,
+) -> Evaluation:
+    """Evaluate whole objects by errors in units of their boxes."""
+    names, result = images[0].schema.keypoints, Evaluation()
+    if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
+        raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
+    requested = options.keypoints or ()
+    options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
+
+    def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
+        found = detector.find(pixels, options).instances
+        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [one.probability for one in found]
+
+    found = [search(pixels) for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)]
+    points, probability = [one for one, _ in found], [p for _, p in found]
+    if measure == "oks":
+        result.rows = oks_rows(result.images, points, probability)
+    else:
+        empty = [search(pixels)[0] for _, pixels in _readable(progress(background, len(background)), read_image, result)]
+        rows = score(result.images, points, empty)
+        result.rows = [row for row in rows if row["keypoint"] in (*requested, "all")]
+    return result
+
+
+def _readable(items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation) -> Iterator[tuple[Item, np.ndarray]]:
+    """Annotated images, or paths, with their pixels; those that cannot be read are added to the
+    errors."""
+    for item in items:
+        try:
+            pixels = read(item)
+        except ValueError as error:
+            result.errors.append(str(error))
+            continue
+        if isinstance(item, AnnotatedImage):
+            result.images.append(item)
+        yield item, pixels
+    if not result.images:
+        raise ValueError(f"none of the {len(result.errors)} photographs can be read ({result.errors[0]})")
+
+
+def _false_alarms(
+    detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
+) -> dict[str, list[int]]:
+    """Detections of each keypoint in photographs without faces; those that cannot be read are added
+    to the errors.
+    """
+    alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
+    for _, pixels in _readable(paths, read_image, result):
+        detections = detector.detect(pixels, options)
+        for name in alarms:
+            alarms[name].append(sum(d.keypoint == name for d in detections))
+    return alarms
+
+
+def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | None) -> list[dict]:
     rows = []
-    for name, mine in [*zip(images[0].schema.keypoints, errors.T), ("all", errors.ravel())]:
-        known, near = mine[~np.isnan(mine)], mine[np.isfinite(mine)]
-        pck = float((known <= TOLERANCE).mean()) if len(known) else None
-        median = float(np.median(near)) if len(near) else None
-        rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
-    rows[-1] |= {"false_per_image": sum(n for _, n in judged) / len(images)}
-    rows[-1] |= {"false_per_background_image": sum(map(len, background)) / len(background)} if background else {}
+    for subset, chosen in subsets_of(result.images, rigid).items():
+        for name, tolerance in product(keypoints, TOLERANCES):
+            curve = pooled([result.judged[name, tolerance][i] for i in chosen])
+            row = {"subset": subset, "photographs": len(chosen), "keypoint": name, "tolerance": tolerance}
+            rows.append(row | {"points": curve.n_points, "ap": curve.average_precision})
     return rows
 
 
-def evaluate_keypoints(
-    detector: KeypointDetector,
-    images: Sequence[FaceImage],
-    background: Sequence[Path] = (),
-    progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
-) -> list[dict]:
-    """Rows of `score` for the objects that a detector reports by default."""
-    names = images[0].schema.keypoints
-    if set(names) != set(detector.keypoints):
-        raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
+def _landmarks(source: str, errors: Sequence[float | None]) -> dict:
+    known = [e for e in errors if e is not None]
+    return {"source": source, "faces": len(errors), "found": len(known), "nme": float(np.mean(known)) if known else None}
 
-    def found(path: Path) -> Found:
-        return [np.array([face.keypoints[name][:2] for name in names]) for face in detector.find(read_image(path)).faces]
 
-    every = [found(path) for path in progress([*(image.path for image in images), *background], len(images) + len(background))]
-    return score(images, every[: len(images)], every[len(images) :])
+def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> tuple[Curve, dict]:
+    curve, shown = pooled(judged), pooled(default)
+    precision, recall = shown.at_threshold(-np.inf)
+    false = sum(int((j.outcome == FALSE).sum()) for j in default)
+    return curve, {
+        "points": curve.n_points,
+        "ap": curve.average_precision,
+        "recall_at_precision_90": curve.at_precision(PRECISION)[0],
+        "precision_at_threshold": precision,
+        "recall_at_threshold": recall,
+        "false_per_image": false / max(len(judged), 1),
+    }
+
+
+def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
+    """Positions of the photographs by the median reference length of their faces and, with a rigid
+    model of the landmarks, by yaw and roll.
+
+    Photographs without faces are in none; the pose is that of the first face.
+    """
+    found: dict[str, list[int]] = {}
+    for i, image in enumerate(images):
+        if not len(image.reference_length):
+            continue
+        found.setdefault(_band("IED", float(np.median(image.reference_length)), _IED), []).append(i)
+        if rigid is not None and image.landmarks is not None and image.landmarks.shape[1] == len(rigid.points):
+            pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
+            for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
+                found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
+    order = [_band(name, low, limits) for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL)) for low in limits[:-1]]
+    return {name: found[name] for name in order if name in found}
+
+
+def _band(name: str, value: float, limits: Sequence[float]) -> str:
+    i = int(np.searchsorted(limits, value, side="right")) - 1
+    high = "" if limits[i + 1] in (np.inf, 180) else f"{limits[i + 1]:g}"
+    return f"{name} {limits[i]:g}-{high}"

@@ -13,8 +13,7 @@ from ...models.files import check_writable, replacing
 from ...models.keypoints.schema import Schema
 from ...vision.images import image_size
 from ..common.image_folders import list_images
-from ..faces.data import read_coco
-from .data import schema_of
+from .data import read_coco, schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
 _NOTHING: dict[str, Any] = {"images": [], "annotations": [], "categories": []}

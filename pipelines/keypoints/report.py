@@ -1,10 +1,10 @@
-"""The report of a training: one HTML page without outside assets, and its numbers as JSON."""
+"""The report of an evaluation or a training: one HTML page without outside assets, and its numbers
+as JSON."""
 
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,128 +13,144 @@ import cv2
 import numpy as np
 
 from ... import __version__
-from ...models.faces.face_finder import Face
-from ...models.files import replacing
-from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_faces
+from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.features import strongest_features
+from ...models.keypoints.instances.instance_finder import Instance
 from ..common.data_urls import jpeg_url
+from ..common.outputs import write_texts
 from ..common.pages import html_page, small, table
 from ..console import plain, text
-from ..faces.average_precision import Curve, judge, pooled
-from ..faces.data import FaceImage
-from ..faces.drawing import draw_detections, square_around
-from ..faces.features import strongest_features
-from ..faces.training.views import held_out
 from ..tabular.charts import BLUE, GREY, ORANGE, Axes
-from .data import turned_upright
-from .decisions import Decisions
-from .evaluate import COLUMNS, TOLERANCE, errors_of, evaluate_keypoints, score, sizes_of
-from .train import train_keypoints
+from .average_precision import FALSE, HIT, Curve, judge, pooled
+from .box_measures import TOLERANCE, errors_of, score, sizes_of
+from .data import AnnotatedImage
+from .drawing import draw_detections, square_around
+from .evaluate import COLUMNS, TOLERANCES, Evaluation
+from .objects import turned_upright
 
-REPORT_FILES = ("keypoints.json", "keypoints.html")
-_SHARES = (4, 2, 1)  # of the pictures: one of so many trains a point of the learning curve
-_CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of these trainings. A choice
-_MIN_OBJECTS = 10  # that they learn from
-_N_WORST, _N_FEATURES, _N_WINDOWS = 6, 6, 40
+REPORT_FILES, EVALUATION_FILES = ("keypoints.json", "keypoints.html"), ("report.json", "report.html")
+CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of the trainings of a learning curve. A choice
+_N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
-
-
-def held_out_images(detector: KeypointDetector, images: Sequence[FaceImage]) -> list[FaceImage]:
-    """The pictures that no detector was fitted to: thresholds and probabilities were set on
-    them."""
-    return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
-
-
-def learning_curve(
-    images: Sequence[FaceImage],
-    test: Sequence[FaceImage],
-    background: Sequence[Path],
-    decisions: Decisions,
-    say: Callable[[str], None],
-    **more: Any,
-) -> list[dict[str, Any]]:
-    """Train on a quarter, half and all of the pictures that are fitted, with cheap settings, and
-    evaluate each detector on ``test``, the pictures held out.
-
-    Returns
-    -------
-    list of dict
-        ``pictures`` and ``pck`` of each training; parts with too few objects are left out.
-    """
-    names, rows = {image.name for image in test}, []
-    fitted = [image for image in images if image.name not in names and len(image.faces)]
-    given = {"side": decisions.side, "anchors": decisions.anchors, **_CHEAP, **more}
-    given["n_features"] = min(given["n_features"], decisions.n_features)
-    for share in _SHARES:
-        some = fitted[::share]
-        if sum(len(image.faces) for image in some) < _MIN_OBJECTS:
-            continue
-        say(f"learning curve: {len(some)} pictures")
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "some.safetensors"
-            made, _ = train_keypoints([*some, *test], background, out, say=lambda line: None, **given)
-        n_fitted = len(some) - len(held_out_images(made, some))
-        rows.append({"pictures": n_fitted, "pck": evaluate_keypoints(made, test)[-1]["pck"]})
-    return rows
+_RIGHT = "A point is right within a tenth of the box&rsquo;s size; the threshold is the probability of the object."
 
 
 def write_report(
     folder: Path,
     detector: KeypointDetector,
-    decisions: Decisions,
-    images: Sequence[FaceImage],
-    background: Sequence[Path],
-    say: Callable[[str], None] = print,
-    **more: Any,
+    decided: Sequence[str],
+    test: Sequence[AnnotatedImage],
+    n_pictures: int,
+    learning_curve: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write ``keypoints.html`` and ``keypoints.json`` into a folder that is there.
+    """Write the report of a training: ``keypoints.html`` and ``keypoints.json``, into a folder that
+    is there.
 
     Parameters
     ----------
     folder : path
-    detector, decisions : KeypointDetector, Decisions
-        What `train_keypoints` returned.
-    images, background : list of FaceImage, list of path
-        What it was given.
-    say : function
-        Called with lines about the progress.
-    **more
-        Of `train_keypoints`, for the trainings of the learning curve: ``n_jobs`` and ``pool``.
+    detector : KeypointDetector
+    decided : sequence of str
+        What was decided from the pictures, a line each.
+    test : list of AnnotatedImage
+        The pictures that no detector was fitted to.
+    n_pictures : int
+        How many there were in all.
+    learning_curve : list of dict
+        Of `learning_curve` in the training.
 
     Returns
     -------
     dict
         What the JSON file holds.
     """
-    test, names = held_out_images(detector, images), images[0].schema.keypoints
+    schema = test[0].schema
     found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
-    sure = [[face for face in result.faces if face.probability >= 0.5] for result in found]
-    points = [[np.array([face.keypoints[n][:2] for n in names]) for face in faces] for faces in sure]
+    sure = [[one for one in result.instances if one.probability >= 0.5] for result in found]
+    points = [[np.array([one.keypoints[n][:2] for n in schema.keypoints]) for one in some] for some in sure]
     rows, curves = score(test, points), _curves(test, found)
     for row in rows:
         row["average_precision"] = curves[row["keypoint"]].average_precision
-    settings = {"keypoints": names, "anchors": decisions.anchors, "pictures": len(images), "held_out": len(test)}
-    record = {"name": "keypoints train", "settings": settings, "decisions": decisions.lines(), "rows": rows}
-    record["learning_curve"] = learning_curve(images, test, background, decisions, say, **more)
+    anchors = [] if detector.schema is None else detector.schema.anchors
+    settings = {"keypoints": schema.keypoints, "anchors": anchors, "pictures": n_pictures, "held_out": len(test)}
+    record = {"name": "keypoints train", "settings": settings, "decisions": decided, "rows": rows, "learning_curve": learning_curve}
     body = _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
-    body += _more_pictures(record, sum(len(image.faces) for image in test)) + _looks(detector, test) + _how(record)
-    category = images[0].schema.category
-    page = html_page(f"{category}: keypoints", f"A detector of {category}: what it learnt", body)
-    for name, content in zip(REPORT_FILES, (json.dumps(plain(record), allow_nan=False, indent=1), page)):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+    body += _more_pictures(record, sum(len(image.instances) for image in test)) + _looks(detector, test) + _how(record)
+    _write(folder, REPORT_FILES, record, f"{schema.category}: keypoints", f"A detector of {schema.category}: what it learnt", body)
     return record
 
 
-def _curves(images: Sequence[FaceImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
+def write_evaluation(folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str) -> None:
+    """Write the report of an evaluation: ``report.html`` and ``report.json``, into a folder that is
+    there.
+
+    It shows parts of the photographs: mind their terms of use before passing it on.
+    """
+    body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
+    columns = COLUMNS[measure]
+    body += table([*columns.values()], [[text(row.get(column)) for column in columns] for row in record["rows"]])
+    for tolerance in TOLERANCES if evaluation.curves else ():
+        of = {name: curve for (name, at), curve in evaluation.curves.items() if at == tolerance}
+        every = [one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some]
+        words = f"A point is right within {tolerance:.0%} of the reference length."
+        body += _precision_recall(of | {"all": pooled(every)}, words)
+    for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
+        rows = {
+            "best hits": _ranked(evaluation, keypoint, HIT),
+            "false detections with the highest scores": _ranked(evaluation, keypoint, FALSE),
+            "points that no detection hit": _missed(evaluation, keypoint),
+        }
+        body += f"<h2>{escape(keypoint)}</h2>"
+        for title, places in rows.items():
+            if tiles := [_crossed(image.pixels(), xy, width) for image, xy, width in places[:_N_TILES]]:
+                body += f'<figure><img src="{jpeg_url(np.hstack(tiles))}" alt=""><figcaption>{title}</figcaption></figure>'
+    _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
+
+
+def _write(folder: Path, names: Sequence[str], record: dict[str, Any], title: str, heading: str, body: str) -> None:
+    """Write the numbers and the page."""
+    page = html_page(title, heading, body)
+    write_texts(folder, dict(zip(names, (json.dumps(plain(record), allow_nan=False, indent=1), page))))
+
+
+def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
+    """Image, position and width of the part to show of all detections with that outcome, by falling
+    score."""
+    shown = []
+    for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
+        lengths = image.reference_length
+        width = 2.5 * float(np.median(lengths)) if len(lengths) else 100.0
+        shown += [(judged.score[i], image, judged.xy[i], width) for i in np.flatnonzero(judged.outcome == outcome)]
+    return [(image, xy, width) for _, image, xy, width in sorted(shown, key=lambda entry: -entry[0])]
+
+
+def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
+    k = evaluation.images[0].schema.keypoints.index(keypoint)
+    return [
+        (image, image.instances[i, k], 2.5 * float(image.reference_length[i]))
+        for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]])
+        for i in np.setdiff1d(np.flatnonzero(image.visible[:, k]), judged.face)
+    ]
+
+
+def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
+    """Square part of an image around a point, with a cross at the point."""
+    part = square_around(pixels, xy, width, _SIDE)
+    for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
+        cv2.drawMarker(part, (_SIDE // 2, _SIDE // 2), colour, cv2.MARKER_CROSS, 12, thickness)
+    return part
+
+
+def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
     """Precision and recall of the points of each name within `TOLERANCE`, and of all, over falling
     probabilities of the objects."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
     for image, result in zip(images, found):
-        probability = [face.probability for face in result.faces]
+        probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
-            xy = [face.keypoints[name][:2] for face in result.faces]
-            points, visible = image.faces[:, k], image.visible[:, k]
+            xy = [instance.keypoints[name][:2] for instance in result.instances]
+            points, visible = image.instances[:, k], image.visible[:, k]
             judged[name].append(judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE))
     every = [one for some in judged.values() for one in some]
     return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
@@ -152,7 +168,7 @@ def _summary(record: dict[str, Any]) -> str:
     )
 
 
-def _precision_recall(curves: dict[str, Curve]) -> str:
+def _precision_recall(curves: dict[str, Curve], right: str = _RIGHT) -> str:
     worst = min((name for name in curves if name != "all"), key=lambda name: curves[name].average_precision)
     axes = Axes((0.0, 1.0), (0.0, 1.0), width=460, height=360)
     axes.frame("recall", "precision")
@@ -161,33 +177,32 @@ def _precision_recall(curves: dict[str, Curve]) -> str:
         axes.line(np.append(0.0, curve.recall), np.append(1.0, curve.precision), colour)
     words = (
         f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: {escape(worst)}, the hardest, "
-        f"{curves[worst].average_precision:.3f}. Grey: the others. A point is right within a tenth of the box&rsquo;s size; the "
-        "threshold is the probability of the object."
+        f"{curves[worst].average_precision:.3f}. Grey: the others. {right}"
     )
     return f"<h2>Precision and recall</h2>{axes.svg('precision against recall')}{small(words)}"
 
 
 def _errors(record: dict[str, Any]) -> str:
-    columns, anchors = [*COLUMNS, "average_precision"], record["settings"]["anchors"]
+    columns, anchors = [*COLUMNS["pck"], "average_precision"], record["settings"]["anchors"]
     rows = [[text(row[column]) for column in columns] + ["yes" if row["keypoint"] in anchors else ""] for row in record["rows"]]
-    head = [*COLUMNS.values(), "average precision", "own detector"]
+    head = [*COLUMNS["pck"].values(), "average precision", "own detector"]
     words = "Median error of the points of found objects, in units of the box&rsquo;s size. "
     words += "Points without a detector follow from the shape."
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
-def _worst(images: Sequence[FaceImage], sure: Sequence[Sequence[Face]], points: Sequence[Sequence[np.ndarray]]) -> str:
+def _worst(images: Sequence[AnnotatedImage], sure: Sequence[Sequence[Instance]], points: Sequence[Sequence[np.ndarray]]) -> str:
     """The pictures with the largest errors, an object that is missing or false counting as 1."""
     judged = [errors_of(image, found) for image, found in zip(images, points)]
     size = [float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged]
     figures = []
     for i in np.argsort(size, kind="stable")[::-1][:_N_WORST]:
         pixels = images[i].pixels().copy()
-        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].faces) else 5))
-        for x, y in images[i].faces[images[i].visible].round().astype(int).tolist():
+        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].instances) else 5))
+        for x, y in images[i].instances[images[i].visible].round().astype(int).tolist():
             for colour, thick in (((0, 0, 0), 3), ((255, 255, 255), 1)):
                 cv2.drawMarker(pixels, (x, y), colour, cv2.MARKER_CROSS, side, thick * max(1, min(pixels.shape[:2]) // 400))
-        drawn = jpeg_url(draw_detections(pixels, of_faces(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
+        drawn = jpeg_url(draw_detections(pixels, of_instances(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
         caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
         figures.append(f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>')
     words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
@@ -207,7 +222,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
     gain, noise = values[-1] - values[-2], float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects))
     said = "More are likely to help" if gain > noise else "Do not expect much of more pictures of this kind"
     words = (
-        f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {_CHEAP['n_features']} features and one "
+        f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
         "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
     )
     change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"
@@ -215,17 +230,17 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
     return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
 
 
-def _looks(detector: KeypointDetector, images: Sequence[FaceImage]) -> str:
+def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     """The mean window of each point with a detector, and its strongest features over it."""
     schema, body = images[0].schema, ""
-    shown = [image for image in images if len(image.faces)][:_N_WINDOWS]
+    shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
     shown = shown if schema.upright else turned_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():
         k, windows = schema.keypoints.index(name), []
         for image, pixel in zip(shown, pixels):
-            for points, seen, unit in zip(image.faces[:, k], image.visible[:, k], image.ied):
+            for points, seen, unit in zip(image.instances[:, k], image.visible[:, k], image.reference_length):
                 windows += [square_around(pixel, points, side * unit, _SIDE)] if seen else []
         if windows:
             mean = jpeg_url(np.mean(windows, axis=0).astype(np.uint8))

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.pipelines.faces.detect import sample_photograph
+from annealed.pipelines.keypoints.detect import sample_photograph
 from helpers import rigid_motions
 from PIL import Image
 

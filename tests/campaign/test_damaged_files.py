@@ -11,7 +11,8 @@ from annealed.models import load_model
 from annealed.models.files import read_header, read_model, write_model
 from annealed.models.weights import path_of
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.data import KEYPOINTS, read_faces
+from annealed.pipelines.keypoints.data import read_annotations
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.vision import Photograph, read_image
 from annealed.vision.tracks.io import read_tracks
 from annealed.vision.tracks.video import read_frames
@@ -173,7 +174,9 @@ def test_damaged_annotations(tally, tmp_path):
         data = path.read_bytes()
         for i in range(70):
             path.write_bytes(damaged(data, rng))
-            tally.attempt("annotations", f"{path.name} {i}", lambda f=folder: finite(read_faces(f)[0].ied), folder)
+            tally.attempt(
+                "annotations", f"{path.name} {i}", lambda f=folder: finite(read_annotations(f)[0].reference_length), folder
+            )
     tally.check("annotations")
 
 

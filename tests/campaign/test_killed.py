@@ -11,7 +11,7 @@ import time
 import cv2
 import numpy as np
 import pytest
-from annealed.pipelines.faces.data import KEYPOINTS
+from annealed.pipelines.keypoints.faces import KEYPOINTS
 from helpers import rigid_motions
 
 pytestmark = pytest.mark.slow

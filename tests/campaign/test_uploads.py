@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annealed.pipelines.common.video import write_video
-from annealed.pipelines.faces.detect import sample_photograph
+from annealed.pipelines.keypoints.detect import sample_photograph
 from helpers import Scene
 from PIL import Image
 from serving import family, resident, serving

@@ -3,10 +3,10 @@
 import cv2
 import numpy as np
 from annealed.models import KeypointDetector
-from annealed.models.keypoints.window_models import KeypointModel
+from annealed.models.keypoints.windows.window_models import KeypointModel
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.faces.data import FaceImage
+from annealed.pipelines.keypoints.data import AnnotatedImage
 from annealed.vision import Photograph
 from annealed.vision.tracks.candidates import Candidate
 from annealed.vision.windows.feature_layout import HAAR_KINDS
@@ -36,7 +36,7 @@ def face_images(folder, painted):
     for i, (pixels, faces, visible) in enumerate(painted):
         path = folder / f"p_{i:02d}.png"
         cv2.imwrite(str(path), pixels[:, :, ::-1])
-        images.append(FaceImage(path, faces, visible, np.zeros((0, 4))))
+        images.append(AnnotatedImage(path, faces, visible, np.zeros((0, 4))))
     return images
 
 

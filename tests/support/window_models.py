@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from annealed.models.keypoints.window_models import FaceCascade, Guide, KeypointModel, OffsetModel
+from annealed.models.keypoints.windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel
 from annealed.vision import FeaturePool, Responses, extract_patches
 from skimage.data import astronaut
 

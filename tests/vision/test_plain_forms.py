@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from annealed.learners.compilation import problem_of
 from annealed.models import load_model
-from annealed.models.faces import assembly
+from annealed.models.keypoints.instances import assembly
 from annealed.pipelines.common.image_folders import list_images
 from annealed.vision import level_channels
 from annealed.vision.images import read_image
@@ -138,7 +138,7 @@ def test_distances_to_homographies(seed, m, n):
 def test_photographs(data_dir):
     detector = load_model("faces")
     for path in list_images(data_dir / "faces" / "test")[:12]:
-        plain, compiled = both(lambda path=path: detector.find(read_image(path)).faces)
+        plain, compiled = both(lambda path=path: detector.find(read_image(path)).instances)
         assert len(plain) == len(compiled), path
         for a, b in zip(plain, compiled):
             np.testing.assert_allclose(a.landmarks, b.landmarks, atol=0.05)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from annealed.pipelines.common.image_folders import IMAGE_SUFFIXES
-from annealed.pipelines.faces.data import KEYPOINTS, MIRROR_ORDER
+from annealed.pipelines.keypoints.faces import FACES, KEYPOINTS
 from annealed.vision.images import image_size
 
 from .files import find_file
@@ -190,7 +190,7 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
         raise ValueError(f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)")
-    order = MIRROR_ORDER if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
+    order = FACES.mirror_order if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
     rows, boxes = [], []
     for image, listed in sorted(faces.points.items()):
         width, height = image_size(image)

@@ -22,17 +22,18 @@ from typing import Any
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.window_models import KeypointModel, Mode
+from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
 from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.faces.average_precision import Curve
-from annealed.pipelines.faces.data import KEYPOINTS, FaceImage, read_faces
-from annealed.pipelines.faces.evaluate import TOLERANCES, evaluate_detector
-from annealed.pipelines.faces.training.calibration import calibrate
-from annealed.pipelines.faces.training.classifier import ClassifierTraining, TrainingJob
-from annealed.pipelines.faces.training.settings import TrainingSettings
-from annealed.pipelines.faces.training.stages import FaceSettings
+from annealed.pipelines.keypoints.average_precision import Curve
+from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
+from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
+from annealed.pipelines.keypoints.faces import KEYPOINTS
+from annealed.pipelines.keypoints.training.stages import DetectorSettings
+from annealed.pipelines.keypoints.training.windows.calibration import calibrate
+from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
+from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
 from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..data_folder import data_folder
@@ -55,7 +56,7 @@ LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]]
 }
 
 
-def some_of(images: list[FaceImage], n: int) -> list[FaceImage]:
+def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
     """At most ``n`` photographs, evenly spaced."""
     return [images[i] for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))]
 
@@ -67,9 +68,9 @@ class _Windows:
 
     def __init__(self, keypoint: str, folder: Path, data: Path, photographs: int, settings: TrainingSettings, pool: FeaturePool):
         self.keypoint, self.settings = keypoint, settings
-        images = some_of(read_faces(data / "train"), photographs)
+        images = some_of(read_annotations(data / "train"), photographs)
         background = list_images(data / "background")[:BACKGROUND]
-        every = FaceSettings(scan=settings)
+        every = DetectorSettings(scan=settings)
         self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, lambda line: None)
         self.training = ClassifierTraining(self.job, settings)
 
@@ -148,7 +149,7 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
     value = max(values, key=lambda v: tried[v]["kept_back_ap_10"])
     model = models[value] if value in models else work.try_out(name, {parameter: value})[0]
     detector = work.training.detector(work.keypoint, model)
-    evaluation = evaluate_detector(detector, some_of(read_faces(data / "test"), key["test"]), [work.keypoint], mode=Mode.SCAN)
+    evaluation = evaluate_detector(detector, some_of(read_annotations(data / "test"), key["test"]), [work.keypoint], mode=Mode.SCAN)
     curves = {str(at): _kept(evaluation.curves[work.keypoint, at]) for at in TOLERANCES}
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
@@ -190,7 +191,7 @@ def modes_of(
     detector = load_model("faces") if model is None else model
     check_names("set", sets, detector.models)
     cells = Checkpoint.of(checkpoint, {"table": "faces-modes"})
-    images = read_faces(data_folder(data_dir) / "faces" / "test")
+    images = read_annotations(data_folder(data_dir) / "faces" / "test")
 
     def measure(keypoint: str, mode: Mode) -> dict[str, Any]:
         first = evaluate_detector(detector, images[:1], [keypoint], mode=mode, assembly="none")  # compiles

@@ -1,8 +1,9 @@
 """Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost,
 an SVM of gradient histograms.
 
-Each returns a :class:`~annealed.models.keypoints.window_models.KeypointModel`: piecewise-linear
-responses with the same bins, so that all of them scan photographs by the same code.
+Each returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel`:
+piecewise-linear responses with the same bins, so that all of them scan photographs by the same
+code.
 """
 
 from dataclasses import replace
@@ -14,8 +15,8 @@ from annealed.learners.designs.kernels import ROWS
 from annealed.learners.designs.piecewise_linear import hat_basis, sublevels
 from annealed.learners.objective.losses import get_loss
 from annealed.learners.selectors.logitboost import CodeLearners, boost, in_blocks
-from annealed.models.keypoints.window_models import KeypointModel
-from annealed.pipelines.faces.training.fitting import WindowFitSettings, balanced_weights, fit_rows
+from annealed.models.keypoints.windows.window_models import KeypointModel
+from annealed.pipelines.keypoints.training.windows.fitting import WindowFitSettings, balanced_weights, fit_rows
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses

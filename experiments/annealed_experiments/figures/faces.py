@@ -4,7 +4,7 @@ face keypoints.
 
 from typing import Any
 
-from annealed.pipelines.faces.evaluate import TOLERANCES
+from annealed.pipelines.keypoints.evaluate import TOLERANCES
 from matplotlib.figure import Figure
 
 from ..faces.curves import curves_of, modes_of

@@ -9,8 +9,8 @@ from typing import Any
 
 from ....models.keypoints.detections import DetectionOptions
 from ....vision.images import read_image
-from ...faces.detect import FileDetections, timed
-from ...faces.video import FrameProcessor, frame_processor
+from ...keypoints.detect import FileDetections, timed
+from ...keypoints.video import FrameProcessor, frame_processor
 from .faces import check_pixels, detector, prepare
 from .fields import Fields
 from .limits import LIMITS

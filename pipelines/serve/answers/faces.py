@@ -10,11 +10,11 @@ from typing import Any
 
 from ....models import load_model
 from ....models.keypoints.detections import DetectionOptions
+from ....models.keypoints.features import strongest_features
 from ....vision.images import image_size
 from ...common.data_urls import jpeg_url, zip_url
-from ...faces.detect import detect_file, warm_up
-from ...faces.features import strongest_features
-from ...faces.forms import Forms, write_crops
+from ...keypoints.detect import detect_file, warm_up
+from ...keypoints.forms import Forms, write_crops
 from .fields import Fields
 from .limits import LIMITS
 

@@ -3,9 +3,9 @@
 import shlex
 
 import pytest
-from annealed.models.faces.assembly import Assembly
 from annealed.models.images.learning import METHODS as PETS_METHODS
-from annealed.models.keypoints.window_models import Mode
+from annealed.models.keypoints.instances.assembly import Assembly
+from annealed.models.keypoints.windows.window_models import Mode
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.motion.benchmark import POOLS
 from annealed.pipelines.motion.methods import METHODS as MOTION_METHODS

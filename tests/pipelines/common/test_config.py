@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from annealed.pipelines.common.config import read_config
-from annealed.pipelines.faces.training.stages import FaceSettings
+from annealed.pipelines.keypoints.training.stages import DetectorSettings
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def test_tables_keep_what_the_file_does_not_name(tmp_path):
 def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("[classifier]\nrounds = 1\n[guide]\nn_offsets = 9\n[face_cascade]\nlost = 0.02\n")
-    plain = FaceSettings()
+    plain = DetectorSettings()
     wanted = replace(
         plain, classifier=replace(plain.classifier, rounds=1), guide=replace(plain.guide, n_offsets=9),
         face_cascade=replace(plain.face_cascade, lost=0.02),

@@ -13,8 +13,8 @@ import types
 import numpy as np
 import pytest
 from annealed.pipelines.common.file_map import by_dask, by_processes
-from annealed.pipelines.faces import forms
-from annealed.pipelines.faces.detect import sample_photograph
+from annealed.pipelines.keypoints import forms
+from annealed.pipelines.keypoints.detect import sample_photograph
 from helpers import picture, rigid_motions, run
 from PIL import Image
 

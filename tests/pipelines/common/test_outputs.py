@@ -134,7 +134,7 @@ def test_a_model_may_be_replaced(tmp_path):
     check_outputs([tmp_path], model=path)
 
 
-REPORTS = {"faces": "report.md", "motion": "table.md", "pets": "words_whole.png"}
+REPORTS = {"faces": "report.html", "motion": "table.md", "pets": "words_whole.png"}
 
 
 @pytest.mark.parametrize("group", REPORTS)

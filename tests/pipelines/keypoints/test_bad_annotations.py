@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema, read_schema
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.keypoints.data import MIN_PICTURES, check_number, read_objects, schema_of
+from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.objects import MIN_PICTURES, check_number, read_objects
 from typer.testing import CliRunner
 
 NAMES = ["left_end", "right_end", "middle"]
@@ -161,7 +162,7 @@ def test_the_schema_comes_from_the_file_and_missing_points_from_the_shape(tmp_pa
         "bar", tuple(NAMES), (("left_end", "right_end"),), (("left_end", "middle"), ("right_end", "middle")), mirrored=True
     )
     image = read_objects(tmp_path, schema)[[f"{i}.png" for i in sorted(map(str, range(N)))].index("4.png")]
-    np.testing.assert_allclose(image.faces[0], [[10, 10], [40, 12], [25, 30]], atol=0.1)
+    np.testing.assert_allclose(image.instances[0], [[10, 10], [40, 12], [25, 30]], atol=0.1)
     assert image.visible[0].tolist() == [True, True, False]
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
@@ -209,5 +210,5 @@ def test_a_table_says_the_same_as_the_coco_file(tmp_path):
     found = read_objects(folder, schema_of(folder, category="bar"))
     assert found[0].schema.category == "bar" and found[0].schema.mirror == expected[0].schema.mirror
     assert [image.name for image in found] == [image.name for image in expected]
-    np.testing.assert_array_equal([image.faces for image in found], [image.faces for image in expected])
+    np.testing.assert_array_equal([image.instances for image in found], [image.instances for image in expected])
     assert all(image.visible.all() for image in found)

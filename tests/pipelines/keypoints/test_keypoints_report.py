@@ -8,9 +8,11 @@ import pytest
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints import report as module
-from annealed.pipelines.keypoints.data import read_objects, schema_of
-from annealed.pipelines.keypoints.report import REPORT_FILES, held_out_images, learning_curve, write_report
-from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.objects import read_objects
+from annealed.pipelines.keypoints.report import REPORT_FILES, write_report
+from annealed.pipelines.keypoints.training import train as train_module
+from annealed.pipelines.keypoints.training.train import held_out_images, learning_curve, train_keypoints
 from painted import GIVEN, NAMES, POOL, folder_of
 from typer.testing import CliRunner
 
@@ -21,29 +23,26 @@ def reported(tmp_path_factory):
     data = folder_of(place / "train", 30)
     images = read_objects(data, schema_of(data))
     made, decisions = train_keypoints(images, [], place / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
-    said = []
     test = held_out_images(made, images)
+    # it would train twice; the slow test below does
     curve = [{"pictures": n, "pck": 0.9} for n in ((30 - len(test)) // 2, 30 - len(test))]
-    with pytest.MonkeyPatch.context() as patch:  # it trains twice; the slow test below runs it
-        patch.setattr(module, "learning_curve", lambda *given, **options: curve)
-        record = write_report(place, made, decisions, images, [], said.append, pool=POOL)
-    return place, images, made, decisions, record, said
+    record = write_report(place, made, decisions.lines(), test, len(images), curve)
+    return place, images, made, decisions, record
 
 
 def test_the_numbers(reported):
-    place, images, made, _, record, said = reported
+    place, images, made, _, record = reported
     assert json.loads((place / "keypoints.json").read_text()) == json.loads(json.dumps(record))
     test = held_out_images(made, images)
     assert 0 < len(test) < 15 and record["settings"]["held_out"] == len(test)
     assert [row["keypoint"] for row in record["rows"]] == [*NAMES, "all"]
     whole = record["rows"][-1]
     assert whole["points"] == 3 * len(test) and whole["pck"] >= 0.8 and 0.8 <= whole["average_precision"] <= 1
-    assert not said
 
 
 @pytest.mark.slow
 def test_the_learning_curve(reported):
-    _, images, made, decisions, record, _ = reported
+    _, images, made, decisions, record = reported
     said = []
     rows = learning_curve(images, held_out_images(made, images), [], decisions, said.append, pool=POOL)
     assert [row["pictures"] for row in rows] == [row["pictures"] for row in record["learning_curve"]]
@@ -51,7 +50,7 @@ def test_the_learning_curve(reported):
 
 
 def test_the_page(reported):
-    place, images, made, _, record, _ = reported
+    place, images, made, _, record = reported
     page = (place / "keypoints.html").read_text()
     for words in (
         "Precision and recall",
@@ -71,7 +70,7 @@ def test_the_page(reported):
 
 
 def test_the_learning_curve_trains_on_parts_that_hold_no_test_picture(reported, monkeypatch):
-    _, images, made, decisions, _, _ = reported
+    _, images, made, decisions, _ = reported
     test, seen = held_out_images(made, images), []
 
     def train(some, background, out, **given):
@@ -79,7 +78,7 @@ def test_the_learning_curve_trains_on_parts_that_hold_no_test_picture(reported, 
         assert [image.name for image in some[-len(test) :]] == [image.name for image in test]
         return made, decisions
 
-    monkeypatch.setattr(module, "train_keypoints", train)
+    monkeypatch.setattr(train_module, "train_keypoints", train)
     rows = learning_curve(images * 2, test, [], decisions, lambda line: None)
     assert seen == [(12, 40, 1), (24, 40, 1), (48, 40, 1)]
     assert [row["pictures"] for row in rows] == [12, 24, 48]
@@ -87,17 +86,16 @@ def test_the_learning_curve_trains_on_parts_that_hold_no_test_picture(reported, 
 
 
 def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkeypatch):
-    _, images, made, decisions, _, _ = reported
+    _, images, made, decisions, _ = reported
     find, drawn = KeypointDetector.find, []
 
     def unsure(self, pixels, options=None):
         found = find(self, pixels, options)
-        return found._replace(faces=[replace(face, probability=0.2) for face in found.faces])
+        return found._replace(instances=[replace(face, probability=0.2) for face in found.instances])
 
     monkeypatch.setattr(KeypointDetector, "find", unsure)
     monkeypatch.setattr(module, "draw_detections", lambda image, *shown: drawn.append(shown) or image)
-    monkeypatch.setattr(module, "learning_curve", lambda *args, **more: [])
-    record = write_report(tmp_path, made, decisions, images, [])
+    record = write_report(tmp_path, made, decisions.lines(), held_out_images(made, images), len(images), [])
     assert record["rows"][-1]["pck"] == 0 and record["rows"][-1]["median_error"] is None
     page = (tmp_path / "keypoints.html").read_text()
     assert drawn and all(shown == ([], []) for shown in drawn)

@@ -93,7 +93,7 @@ def test_pictures_and_report_come_on_request(client):
 
 
 def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch):
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     photograph = io.BytesIO()
     Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")
@@ -115,7 +115,7 @@ def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch
 
 
 def test_frames_of_a_camera_know_their_persons(client):
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     photograph = io.BytesIO()
     Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.keypoints.data import read_objects, schema_of
+from annealed.pipelines.keypoints.data import schema_of
 from annealed.pipelines.keypoints.labelling import LabelFolder
-from annealed.pipelines.keypoints.train import train_keypoints
+from annealed.pipelines.keypoints.objects import read_objects
+from annealed.pipelines.keypoints.training.train import train_keypoints
 from annealed.pipelines.serve.answers.limits import RequestError
 from annealed.pipelines.serve.label import Labelling
 from painted import GIVEN, NAMES, POOL, folder_of, paint

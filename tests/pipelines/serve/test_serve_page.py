@@ -113,7 +113,7 @@ def test_a_sample_shows_keypoints_and_the_slider_asks_nothing(page):
 
 def test_an_uploaded_photograph(page, tmp_path):
     import cv2
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     cv2.imwrite(str(tmp_path / "face.jpg"), sample_photograph()[:256, 100:356, ::-1])
     faces = panel(page, "faces")
@@ -124,7 +124,7 @@ def test_an_uploaded_photograph(page, tmp_path):
 
 def test_a_photograph_that_the_browser_cannot_read(page, tmp_path):
     import cv2
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     cv2.imwrite(str(tmp_path / "face.tif"), sample_photograph()[:256, 100:356, ::-1])
     faces = panel(page, "faces")
@@ -152,7 +152,7 @@ def saved(page, part):
 
 def test_the_table_and_crops_are_saved(page, tmp_path):
     from annealed.models import align_face, load_model
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
     from annealed.vision.images import read_image
 
     faces = panel(page, "faces")
@@ -162,7 +162,7 @@ def test_the_table_and_crops_are_saved(page, tmp_path):
     assert archive.namelist() == ["astronaut_face1.png", "faces.csv", "faces.json"]
     (row,) = csv.DictReader(io.StringIO(archive.read("faces.csv").decode()))
     coco = json.loads(archive.read("faces.json"))
-    (face,) = load_model("faces").find(sample_photograph()).faces
+    (face,) = load_model("faces").find(sample_photograph()).instances
     assert row["source"] == coco["images"][0]["file_name"] == "astronaut.png"
     assert float(row["left_eye_x"]) == coco["annotations"][0]["keypoints"][0] == face.record()["keypoints"]["left_eye"][0]
     assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()
@@ -199,7 +199,7 @@ def camera_page(driver, url, *flags, permissions=("camera",)):
 def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
     import cv2
     import numpy as np
-    from annealed.pipelines.faces.detect import sample_photograph
+    from annealed.pipelines.keypoints.detect import sample_photograph
 
     seen = np.hstack([sample_photograph()[:240, 90:330, ::-1]] * 2)
     (tmp_path / "two.mjpeg").write_bytes(cv2.imencode(".jpg", seen)[1].tobytes() * 3)

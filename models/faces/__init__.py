@@ -1,1 +1,0 @@
-"""Whole faces: shape models, assembly from candidates, refinement of all points, probabilities."""

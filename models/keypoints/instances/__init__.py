@@ -1,0 +1,1 @@
+"""Whole objects: shape models, assembly from candidates, refinement, probabilities, tracking."""

@@ -1,0 +1,332 @@
+"""Assembly of instances: which of the candidates of all anchors belong to one object.
+
+Every pair of candidates of different anchors, together with one of a few template shapes, gives a
+similarity transform and with it the expected positions of the other anchors: the candidates found
+there support it (RANSAC [1]_, over all pairs instead of random ones). The best hypotheses are
+completed by a shape model.
+
+References
+----------
+.. [1] M. A. Fischler, R. C. Bolles, "Random Sample Consensus", Communications of the ACM 24 (1981).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from ....learners.compilation import jit
+from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
+from .suppression import SAME_HYPOTHESIS, is_inside, is_same_instance, suppress_transforms
+
+MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
+MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
+# Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
+# the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform that is fitted to two
+# of them alone carries their errors on to the others.
+# reference lengths: a candidate supports a pair when it lies this near to its expected position
+_PAIR_RADIUS = 0.35
+_FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
+# log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its
+# peak
+_GATE_PENALTY = 2.0
+# of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
+_MAX_WINDOW_RATIO = 2.5
+# of a pair's own reference length to the mean of these; a choice, yaw shortens distances to about
+# half
+_MAX_SIZE_RATIO = 1.8
+# radians: views of the rigid model that serve as templates
+_YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
+
+
+class Assembly(StrEnum):
+    """How candidates are put together to instances."""
+
+    #: Not at all: each keypoint is detected by itself.
+    NONE = "none"
+    #: By a Gaussian model of shapes in the image, with templates of turned faces.
+    TWO = "2d"
+    #: By a rigid model in space and its pose.
+    THREE = "3d"
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Local maxima of all anchors.
+
+    Attributes
+    ----------
+    anchor : ndarray of shape (n,), int64
+        Which anchor, its number in the shape model.
+    position : ndarray of shape (n,), complex
+        Image pixels.
+    log_odds : ndarray of shape (n,), float64
+        Of being an anchor of a face, by the detector's score.
+    reference_length : ndarray of shape (n,), float64
+        Reference length in image pixels that the size of the window suggests.
+    """
+
+    anchor: np.ndarray
+    position: np.ndarray
+    log_odds: np.ndarray
+    reference_length: np.ndarray
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Candidates that may be one face.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,), int64
+        Rows of the candidates, at most one for each anchor.
+    score : float
+        Sum of how far their log-odds lie above the least that takes part.
+    points : ndarray of shape (n,), complex
+        All points of the shape model in image pixels, completed.
+    reference_length : float
+        Reference length of an object of this size, seen from the front, in image pixels.
+    """
+
+    rows: np.ndarray
+    score: float
+    points: np.ndarray
+    reference_length: float
+
+
+@dataclass(frozen=True)
+class Assembler:
+    """Finds faces among candidates.
+
+    Parameters
+    ----------
+    shape : ShapeModel
+        Anchors first, then the other points.
+    templates : ndarray of shape (n_templates, n_anchors), complex
+        Anchors of typical shapes in units of the reference length; the first is the mean shape.
+    rigid : RigidModel
+        Of the same points.
+    slope, offset : ndarray of shape (n_anchors,)
+        Log-odds of a candidate: slope times score plus offset.
+    least : float
+        Least log-odds of a candidate that takes part.
+    max_turn : float
+        Radians: pairs that are turned further give no hypothesis.
+    """
+
+    shape: ShapeModel
+    templates: np.ndarray
+    rigid: RigidModel
+    slope: np.ndarray
+    offset: np.ndarray
+    least: float = -6.0
+    max_turn: float = MAX_ROLL
+    _views: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.shape.anchors)
+        views = [
+            self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j)[:n]
+            for yaw, pitch in sorted(((y, p) for y in _YAWS for p in _PITCHES), key=lambda view: np.hypot(*view))
+        ]
+        object.__setattr__(self, "_views", np.array(views))
+
+    @property
+    def anchors(self) -> list[str]:
+        """Names of the anchors."""
+        return [self.shape.keypoints[i] for i in self.shape.anchors]
+
+    def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
+        """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
+        falling log-odds."""
+        rows = [maxima[name] for name in self.anchors]
+        anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
+        x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
+        log_odds = self.slope[anchor] * score + self.offset[anchor]
+        order = np.argsort(-log_odds, kind="stable")
+        order = order[log_odds[order] > self.least]
+        return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order])
+
+    def assemble(
+        self, candidates: Candidates, assembly: str = Assembly.TWO, max_instances: int = 30, min_support: float = 0.0
+    ) -> list[Hypothesis]:
+        """Put candidates together to hypotheses of faces, which may share candidates.
+
+        Parameters
+        ----------
+        candidates : Candidates
+        assembly : Assembly, default "2d"
+            The shape model, or the rigid one.
+        max_instances : int, default 30
+            At most this many.
+        min_support : float, default 0.0
+            Least score.
+
+        Returns
+        -------
+        list of Hypothesis
+            By falling score, different ones.
+        """
+        if not len(candidates.anchor):
+            return []
+        three, n = assembly == Assembly.THREE, len(self.shape.anchors)
+        complete = self._complete_rigid if three else self._complete
+        templates = self._views if three else self.templates
+        strength = candidates.log_odds - self.least
+        best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
+        columns = candidates.anchor, candidates.position, strength, candidates.reference_length
+        pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn)
+        instances: list[Hypothesis] = []
+        for pair in pairs:
+            if pair[0] < min_support:
+                break
+            scale_rotation, translation = complex(pair[1], pair[2]), complex(pair[3], pair[4])
+            points = scale_rotation * templates[int(pair[5])] + translation
+            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length) for other in instances):
+                continue
+            instance = self._grown(points, abs(scale_rotation), candidates, strength, complete)
+            if instance is None or instance.score < min_support:
+                continue
+            if not any(
+                is_same_instance(
+                    instance.points[:n], other.points[:n], max(instance.reference_length, other.reference_length), SAME_HYPOTHESIS
+                )
+                for other in instances
+            ):
+                instances.append(instance)
+                if len(instances) == max_instances:
+                    break
+        return sorted(instances, key=lambda instance: -instance.score)
+
+    def _grown(
+        self, points: np.ndarray, ied: float, candidates: Candidates, strength: np.ndarray, complete: Callable
+    ) -> Hypothesis | None:
+        """The candidates around expected anchors, and the shape completed from them, repeated."""
+        rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
+        for _ in range(2):
+            rows = _nearest(points, radius * ied, candidates, strength)
+            if not len(rows):
+                return None
+            points, ied = complete(points, ied, candidates, rows)
+            radius = _FACE_RADIUS
+        return Hypothesis(rows, float(strength[rows].sum()), points, ied)
+
+    def _complete(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        """All points by the shape model, from the candidates of a face; a single one stays where
+        its hypothesis put it."""
+        which, position = candidates.anchor[rows], candidates.position[rows]
+        if len(rows) == 1:
+            transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
+            return transform.to_image(self.shape.mean_points), transform.reference_length
+        completed, transform = self.shape.predict(position, which)
+        return completed, transform.reference_length
+
+    def _complete_rigid(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        """All points by the rigid model; anchors that were not found take part at their expected
+        positions."""
+        n = len(self.shape.anchors)
+        anchors = points[:n].copy()
+        anchors[candidates.anchor[rows]] = candidates.position[rows]
+        view = self.rigid.fit(anchors, np.arange(n))
+        return self.rigid.project(*view), view[1]
+
+
+def _best_of_each(anchor: np.ndarray, n: int, n_anchors: int) -> np.ndarray:
+    """Rows of the first n candidates of each anchor, ascending."""
+    return np.sort(np.concatenate([np.flatnonzero(anchor == i)[:n] for i in range(n_anchors)]))
+
+
+def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray) -> np.ndarray:
+    """Row of the best candidate of each anchor within a radius of its expected position, ascending
+    by anchor."""
+    distance = abs(candidates.position - points[candidates.anchor]) / radius
+    near = np.flatnonzero(distance <= 1)
+    worth = strength[near] - _GATE_PENALTY * distance[near] ** 2
+    near = near[np.lexsort((-worth, candidates.anchor[near]))]
+    return near[np.unique(candidates.anchor[near], return_index=True)[1]]
+
+
+def _support(best, anchor, position, strength, ied, templates, max_pairs, max_turn):
+    """The best-supported hypotheses, different ones: rows of support, scale_rotation (2),
+    translation (2), template.
+
+    Pairs of candidates with all templates, and single candidates, upright, with the first.
+    """
+    n = len(best)
+    pairs = np.empty((n + n * (n - 1) // 2 * len(templates), 6))
+    pairs = pairs[: _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs)]
+    pairs = pairs[np.argsort(-pairs[:, 0], kind="stable")]
+    return pairs[suppress_transforms(pairs[:, 1:5], max_pairs)]
+
+
+def _plain_score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
+    anchor, position, strength, ied = anchor[best], position[best], strength[best], ied[best]
+    alike = np.maximum.outer(ied, ied) <= _MAX_WINDOW_RATIO * np.minimum.outer(ied, ied)
+    of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(len(templates), bool)
+    of_two[:, :, 0] |= np.eye(len(best), dtype=bool)
+    i, j, t = np.nonzero(of_two)
+    one, begin = i == j, templates[t, anchor[i]]
+    scale_rotation = np.where(one, ied[i], position[j] - position[i]) / np.where(one, 1, templates[t, anchor[j]] - begin)
+    size, middle = abs(scale_rotation), np.sqrt(ied[i] * ied[j])
+    good = (size <= _MAX_SIZE_RATIO * middle) & (size * _MAX_SIZE_RATIO >= middle) & (abs(np.angle(scale_rotation)) <= max_turn)
+    i, j, t, one, scale_rotation, size = (column[good] for column in (i, j, t, one, scale_rotation, size))
+    translation = position[i] - scale_rotation * begin[good]
+    total = strength[i] + np.where(one, 0, strength[j])
+    for k in range(templates.shape[1]):
+        away = position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
+        square = (away.real**2 + away.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
+        support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(axis=1, initial=0)
+        total += np.where((anchor[i] == k) | (anchor[j] == k), 0, support)
+    columns = total, scale_rotation.real, scale_rotation.imag, translation.real, translation.imag, t
+    pairs[: len(i)] = np.column_stack(columns)
+    return len(i)
+
+
+@jit(plain=_plain_score_pairs, by_size=False)
+def _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
+    """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
+    count = 0
+    for i in range(len(best)):
+        a = best[i]
+        for j in range(i, len(best)):
+            b = best[j]
+            alike = max(ied[a], ied[b]) <= _MAX_WINDOW_RATIO * min(ied[a], ied[b])
+            if j > i and (anchor[a] == anchor[b] or not alike):
+                continue
+            middle = np.sqrt(ied[a] * ied[b])
+            for t in range(len(templates) if j > i else 1):
+                template = templates[t]
+                scale_rotation = complex(ied[a], 0.0)
+                if j > i:
+                    u, v = template[anchor[b]] - template[anchor[a]], position[b] - position[a]
+                    product, square = v * np.conj(u), u.real * u.real + u.imag * u.imag
+                    scale_rotation = complex(product.real / square, product.imag / square)
+                size = np.sqrt(scale_rotation.real**2 + scale_rotation.imag**2)
+                turn = np.arctan2(scale_rotation.imag, scale_rotation.real)
+                if size > _MAX_SIZE_RATIO * middle or size * _MAX_SIZE_RATIO < middle or abs(turn) > max_turn:
+                    continue
+                translation = position[a] - scale_rotation * template[anchor[a]]
+                total = strength[a] + (strength[b] if j > i else 0.0)
+                for k in range(len(template)):
+                    if k != anchor[a] and k != anchor[b]:
+                        expected = scale_rotation * template[k] + translation
+                        total += _support_at(expected, _PAIR_RADIUS * size, k, best, anchor, position, strength)
+                pairs[count, 0], pairs[count, 1], pairs[count, 2] = total, scale_rotation.real, scale_rotation.imag
+                pairs[count, 3], pairs[count, 4], pairs[count, 5] = translation.real, translation.imag, t
+                count += 1
+    return count
+
+
+@jit
+def _support_at(expected, radius, k, best, anchor, position, strength):
+    """Strength of the best candidate of anchor k around its expected position, less the penalty of
+    its distance, or 0."""
+    support = 0.0
+    for c in best:
+        if anchor[c] == k:
+            away = position[c] - expected
+            square = (away.real**2 + away.imag**2) / radius**2
+            if square <= 1:
+                support = max(support, strength[c] - _GATE_PENALTY * square)
+    return support

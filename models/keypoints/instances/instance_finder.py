@@ -1,0 +1,353 @@
+"""Finds whole objects: candidates are assembled, all points refined together, and both judged by
+probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ....vision.pyramid import Level
+from .assembly import Assembler, Assembly, Candidates
+from .probabilities import InstanceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
+from .shape_models import Pose, RigidModel, pose_of
+from .shape_regression import ShapeRegressor
+from .suppression import is_same_instance, suppress_instances
+
+_SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
+_LIKELY = 0.5  # probability from which something is rather a face than none
+# probability from which something may be a face that is not found. A choice
+_MAY_BE = 0.02
+MAX_INSTANCES = 12  # hypotheses that are refined where only probable faces are asked for
+MAX_HYPOTHESES = 30  # where all are
+
+
+class InstancePoint(NamedTuple):
+    """A keypoint of an instance.
+
+    Parameters
+    ----------
+    x, y : float
+        Position in image pixels.
+    probability : float
+        That it lies within 10 % of the reference length of that keypoint of an object.
+    probability_5 : float
+        Within 5 %.
+    """
+
+    x: float
+    y: float
+    probability: float
+    probability_5: float
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One object in a picture, such as a face.
+
+    Parameters
+    ----------
+    probability : float
+        That it is one.
+    pose : Pose
+        Yaw, pitch and roll in radians.
+    box : tuple of float
+        x0, y0, x1, y1 around all its points, in image pixels.
+    keypoints : dict of str to InstancePoint
+        By name.
+    landmarks : ndarray of shape (n, 2)
+        All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
+        model learnt these.
+    reference_length : float
+        Reference length of an object of this size, seen from the front, in image pixels.
+    support : float
+        Sum of the log-odds of the detected keypoints above the least: what its probability depends
+        on besides its looks.
+    person : int or None, default None
+        In a video, the number of the person: the same from frame to frame, from 1.
+    appearance : ndarray of shape (n, 128) or None, default None
+        Histograms of gradients around its points, by which the faces of two frames are compared.
+    """
+
+    probability: float
+    pose: Pose
+    box: tuple[float, float, float, float]
+    keypoints: dict[str, InstancePoint]
+    landmarks: np.ndarray
+    reference_length: float
+    support: float
+    person: int | None = None
+    appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def ied(self) -> float:
+        """The reference length, by its name until 0.2."""
+        warnings.warn("ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        return self.reference_length
+
+    def moved(self, x: float, y: float) -> Instance:
+        """Return the face at another place.
+
+        Parameters
+        ----------
+        x, y : float
+            By how many image pixels.
+
+        Returns
+        -------
+        Instance
+        """
+        box = (self.box[0] + x, self.box[1] + y, self.box[2] + x, self.box[3] + y)
+        keypoints = {name: point._replace(x=point.x + x, y=point.y + y) for name, point in self.keypoints.items()}
+        return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
+
+    def record(self) -> dict:
+        """Return the JSON object of the command line, without the landmarks.
+
+        Returns
+        -------
+        dict
+            Numbers rounded; ``person`` only where there is one.
+        """
+        return {
+            **({} if self.person is None else {"person": self.person}),
+            "probability": round(self.probability, 6),
+            "pose": {name: round(angle, 4) for name, angle in self.pose._asdict().items()},
+            "box": [round(v, 2) for v in self.box],
+            "keypoints": {name: [round(p.x, 2), round(p.y, 2), round(p.probability, 6)] for name, p in self.keypoints.items()},
+        }
+
+
+class FoundInstances(NamedTuple):
+    """What a search finds.
+
+    Parameters
+    ----------
+    instances : list of Instance
+    complete : bool
+        Whether there is a face, and beside them nothing that may be one.
+    """
+
+    instances: list[Instance]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class RefinedShape:
+    """A hypothesis after refinement: its points and what its probability depends on.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n,), complex
+        RefinedShape points in image pixels.
+    histograms : ndarray of shape (n, 128), float32
+        Input of the last stage.
+    score : float
+        Of the classifier of shapes.
+    support : float
+        Sum of the anchors' log-odds above the least.
+    reference_length : float
+    disagreement : ndarray of shape (n_keypoints,)
+        Distance of the keypoints in two refinements from different starts, in reference lengths;
+        None before the second one.
+    """
+
+    points: np.ndarray
+    histograms: np.ndarray
+    score: float
+    support: float
+    reference_length: float
+    disagreement: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class InstanceFinder:
+    """Finds whole objects from the candidates of some keypoints, the anchors.
+
+    Parameters
+    ----------
+    assembler : Assembler
+    regressor : ShapeRegressor
+    keypoints : tuple of str
+        Names of the reported keypoints, the anchors first.
+    classifier : ShapeClassifier or None
+        None while it is being trained.
+    probabilities : InstanceProbabilities or None
+        Likewise.
+    own_weight : ndarray of shape (n_anchors,)
+        Weight of an anchor's own detection in its position; the refined point has the rest.
+    own_radius : float
+        Reference lengths within which an own detection takes part.
+    min_support : float
+        Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked
+        for.
+    assembly : str
+        How candidates are put together by default.
+    """
+
+    assembler: Assembler
+    regressor: ShapeRegressor
+    keypoints: tuple[str, ...]
+    classifier: ShapeClassifier | None = None
+    probabilities: InstanceProbabilities | None = None
+    own_weight: np.ndarray | None = None
+    own_radius: float = 0.12
+    min_support: float = 0.0
+    assembly: str = Assembly.TWO
+
+    @property
+    def anchors(self) -> list[str]:
+        """Names of the keypoints that are detected."""
+        return self.assembler.anchors
+
+    @cached_property
+    def rigid(self) -> RigidModel:
+        """The rigid model of the refined points."""
+        return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
+
+    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
+        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its
+        hypothesis."""
+        points, histograms = self.regressor.refine(levels, points)
+        score = 0.0 if self.classifier is None else self.classifier.score(histograms)
+        return RefinedShape(points, histograms, score, support, self.regressor.align(points).reference_length)
+
+    def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
+        """Refine once more, from the mean shape in the same place: the mean of both answers, and
+        how far they lie apart."""
+        start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
+        points, _ = self.regressor.refine(levels, start)
+        disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.reference_length
+        return replace(refined, points=(refined.points + points) / 2, disagreement=disagreement)
+
+    def find(
+        self,
+        maxima: dict[str, np.ndarray],
+        levels: Sequence[Level],
+        reference_length: float,
+        min_probability: float = 0.5,
+        assembly: str | None = None,
+    ) -> FoundInstances:
+        """Find faces.
+
+        Parameters
+        ----------
+        maxima : dict of str to ndarray of shape (n, 4)
+            x, y (image pixels), score and scale of the local maxima of each anchor.
+        levels : list of Level
+            Pyramid of the image, from large to small.
+        reference_length : float
+            Reference length in pixels of a level that the windows were trained for.
+        min_probability : float, default 0.5
+            Of a face; 0: all hypotheses.
+        assembly : {"2d", "3d"}, optional
+            By default the model's.
+
+        Returns
+        -------
+        FoundInstances
+            Faces by falling probability, none twice.
+
+        Raises
+        ------
+        ValueError
+            If the probabilities have not been trained.
+        """
+        if self.probabilities is None:
+            raise ValueError("the model's probabilities are missing; expected a complete training")
+        candidates = self.assembler.candidates(maxima, reference_length)
+        max_instances, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        instances: list[tuple[float, RefinedShape]] = []
+        sure: list[RefinedShape] = []
+        n = len(self.anchors)
+        for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_instances, min_support):
+            if any(
+                is_same_instance(hypothesis.points[:n], self._anchors_of(instance), instance.reference_length) for instance in sure
+            ):
+                continue
+            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
+            log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
+            instances.append((log_odds, refined))
+            sure += [refined] if log_odds > log_odds_of(_SURE) else []
+        instances.sort(key=lambda entry: -entry[0])
+        kept = suppress_instances(
+            [self._anchors_of(instance) for _, instance in instances], [instance.reference_length for _, instance in instances]
+        )
+        probability = np.array([probability_of(instances[i][0]) for i in kept])
+        reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
+        complete = bool((probability >= _LIKELY).any()) and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
+        return FoundInstances(
+            [self.report(self.refine_again(instance, levels), odds, candidates) for odds, instance in reported], complete
+        )
+
+    def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
+        """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
+        assert self.probabilities is not None
+        mean = self.regressor.mean_points
+        size = max(float(np.sqrt((box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag)))), 1.0)
+        middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
+        start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
+        refined = self.refine_again(self.refine(start, 0.0, levels), levels)
+        log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
+        nothing = np.empty(0)
+        return self.report(refined, log_odds, Candidates(np.empty(0, np.int64), nothing.astype(complex), nothing, nothing))
+
+    def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
+        return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
+
+    def own_detections(self, refined: RefinedShape, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+        """Own detections of the keypoints of a face: position (n_keypoints,), complex, and
+        log-odds, NaN where there is none."""
+        keypoints = self.regressor.to_keypoints @ refined.points
+        position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
+        for i in range(len(self.anchors)):
+            near = np.flatnonzero(
+                (candidates.anchor == i) & (abs(candidates.position - keypoints[i]) <= self.own_radius * refined.reference_length)
+            )
+            if len(near):  # they come by falling log-odds
+                position[i], log_odds[i] = candidates.position[near[0]], candidates.log_odds[near[0]]
+        return position, log_odds
+
+    def combined(self, refined: RefinedShape, own: np.ndarray) -> np.ndarray:
+        """Positions (n_keypoints,), complex: refined ones, averaged with own detections."""
+        keypoints = self.regressor.to_keypoints @ refined.points
+        if self.own_weight is not None:
+            weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
+            keypoints = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+        return keypoints
+
+    def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
+        """The face with its pose and the probabilities of its points, refined twice."""
+        assert self.probabilities is not None
+        own, own_log_odds = self.own_detections(refined, candidates)
+        inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
+        probability = float(probability_of(log_odds))
+        within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
+        within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
+        places = self.combined(refined, own)
+        points = {
+            name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))
+            for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
+        }
+        xy = np.stack([refined.points.real, refined.points.imag], axis=1)
+        box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
+        return Instance(
+            probability, self.pose_of(refined), box, points, xy, refined.reference_length, refined.support, None, refined.histograms
+        )
+
+    def pose_of(self, refined: RefinedShape) -> Pose:
+        """Yaw, pitch and roll."""
+        return pose_of(self.rigid.fit(refined.points)[0])
+
+    def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
+        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined
+        twice."""
+        assert refined.disagreement is not None, "refined once only"
+        distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+        return point_inputs(
+            log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.reference_length
+        )

@@ -1,0 +1,344 @@
+"""Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
+each with its way to the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+_STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
+
+
+@dataclass(frozen=True)
+class SimilarityTransform:
+    """Similarity from shape coordinates (unit: reference length) to image pixels: ``image =
+    scale_rotation * shape + translation``.
+
+    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the reference length in
+    image pixels, its argument the rotation in radians.
+    """
+
+    scale_rotation: complex
+    translation: complex
+
+    @classmethod
+    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
+        """The transform that takes points (n,), complex, of a shape nearest to points of an
+        image."""
+        centre, middle = shape.mean(), image.mean()
+        centred = shape - centre
+        scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
+        return cls(scale_rotation, middle - scale_rotation * centre)
+
+    @property
+    def reference_length(self) -> float:
+        """Inter-eye distance in image pixels."""
+        return abs(self.scale_rotation)
+
+    def to_image(self, shape: np.ndarray) -> np.ndarray:
+        """Shape coordinates, complex, to image coordinates, complex."""
+        return self.scale_rotation * shape + self.translation
+
+    def to_shape(self, image: np.ndarray) -> np.ndarray:
+        """Image coordinates, complex, to shape coordinates, complex."""
+        return (image - self.translation) / self.scale_rotation
+
+
+@dataclass(frozen=True)
+class ShapeModel:
+    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations
+    from it.
+
+    Parameters
+    ----------
+    keypoints : tuple of str
+        n names.
+    anchors : ndarray of shape (n_anchors,), int
+        Positions of the keypoints that are detected; the others are predicted from them.
+    mean : ndarray of shape (n, 2)
+        Mean shape in units of the reference length.
+    covariance : ndarray of shape (2 n, 2 n)
+        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the
+        anchors suffice where these come first.
+    noise : float
+        Standard deviation of a detected anchor, in reference lengths.
+    """
+
+    keypoints: tuple[str, ...]
+    anchors: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    noise: float
+
+    @cached_property
+    def mean_points(self) -> np.ndarray:
+        """The mean shape as complex numbers (n,)."""
+        return self.mean[:, 0] + 1j * self.mean[:, 1]
+
+    def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
+        """Least-squares similarity from points of the mean shape (two or more positions ``which``)
+        to image points (complex)."""
+        return SimilarityTransform.least_squares(self.mean_points[which], points)
+
+    def predict(self, anchors: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
+        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by
+        the conditional mean of the
+        deviations.
+
+        Missing anchors take part in the alignment at their predicted positions; it is repeated
+        until these settle. Also returns the transform.
+        """
+        of_x, of_y = self._gains(which)
+
+        def conditional_mean(transform: SimilarityTransform) -> np.ndarray:
+            deviation = transform.to_shape(anchors) - self.mean_points[which]
+            return self.mean_points + of_x @ deviation.real + of_y @ deviation.imag
+
+        transform = self.align(anchors, which)
+        for _ in range(1 if len(which) == len(self.anchors) else 4):
+            filled = transform.to_image(conditional_mean(transform))
+            filled[which] = anchors
+            transform = self.align(filled[self.anchors], self.anchors)
+        return transform.to_image(conditional_mean(transform)), transform
+
+    def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How all keypoints move, (n, n_which) complex, with the x and with the y of some; computed
+        once for each choice of these."""
+        known = self.__dict__.setdefault("_known_gains", {})
+        if which.tobytes() not in known:
+            columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
+            given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
+            gain = np.linalg.solve(given, self.covariance[columns]).T
+            by_point = gain[::2] + 1j * gain[1::2]
+            known[which.tobytes()] = by_point[:, ::2], by_point[:, 1::2]
+        return known[which.tobytes()]
+
+
+def learn_shape(
+    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float, lengths: np.ndarray
+) -> ShapeModel:
+    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
+    Procrustes analysis).
+
+    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden
+    points count as their predicted positions. The unit is such that transforms to the faces have on
+    (geometric) average the given ``lengths`` (n_faces,) in pixels, and no rotation.
+    """
+    usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
+    points = (faces[..., 0] + 1j * faces[..., 1])[usable]
+    seen, lengths = visible[usable], lengths[usable]
+    mean = points[0] - points[0, anchors].mean()
+    for _ in range(10):
+        model = ShapeModel(keypoints, anchors, np.stack([mean.real, mean.imag], axis=1), np.zeros((1, 1)), noise)
+        transforms = [model.align(p[anchors], anchors) for p in points]
+        aligned = np.stack([transform.to_shape(p) for transform, p in zip(transforms, points)])
+        mean = np.nanmean(np.where(seen, aligned, np.nan), axis=0)
+        units = np.array([transform.scale_rotation for transform in transforms])
+        turn = np.mean(units / abs(units))
+        mean = (mean - mean[anchors].mean()) * np.exp(np.mean(np.log(abs(units) / lengths))) * turn / abs(turn)
+    model = replace(model, mean=np.stack([mean.real, mean.imag], axis=1))
+    aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
+    deviation = np.where(seen, aligned - mean, 0)
+    flat = np.stack([deviation.real, deviation.imag], axis=2).reshape(len(points), -1)
+    return replace(model, covariance=flat.T @ flat / len(points))
+
+
+class Pose(NamedTuple):
+    """Rotation of a head in radians; all zero: upright, seen from the front.
+
+    Parameters
+    ----------
+    yaw : float
+        Positive: the face looks to the right-hand side of the image.
+    pitch : float
+        Positive: it looks down.
+    roll : float
+        Positive: it is turned clockwise in the image.
+    """
+
+    yaw: float
+    pitch: float
+    roll: float
+
+
+def rotation_of(pose: Pose) -> np.ndarray:
+    """Rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x to the right, y down, z
+    away from the viewer."""
+    (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
+    yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
+    pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
+    roll = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
+    return roll @ pitch @ yaw
+
+
+def pose_of(rotation: np.ndarray) -> Pose:
+    """The pose of a rotation matrix (3, 3): inverse of :func:`rotation_of`, for pitches below a
+    right angle."""
+    yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
+    pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
+    roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
+    return Pose(float(yaw), float(pitch), float(roll))
+
+
+@dataclass(frozen=True)
+class RigidModel:
+    """Points of a rigid face: the shape that Tomasi and Kanade's factorisation [1]_ finds in
+    annotations of many faces.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 3), float64
+        In units of the reference length; x to the right of the image, y down, z away from the
+        viewer.
+
+    References
+    ----------
+    .. [1] C. Tomasi, T. Kanade, "Shape and Motion from Image Streams under Orthography: a
+           Factorization Method", International Journal of Computer Vision 9 (1992).
+    """
+
+    points: np.ndarray
+
+    def project(self, rotation: np.ndarray, scale: float, translation: complex) -> np.ndarray:
+        """Image points (n,), complex, under weak perspective."""
+        seen = self.points @ rotation[:2].T
+        return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
+
+    def fit(self, points: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
+        """Weak-perspective view of least squared error for image points.
+
+        The affine camera of least squares is projected to the nearest rotation and scale;
+        Gauss-Newton steps on rotation vector and scale correct it.
+
+        Parameters
+        ----------
+        points : ndarray of shape (m,), complex
+            Image points.
+        which : ndarray of shape (m,), int, optional
+            Which of the model's points they are, four or more that are not in a plane; all by
+            default.
+
+        Returns
+        -------
+        rotation : ndarray of shape (3, 3)
+        scale : float
+            Image pixels per reference length.
+        translation : complex
+        """
+        model = self.points if which is None else self.points[which]
+        centre, middle = model.mean(axis=0), points.mean()
+        model = model - centre
+        target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
+        # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the
+        # frontal view.
+        gram = model.T @ model
+        ridge = 1e-2 * np.trace(gram) / 3
+        upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max((model[:, :2] ** 2).sum(), 1e-12)
+        start = np.array([[upright.real, -upright.imag, 0], [upright.imag, upright.real, 0]])
+        camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
+        left, singular, right = np.linalg.svd(camera, full_matrices=False)
+        rows = left @ right
+        rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
+        for _ in range(_STEPS):
+            rotation, scale = _gauss_newton(model, target, rotation, scale)
+        shift = scale * (rotation[:2] @ centre)
+        return rotation, scale, middle - complex(shift[0], shift[1])
+
+
+def _gauss_newton(model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
+    """One step on the rotation (a small turn on the left of it) and the scale."""
+    turned = model @ rotation.T
+    error = target - scale * turned[:, :2]
+    x, y, z = turned.T
+    zero = np.zeros_like(x)
+    # derivatives by the turns about x, y, z and by the scale, over the scale
+    by_x = np.stack([zero, z, -y, x / scale], axis=1)
+    by_y = np.stack([-z, zero, x, y / scale], axis=1)
+    matrix = scale * np.concatenate([by_x, by_y])
+    gram = matrix.T @ matrix
+    step = np.linalg.solve(gram + 1e-6 * np.trace(gram) * np.eye(4), matrix.T @ error.T.ravel())
+    angle = float(np.linalg.norm(step[:3]))
+    turn = np.eye(3)
+    if angle > 1e-12:
+        a, b, c = step[:3] / angle
+        cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
+        turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return turn @ rotation, scale + float(step[3])
+
+
+def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
+    """Rigid model of annotated faces by factorisation, with mirror images added.
+
+    Parameters
+    ----------
+    shapes : ndarray of shape (n_faces, n), complex
+        Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
+        others.
+    mirror : ndarray of shape (n,), int
+        Which point of the mirrored face each point becomes.
+
+    Returns
+    -------
+    RigidModel
+        Symmetric; its pitch is zero for the mean pose of the faces.
+
+    Raises
+    ------
+    ValueError
+        If the faces are seen from one direction only: their depth is unknown.
+    """
+    both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
+    both = both - both.mean(axis=1, keepdims=True)
+    # Turned upright and to one size: what remains differs by yaw and pitch.
+    both = both / np.sqrt((abs(both) ** 2).mean(axis=1, keepdims=True))
+    mean = both[0]
+    for _ in range(5):
+        both = both * np.exp(-1j * np.angle(both @ mean.conj()))[:, None]
+        mean = both.mean(axis=0)
+        eyes = mean[0] - mean[1]
+        mean = mean * abs(eyes) / eyes
+    # x and y of one face after the other
+    rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])
+    _, singular, right = np.linalg.svd(rows, full_matrices=False)
+    if singular[2] < 1e-6 * singular[0]:
+        raise ValueError("the annotated faces are all seen from one direction; expected faces turned by different angles")
+    affine = right[:3]
+    motion = rows @ affine.T  # (2 n_faces, 3)
+    a, b = motion[0::2], motion[1::2]
+    # Metric upgrade: a symmetric Q with a Q a = b Q b and a Q b = 0 for every face, of mean size
+    # one.
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+
+    def products(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.stack([u[:, i] * v[:, j] + (u[:, j] * v[:, i] if i != j else 0) for i, j in pairs], axis=1)
+
+    equations = np.concatenate([products(a, a) - products(b, b), products(a, b)])
+    size = (products(a, a) + products(b, b)).mean(axis=0) / 2
+    system = np.concatenate([equations / np.sqrt(len(equations)), 10 * size[None]])
+    q = np.linalg.lstsq(system, np.append(np.zeros(len(equations)), 10.0), rcond=None)[0]
+    metric = np.zeros((3, 3))
+    for (i, j), value in zip(pairs, q):
+        metric[i, j] = metric[j, i] = value
+    values, vectors = np.linalg.eigh(metric)
+    root = vectors * np.sqrt(np.maximum(values, 1e-3 * values.max()))
+    return _upright(np.linalg.solve(root, affine).T, mean, mirror)
+
+
+def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidModel:
+    """Turn a shape so that its frontal view is the mean shape, make it symmetric, nose to the
+    viewer, eyes one unit apart."""
+    points = points - points.mean(axis=0)
+    target = np.stack([mean.real, mean.imag], axis=1)
+    camera = np.linalg.lstsq(points, target, rcond=None)[0].T
+    left, _, right = np.linalg.svd(camera, full_matrices=False)
+    rows = left @ right
+    points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T
+    points = (points + points[mirror] * [-1, 1, 1]) / 2
+    points = points / abs(points[0, 0] - points[1, 0])
+    # views do not tell a shape from its reflection in depth: the nose does
+    if points[2:4, 2].mean() > points[:2, 2].mean():
+        points = points * [1, 1, -1]
+    return RigidModel(points)

@@ -1,0 +1,146 @@
+"""Cascaded shape regression: all points of a face are moved together, by what their surroundings
+show.
+
+A stage cuts the face out of the image, turned upright and to a fixed size, describes the
+surroundings of every point by gradient histograms, and predicts from the few of these that
+annealing selected how the whole shape has to move. The mirror image of a face tells the same: both
+answers are averaged.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ....vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
+from ....vision.pyramid import Level
+from .shape_models import SimilarityTransform
+
+# reference lengths around the mean shape that a frame shows, beyond the cells of its outermost
+# points. A choice
+_AROUND = 0.3
+
+
+@dataclass(frozen=True)
+class RegressionStage:
+    """One stage of the cascade: a linear regression from selected histogram values to the shape's
+    displacement.
+
+    Parameters
+    ----------
+    ied : int
+        Reference length of its frame in pixels.
+    cell : int
+        Side of a histogram's cell in pixels.
+    features : ndarray of shape (k,), int32
+        Selected values: 128 times the point's number plus the value's.
+    coefficients : ndarray of shape (k, q), float16
+        To coefficients of the cascade's basis.
+    intercept : ndarray of shape (q,), float32
+    """
+
+    ied: int
+    cell: int
+    features: np.ndarray
+    coefficients: np.ndarray
+    intercept: np.ndarray
+
+    @cached_property
+    def _linear(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.features.astype(np.int64), self.coefficients.astype(np.float32)
+
+    def displacement(self, histograms: np.ndarray) -> np.ndarray:
+        """Predict the coefficients (q,) of the displacement from the histograms (n, 128) of all
+        points."""
+        features, coefficients = self._linear
+        return histograms.ravel()[features] @ coefficients + self.intercept
+
+
+@dataclass(frozen=True)
+class ShapeRegressor:
+    """A cascade of stages that corrects the points of a face, as Xiong and De la Torre (2013) with
+    selected features.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, 2), float64
+        Mean shape in units of the reference length.
+    basis : ndarray of shape (q, n, 2), float32
+        Displacements that a stage combines, in the same unit.
+    stages : tuple of RegressionStage
+    to_keypoints : ndarray of shape (n_keypoints, n), float64
+        The reported keypoints are these means of the points.
+    offset : ndarray of shape (n, 2), float32
+        How much further the annotations lie in photographs, in units of the reference length:
+        stages that are trained on photographs and their mirror images cannot learn it.
+    mirror : ndarray of shape (n,), int32
+        Which point each point is in the mirror image of a face; empty: mirror images say nothing.
+
+    References
+    ----------
+    .. [1] X. Xiong, F. De la Torre, "Supervised Descent Method and its Applications to Face
+           Alignment", Proc. CVPR (2013).
+    """
+
+    mean: np.ndarray
+    basis: np.ndarray
+    stages: tuple[RegressionStage, ...]
+    to_keypoints: np.ndarray
+    offset: np.ndarray
+    mirror: np.ndarray
+
+    @cached_property
+    def mean_points(self) -> np.ndarray:
+        """The mean shape as complex numbers (n,)."""
+        return self.mean[:, 0] + 1j * self.mean[:, 1]
+
+    @cached_property
+    def _complex_basis(self) -> np.ndarray:
+        return self.basis[..., 0] + 1j * self.basis[..., 1]
+
+    def align(self, points: np.ndarray) -> SimilarityTransform:
+        """Least-squares similarity transform from the mean shape to image points (n,), complex."""
+        return SimilarityTransform.least_squares(self.mean_points, points)
+
+    def describe(self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int) -> tuple[np.ndarray, SimilarityTransform]:
+        """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the
+        transform from that frame."""
+        transform = self.align(points)
+        margin = _AROUND + 2.0 * cell / ied
+        low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
+        frame = cut_frame(levels, transform.scale_rotation, transform.translation, (*low, *high), ied)
+        return point_histograms(frame, transform.to_shape(points), cell), transform
+
+    def move(self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex) -> np.ndarray:
+        """Image points (n,), complex, after one stage: the mean of what the face and its mirror
+        image tell. ``unit`` is the scale and rotation of the frame."""
+        move = stage.displacement(histograms) @ self._complex_basis
+        if not len(self.mirror):
+            return points + unit * move
+        mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
+        return points + unit * (move - np.conj(mirrored[self.mirror])) / 2
+
+    def refine(self, levels: Sequence[Level], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Apply all stages.
+
+        Parameters
+        ----------
+        levels : list of Level
+            Pyramid of the image, from large to small.
+        points : ndarray of shape (n,), complex
+            Where to start, in image pixels.
+
+        Returns
+        -------
+        points : ndarray of shape (n,), complex
+            Image pixels.
+        histograms : ndarray of shape (n, 128), float32
+            Input of the last stage.
+        """
+        histograms = np.empty((0, 0), np.float32)
+        for stage in self.stages:
+            histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
+            points = self.move(stage, points, histograms, transform.scale_rotation)
+        offset = self.offset[:, 0] + 1j * self.offset[:, 1]
+        return points + self.align(points).scale_rotation * offset, histograms

@@ -1,0 +1,141 @@
+"""Follows instances from frame to frame of a video: the anchors of one frame are where the
+refinement of the next one starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ....vision.pyramid import gaussian_pyramid
+from .assembly import Candidates
+from .instance_finder import Instance, InstanceFinder
+from .one_euro import OneEuroFilter
+from .persons import PersonTracker
+from .probabilities import probability_of
+from .suppression import suppress_instances
+
+# reference lengths around a face of the last frame that is looked through in the next one. A choice
+_AROUND = 1.0
+_STEP = 1 / 25  # seconds from one frame to the next where nobody says
+_AWAY = 0.2  # seconds without a face after which its filter begins anew. A choice
+_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
+
+
+@dataclass
+class InstanceTracker:
+    """Finds the instances of a video.
+
+    Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
+    refined from its keypoints in the last frame, and keeps the support that its keypoints'
+    detections gave it. It is lost when its probability falls too low, or when it has come to lie on
+    another one. Faces have the number of their person
+    (:class:`~annealed.models.keypoints.instances.persons.PersonTracker`).
+
+    Parameters
+    ----------
+    finder : InstanceFinder
+    search : function
+        Takes a frame (H, W, 3) and returns its faces, from nothing.
+    search_every : int, default 10
+        Frames from one search to the next.
+    smooth : float or None, default None
+        Cut-off frequency at rest in Hz of the filter that keeps the points of a person still
+        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: they stay
+        as found.
+    min_probability : float, default 0.5
+        Of a face that is followed.
+
+    Raises
+    ------
+    ValueError
+        For numbers outside their range.
+    """
+
+    finder: InstanceFinder
+    search: Callable[[np.ndarray], Sequence[Instance]]
+    search_every: int = 10
+    smooth: float | None = None
+    min_probability: float = 0.5
+    _instances: list[Instance] = field(default_factory=list, init=False)
+    _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
+    _filters: dict[int, OneEuroFilter] = field(default_factory=dict, init=False)
+    _time: float = field(default=-_STEP, init=False)
+    _left: int = field(default=0, init=False)  # frames until the next search
+
+    def __post_init__(self) -> None:
+        if self.search_every < 1:
+            raise ValueError(f"search_every={self.search_every}: expected a whole number of at least 1")
+        if self.smooth is not None and not 0 < self.smooth < np.inf:
+            raise ValueError(f"smooth={self.smooth}: expected a cut-off frequency above 0 Hz")
+
+    def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
+        """Return the faces of the next frame, by falling probability.
+
+        Parameters
+        ----------
+        frame : ndarray of shape (H, W, 3), uint8
+        time : float, optional
+            Seconds, later than the last one; by default 1/25 later.
+
+        Returns
+        -------
+        list of Instance
+        """
+        followed = [self._follow(frame, instance) for instance in self._instances] if self._left > 0 else []
+        apart = suppress_instances(
+            [_anchors(instance) for instance in followed if instance],
+            [instance.reference_length for instance in followed if instance],
+        )
+        if self._left > 0 and len(apart) == len(followed):
+            self._left -= 1
+            self._instances = [instance for instance in followed if instance is not None]
+        else:
+            self._instances, self._left = list(self.search(frame)), self.search_every - 1
+        self._time = self._time + _STEP if time is None else time
+        shown = self._persons.update(self._instances, self._time)
+        if self.smooth is not None:
+            self._filters = {number: kept for number, kept in self._filters.items() if self._time - kept.time <= _AWAY}
+            shown = [self._still(instance, self.smooth) for instance in shown]
+        return sorted(shown, key=lambda instance: -instance.probability)
+
+    def _follow(self, frame: np.ndarray, instance: Instance) -> Instance | None:
+        """The face in the next frame, None if it is lost."""
+        low = np.floor(instance.landmarks.min(axis=0) - _AROUND * instance.reference_length).astype(int).clip(0)
+        high = np.ceil(instance.landmarks.max(axis=0) + _AROUND * instance.reference_length).astype(int) + 1
+        part = np.ascontiguousarray(frame[low[1] : max(high[1], 0), low[0] : max(high[0], 0)])
+        if not part.size:
+            return None
+        corner = complex(*low)
+        finder = self.finder
+        # As in a search: completed from the anchors. From the last shape itself errors would grow
+        # from frame to frame.
+        anchors = np.array([complex(instance.keypoints[name].x, instance.keypoints[name].y) for name in finder.anchors])
+        shape = finder.assembler.shape
+        points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
+        # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
+        # needed.
+        least = min((stage.ied for stage in finder.regressor.stages), default=1) / instance.reference_length
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
+        refined = finder.refine(points - corner, instance.support, levels)
+        assert finder.probabilities is not None
+        log_odds = finder.probabilities.instance_log_odds(refined.score, instance.support, refined.reference_length)
+        if probability_of(log_odds) < self.min_probability:
+            return None
+        refined = finder.refine_again(refined, levels)
+        return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
+
+    def _still(self, instance: Instance, cutoff: float) -> Instance:
+        """The face with its points filtered; a person who was away starts anew."""
+        assert instance.person is not None
+        keep = self._filters.setdefault(instance.person, OneEuroFilter(cutoff))
+        names = list(instance.keypoints)
+        points = np.array([*instance.landmarks, *((p.x, p.y) for p in instance.keypoints.values())])
+        points = keep(points, self._time, instance.reference_length)
+        landmarks, places = points[: -len(names)], points[-len(names) :].tolist()
+        keypoints = {name: instance.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
+        box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
+        return replace(instance, keypoints=keypoints, landmarks=landmarks, box=box)
+
+
+def _anchors(instance: Instance) -> np.ndarray:
+    return np.array([complex(p.x, p.y) for p in instance.keypoints.values()])

@@ -1,0 +1,107 @@
+"""Turned faces: the search of a photograph that is turned about its middle, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import cv2
+import numpy as np
+
+DEFAULT_ROLL = 30.0
+"""Degrees by which photographs without an upright face are turned."""
+MAX_ROLL = 50.0
+"""Degrees: faces that are turned further are not assembled
+(`annealed.models.keypoints.instances.assembly.MAX_ROLL`)."""
+
+ALL_ROUND = tuple(range(0, 360, 30))
+"""Degrees by which photographs of objects are turned whose up is not known."""
+
+MAX_PIXELS = 4_000_000
+"""Larger photographs are shrunk before they are turned. A choice."""
+MAX_TURNED = 10_000_000
+"""So are those that would be larger than this once they are turned: the box of a turned strip grows
+with the square of its length. Photographs with sides of up to 1 : 3, turned by 30 degrees, are
+within it when they are within `MAX_PIXELS`."""
+
+# of the equalisation. Choices
+_CLIP, _TILES = 2.5, 4
+
+Maxima = dict[str, np.ndarray]
+"""Local maxima (n, 4) x, y, score, scale of each keypoint."""
+
+
+def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
+    """Turn a photograph about its middle; nothing is cut off, and its border is repeated outside.
+
+    Parameters
+    ----------
+    image : ndarray of shape (H, W, 3), uint8
+    degrees : float
+        Counter-clockwise.
+
+    Returns
+    -------
+    image : ndarray of shape (H', W', 3), uint8
+    back : ndarray of shape (2, 3), float64
+        Affine map from pixels of the turned photograph to those of the original.
+    """
+    matrix, size = turning(image.shape[0], image.shape[1], degrees)
+    shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
+
+
+def turned_pixels(degrees: float, image: np.ndarray) -> np.ndarray:
+    """The photograph alone that :func:`turned` makes."""
+    return turned(image, degrees)[0]
+
+
+def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
+    """Affine map (2, 3) from a photograph to the turned one, and width and height of that."""
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
+    across, down = _box(height, width, degrees)
+    size = (int(across) + 1, int(down) + 1)
+    matrix[:, 2] = matrix[:, 2] + [(size[0] - width) / 2, (size[1] - height) / 2]
+    return matrix, size
+
+
+def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
+    """Width and height of the box around a turned photograph."""
+    cosine, sine = abs(np.cos(np.radians(degrees))), abs(np.sin(np.radians(degrees)))
+    return height * sine + width * cosine, height * cosine + width * sine
+
+
+def evened(image: np.ndarray) -> np.ndarray:
+    """A photograph (H, W, 3), uint8, in even light: its lightness equalised, tile by tile, with
+    limited contrast.
+    """
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
+    return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
+
+
+def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:
+    """Local maxima that a search finds in a photograph turned by each of some angles, at their
+    places in the original.
+
+    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are
+    shrunk to so many: the search is for the larger faces. The factor is the second argument of
+    ``search``.
+    """
+    height, width = image.shape[:2]
+    largest = max((box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0)
+    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
+    if factor < 1:
+        # OpenCV refuses to round a side to zero
+        sides = [max(1, round(side * factor)) for side in (width, height)]
+        exact = None if 1 not in sides else sides
+        image = np.asarray(cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
+    enlarged = np.array([width / image.shape[1], height / image.shape[0]])
+    maxima: dict[str, list[np.ndarray]] = {}
+    for angle in degrees:
+        shown, back = turned(image, angle)
+        for name, rows in search(shown, factor).items():
+            moved = rows.copy()
+            moved[:, :2] = (rows[:, :2] @ back[:, :2].T + back[:, 2] + 0.5) * enlarged - 0.5
+            moved[:, 3] *= factor
+            maxima.setdefault(name, []).append(moved)
+    return {name: np.concatenate(parts) for name, parts in maxima.items()}

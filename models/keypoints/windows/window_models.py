@@ -1,0 +1,385 @@
+"""Sparse additive models of a window, and the search that they guide.
+
+A model says whether a window shows a keypoint, or where the keypoint lies. Both are
+`annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
+loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
+regression-guided search is Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse grid
+instead of every window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Self
+
+import numpy as np
+
+from ....vision.pyramid import Level, pixel_of, shrink
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.level_features import LevelChannels
+from ....vision.windows.responses import CompiledModel, Responses
+from ....vision.windows.scan import predict_windows, windows_around
+from .non_maximum_suppression import Localisation
+
+
+@dataclass(frozen=True)
+class WindowModel:
+    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al.
+    (2017).
+
+    ``features`` (k, 8) are evaluated in their order; the responses have one output, or dx and dy.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017), section 2.5.
+    """
+
+    features: np.ndarray
+    responses: Responses
+    intercept: float | np.ndarray
+
+    def take(self, order: np.ndarray) -> Self:
+        """Return the model of some of the features.
+
+        Parameters
+        ----------
+        order : ndarray of shape (m,), int
+            Positions among the features, in the new order.
+
+        Returns
+        -------
+        WindowModel
+            Of the same class.
+        """
+        return replace(self, features=self.features[order], responses=self.responses.take(order))
+
+    def compiled(self, pool: FeaturePool) -> CompiledModel:
+        """Return the form that the compiled loops read; it is computed once.
+
+        Parameters
+        ----------
+        pool : FeaturePool
+            The pool that the features belong to.
+
+        Returns
+        -------
+        CompiledModel
+        """
+        if "_compiled" not in self.__dict__:
+            self.__dict__["_compiled"] = self._compile(pool)
+        return self.__dict__["_compiled"]
+
+    def _compile(self, pool: FeaturePool) -> CompiledModel:
+        return pool.compile_model(self.features, self.responses, self.intercept)
+
+    def _mirrored(self, pool: FeaturePool) -> Self:
+        features, signs = pool.mirrored(self.features)
+        return replace(self, features=features, responses=self.responses.mirrored(signs))
+
+    def _outputs(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Outputs (n, q) for windows given as patches (n, 26, 26, 3), without rejection."""
+        values = pool.evaluate(patches, self.compiled(pool).program)
+        intercept = np.atleast_1d(self.intercept)
+        sums = [self.responses.running_sums(values, intercept[q], q)[:, -1] for q in range(self.responses.n_outputs)]
+        return np.stack(sums, axis=1)
+
+
+@dataclass(frozen=True)
+class KeypointModel(WindowModel):
+    """Classifier of the windows that show one keypoint.
+
+    A soft cascade: there is a rejection threshold after each feature.
+
+    Parameters
+    ----------
+    features : ndarray of shape (k, 8), int32
+        Features of the pool, in the order in which they are evaluated.
+    responses : Responses
+        Of these features, one output.
+    intercept : float
+        Start of the sum.
+    thresholds : ndarray of shape (k,), float32
+        A window is rejected when its running sum after feature t falls below entry t; -inf never
+        rejects.
+    localisation : Localisation
+        Where the keypoint lies relative to the windows that show it.
+    threshold : float, default 0.0
+        Default least score of a detection.
+    """
+
+    thresholds: np.ndarray
+    localisation: Localisation = field(default_factory=Localisation)
+    threshold: float = 0.0
+
+    def mirrored(self, pool: FeaturePool, reference_length: float) -> KeypointModel:
+        """Return the model of the mirror image of this keypoint.
+
+        Parameters
+        ----------
+        pool : FeaturePool
+            The pool that the features belong to.
+        reference_length : float
+            Unit of the localisation, in pixels of a level.
+
+        Returns
+        -------
+        KeypointModel
+        """
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # it.
+        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length)
+        return replace(self._mirrored(pool), localisation=place)
+
+    def _compile(self, pool: FeaturePool) -> CompiledModel:
+        return pool.compile_model(self.features, self.responses, self.intercept, self.thresholds)
+
+    def scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Score windows without rejection.
+
+        Parameters
+        ----------
+        patches : ndarray of shape (n, 26, 26, 3), uint8
+            Windows, with one pixel around each.
+        pool : FeaturePool
+            The pool that the features belong to.
+
+        Returns
+        -------
+        ndarray of shape (n,), float32
+        """
+        return self._outputs(patches, pool)[:, 0]
+
+    def partial_scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Return the running sums after each feature, without rejection.
+
+        Parameters
+        ----------
+        patches : ndarray of shape (n, 26, 26, 3), uint8
+            Windows, with one pixel around each.
+        pool : FeaturePool
+            The pool that the features belong to.
+
+        Returns
+        -------
+        ndarray of shape (n, k), float32
+            Entry t: the intercept and the responses of the features up to and including t.
+        """
+        return pool.partial_scores(patches, self.features, self.responses, float(self.intercept))
+
+
+@dataclass(frozen=True)
+class OffsetModel(WindowModel):
+    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by
+    both outputs.
+
+    It is the regressor f of Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
+    """
+
+    def mirrored(self, pool: FeaturePool) -> OffsetModel:
+        """Return the model of the mirror image of this keypoint."""
+        made = self._mirrored(pool)
+        flip = np.array([-1, 1], np.float32)
+        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # it.
+        intercept = (self.intercept * flip - np.array([1, 0], np.float32)).astype(np.float32)
+        return replace(made, responses=replace(made.responses, values=made.responses.values * flip), intercept=intercept)
+
+    def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
+        """Predict the offsets (n, 2), float32, of windows given as patches (n, 26, 26, 3)."""
+        return self._outputs(patches, pool)
+
+
+class Mode(StrEnum):
+    """Which windows a keypoint's classifier scores."""
+
+    SCAN = "scan"
+    """All windows."""
+    REGRESS = "regress"
+    """Those that a regressor points at from a sparse grid."""
+    PRUNE = "prune+regress"
+    """The same from the grid points next to which a cascade sees a face."""
+
+
+MAX_OFFSET = 20
+"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+windows within 10 pixels."""
+
+_MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et
+    al. (2014), section 7.2.
+
+    ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
+    pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
+    pixel, in x and y.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
+    """
+
+    offsets: OffsetModel
+    grid: int = 10
+    reach: int = 2
+
+    @property
+    def margin(self) -> int:
+        """Largest distance of a proposed window from its grid point, in pixels of the level."""
+        return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
+
+    def mirrored(self, pool: FeaturePool) -> Guide:
+        """Return the guide of the mirror image of this keypoint."""
+        return replace(self, offsets=self.offsets.mirrored(pool))
+
+    def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
+        """All grid points x, y (n,) in the level's own rows."""
+        first = self.grid // 2
+        x = np.arange(first, channels.width, self.grid)
+        y = np.arange(first, channels.bottom, self.grid)
+        y = y[y >= channels.top]
+        return np.tile(x, len(y)), np.repeat(y, len(x))
+
+    def windows(
+        self,
+        channels: LevelChannels,
+        pool: FeaturePool,
+        points: tuple[np.ndarray, np.ndarray],
+        reference_length: float,
+        localisation: Localisation | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row
+        by row.
+
+        They lie where grid points x, y (m,) lead. The best windows of a classifier lie its
+        localisation's offset before the keypoint, and those of a mirrored one a pixel off: the
+        windows are centred on these, not on the keypoint.
+        """
+        xs, ys = points
+        offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
+        near = np.abs(offset).max(axis=1, initial=0) <= MAX_OFFSET
+        place = Localisation() if localisation is None else localisation
+        before = reference_length * np.array([place.offset_x, place.offset_y])
+        before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
+        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
+        x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
+        return x, y
+
+
+@dataclass(frozen=True)
+class FaceCascade:
+    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window
+    shows the whole face.
+
+    A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
+    on a level that is ``coarser``. Every window there that the classifier does not reject says
+    where each keypoint is expected.
+
+    Parameters
+    ----------
+    classifier : KeypointModel
+        Of windows whose pixel is the middle of a face; its rejection thresholds decide.
+    expected : dict of str to tuple of float
+        Vector from the middle of a face to each keypoint, in units of the detector's reference
+        length on the keypoint's level.
+    coarser : float
+        Scale of the face's level relative to that of the keypoints.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking",
+       arXiv:1310.2880v2 (2014), section 7.2.
+    """
+
+    classifier: KeypointModel
+    expected: dict[str, tuple[float, float]]
+    coarser: float
+
+    def level(self, levels: Sequence[Level], number: int) -> Level:
+        """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one
+        of them, or a smaller one."""
+        wanted = levels[number].scale * self.coarser
+        for level in levels[number:]:
+            if abs(level.scale / wanted - 1) < 1e-6:
+                return level
+        return shrink(levels[number], self.coarser)
+
+    def grid_points(
+        self, centres: np.ndarray, keypoint: str, shape: tuple[int, int], grid: int, reference_length: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Grid points around the places where a keypoint is expected, four of each.
+
+        Parameters
+        ----------
+        centres : ndarray of shape (n, 2)
+            Middles of faces in pixels of the keypoint's level.
+        keypoint : str
+            Its name.
+        shape : tuple of int
+            Rows and columns of that level.
+        grid : int
+            Spacing of the grid in pixels.
+        reference_length : float
+            Reference length of an object in pixels of that level.
+
+        Returns
+        -------
+        xs, ys : ndarray of shape (m,), int
+            Each grid point once, row by row.
+        """
+        first = grid // 2
+        sides = [max(0, -(-(side - first) // grid)) for side in shape]
+        corner = np.floor((centres + reference_length * np.array(self.expected[keypoint]) - first) / grid).astype(np.int64)
+        column = (corner[:, :1] + [0, 1, 0, 1]).ravel()
+        row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
+        inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
+        number = np.flatnonzero(np.bincount(row[inside] * sides[1] + column[inside]))
+        return first + grid * (number % max(1, sides[1])), first + grid * (number // max(1, sides[1]))
+
+
+def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int) -> list[tuple[slice, slice, np.ndarray]]:
+    """Parts of a level that hold all pixels within a margin of some points: rows, columns, and
+    which points they belong to.
+
+    Points (n, 2) whose margins touch share a part, unless it would have more than about
+    ``max_pixels`` pixels.
+
+    Examples
+    --------
+    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, (20, 100), 10_000):
+    ...     print(*part)
+    slice(1, 11, None) slice(1, 14, None) [0 2]
+    slice(1, 10, None) slice(86, 95, None) [1]
+    """
+    parts = []
+    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin):
+        for cluster in _clusters(points, band, 0, 2 * margin):
+            x, y = points[cluster].T
+            columns = slice(max(0, int(x.min()) - margin), min(shape[1], int(x.max()) + margin + 1))
+            height = max(2 * margin, max_pixels // (columns.stop - columns.start))
+            piece = (y - y.min()) // height
+            for number in sorted(set(piece.tolist())):
+                rows_y = y[piece == number]
+                rows = slice(max(0, int(rows_y.min()) - margin), min(shape[0], int(rows_y.max()) + margin + 1))
+                parts.append((rows, columns, np.sort(cluster[piece == number])))
+    return parts
+
+
+def _clusters(points: np.ndarray, chosen: np.ndarray, axis: int, gap: int) -> list[np.ndarray]:
+    """Some of the points in groups that no step larger than ``gap`` along one axis separates."""
+    order = chosen[np.argsort(points[chosen, axis], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(points[order, axis]) > gap) + 1)

@@ -1,0 +1,236 @@
+"""Search of a pyramid's windows with the classifiers of some keypoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....vision.pyramid import Level, gaussian_pyramid
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
+from ....vision.windows.scan import scan_level, score_windows
+from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, Localisation, suppress_non_maxima
+from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
+
+STRIP_PIXELS = 1 << 20
+"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
+histograms."""
+
+_REQUESTS_AFTER_GRID = 4.0
+"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows
+around them follow (measured)."""
+
+
+@dataclass(frozen=True)
+class WindowSearch:
+    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`,
+    whose part it is."""
+
+    models: dict[str, KeypointModel]
+    pool: FeaturePool = field(default_factory=FeaturePool)
+    scales_per_octave: int = 4
+    suppression: float = 0.3
+    guides: dict[str, Guide] = field(default_factory=dict)
+    face_cascade: FaceCascade | None = None
+    reference_length: float = DEFAULT_REFERENCE_LENGTH
+    enlarged: float = 1.0
+
+    def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
+        """Return the levels to scan for windows of the given sizes.
+
+        Parameters
+        ----------
+        image : ndarray of shape (H, W, 3), uint8
+        min_size, max_size : float, optional
+            As in `DetectionOptions`.
+
+        Returns
+        -------
+        list of Level
+            From large to small.
+
+        Raises
+        ------
+        ValueError
+            If the sizes make no sense.
+        """
+        smallest = self.smallest_window(min_size, max_size)
+        min_scale = 0.0 if max_size is None else self.pool.window / max_size
+        return gaussian_pyramid(image, self.scales_per_octave, min_scale=min_scale, max_scale=self.pool.window / smallest)
+
+    def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
+        """Side in image pixels of the smallest window that is searched; ValueError for sizes that
+        make no sense."""
+        window = self.pool.window
+        smallest = window / self.enlarged if min_size is None else min_size
+        if not window / 4 <= smallest < np.inf:
+            raise ValueError(f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window")
+        if max_size is not None and not max_size >= smallest:
+            raise ValueError(f"max_size={max_size}: expected at least min_size, {smallest:g} pixels")
+        return smallest
+
+    def strips(self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None) -> Iterator[LevelChannels]:
+        """Yield a level's tables, strip by strip: their memory is bounded.
+
+        Parameters
+        ----------
+        level : Level
+            Level of the pyramid.
+        mode : Mode, default "scan"
+            "regress" needs rows around each strip.
+        buffers : Buffers, optional
+            Memory to reuse: each strip is valid until the next one.
+
+        Yields
+        ------
+        LevelChannels
+        """
+        height, width = level.image.shape[:2]
+        margin = 0 if mode == Mode.SCAN else max(guide.margin for guide in self.guides.values())
+        rows = max(1, STRIP_PIXELS // width, 4 * margin)
+        expected = 1.0 if mode == Mode.SCAN else _REQUESTS_AFTER_GRID
+        for top in range(0, height, rows):
+            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
+
+    def score_levels(self, levels: Sequence[Level], keypoint: str, mode: str = Mode.SCAN) -> list[np.ndarray]:
+        """Score the windows of a pyramid.
+
+        Parameters
+        ----------
+        levels : list of Level
+            From :meth:`pyramid`.
+        keypoint : str
+            Name of the keypoint.
+        mode : Mode, default "scan"
+            Which windows are scored.
+
+        Returns
+        -------
+        list of ndarray of shape (n, 4)
+            For each level: columns x, y (image pixels), scale and score of the windows that pass
+            all rejection thresholds.
+        """
+        return [found[keypoint] for found in self._scored(levels, [keypoint], mode)]
+
+    def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
+        """Return the windows that the classifier scores in the mode "prune+regress".
+
+        Parameters
+        ----------
+        levels : list of Level
+            From :meth:`pyramid`.
+        keypoint : str
+            Name of the keypoint.
+
+        Returns
+        -------
+        list of ndarray of shape (n, 2), int
+            For each level: their pixels x, y, each once.
+        """
+        windows = []
+        for number in range(len(levels)):
+            places = [np.empty((0, 2), np.int64)]
+            for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
+                x, y = self._guided(channels, keypoint, points[keypoint])
+                places.append(np.column_stack([x, y]) + corner)
+            windows.append(np.unique(np.concatenate(places), axis=0))
+        return windows
+
+    def _guided(self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
+        place = self.models[keypoint].localisation if keypoint in self.models else None
+        return self.guides[keypoint].windows(channels, self.pool, points, self.reference_length, place)
+
+    def _near_faces(
+        self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
+    ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
+        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid
+        points of some keypoints in it."""
+        cascade, level = self.face_cascade, levels[number]
+        if cascade is None:
+            raise ValueError("the detector has no face cascade; expected one that was trained with --mode prune+regress")
+        centres = level.from_image(self._face_centres(cascade.level(levels, number), cascade, buffers))
+        if not len(centres):
+            return
+        shape = level.image.shape[:2]
+        found = [cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length) for name in names]
+        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
+        points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
+        if not len(points):
+            return
+        # Windows around the points, complete: beyond the part's frame its border would be repeated.
+        margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
+        for rows, columns, own in regions(points, margin, shape, STRIP_PIXELS):
+            corner = np.array([columns.start, rows.start])
+            xy = points[own] - corner
+            inside = {name: tuple(xy[name_of[own] == i].T) for i, name in enumerate(names)}
+            expected = max(1.0, len(names) / 2)
+            yield level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected), corner, inside
+
+    def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
+        """Image coordinates (n, 2) of the windows of a level that the face cascade does not
+        reject."""
+        found = [np.empty((0, 2))]
+        for channels in self.strips(coarse, buffers=buffers):
+            ys, xs = np.nonzero(scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf)
+            found.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
+        return np.concatenate(found)
+
+    def _scored(self, levels: Sequence[Level], names: Sequence[str], mode: str) -> Iterator[dict[str, np.ndarray]]:
+        """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
+        buffers = Buffers()
+        for number, level in enumerate(levels):
+            found: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+
+            def keep(name: str, xy: np.ndarray, score: np.ndarray, level: Level = level, found: dict = found) -> None:
+                found[name].append(np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score]))
+
+            if mode == Mode.PRUNE:
+                for channels, corner, points in self._near_faces(levels, number, names, buffers):
+                    for name in names:
+                        xy, score = self._score_guided(channels, name, points[name])
+                        keep(name, xy + corner, score)
+            else:
+                for channels in self.strips(level, mode, buffers):
+                    for name in names:
+                        keep(name, *self._score_strip(channels, name, mode))
+            yield {name: np.concatenate(parts) for name, parts in found.items()}
+
+    def _score_guided(
+        self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without
+        those that are rejected."""
+        xs, ys = self._guided(channels, keypoint, points)
+        score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
+        passed = score > -np.inf
+        return np.column_stack([xs, ys])[passed], score[passed]
+
+    def _score_strip(self, channels: LevelChannels, keypoint: str, mode: str) -> tuple[np.ndarray, np.ndarray]:
+        """The same for a strip of a level, in its own rows: for all windows or all grid points."""
+        if mode != Mode.SCAN:
+            return self._score_guided(channels, keypoint, self.guides[keypoint].grid_points(channels))
+        scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
+        ys, xs = np.nonzero(scores > -np.inf)
+        return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+
+    def distinct(self, maxima: np.ndarray) -> np.ndarray:
+        """Maxima (n, 4) x, y, score, scale of several searches, each once."""
+        x, y, score, scale = maxima.T
+        return suppress_non_maxima(x, y, scale, score, Localisation(radius=0.0), self.reference_length, self.suppression / 2)
+
+    def maxima(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int
+    ) -> dict[str, np.ndarray]:
+        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
+        pyramid."""
+        scored = list(self._scored(levels, names, mode))
+        maxima = {}
+        for name in names:
+            x, y, scale, score = np.concatenate([np.empty((0, 4)), *(found[name] for found in scored)]).T
+            place = self.models[name].localisation
+            maxima[name] = suppress_non_maxima(
+                x, y, scale, score, place, self.reference_length, self.suppression, thresholds[name], max_detections
+            )
+        return maxima

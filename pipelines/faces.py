@@ -1,0 +1,8 @@
+"""The name of :mod:`annealed.pipelines.keypoints` until 0.2: its modules under their old paths."""
+
+import warnings
+
+from . import keypoints
+
+warnings.warn("annealed.pipelines.faces is annealed.pipelines.keypoints; the old name ends with 0.4", FutureWarning, stacklevel=2)
+__path__ = keypoints.__path__

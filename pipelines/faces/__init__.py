@@ -1,1 +1,0 @@
-"""Face keypoints: data, detection in files and videos, evaluation."""

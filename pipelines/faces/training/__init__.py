@@ -1,1 +1,0 @@
-"""Training of keypoint detectors: mining, fitting, calibration, fast modes, shape regression."""

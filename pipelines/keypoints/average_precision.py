@@ -1,0 +1,188 @@
+"""Precision and recall of keypoint detections: the protocol of Barbu et al. (2017), section 3.3, as
+functions of arrays.
+
+A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
+false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
+EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point
+marked invisible, and on a point that a better detection has hit already, it counts neither way.
+Points inside an ignore box still count as points to be found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ...models.keypoints.instances.probabilities import probability_of
+
+HIT, NEITHER, FALSE = 1, 0, -1
+NEAR = 0.1  # reference lengths
+MAX_DETECTIONS = 200  # per image and keypoint
+_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
+
+
+@dataclass(frozen=True)
+class MatchedDetections:
+    """Detections of one keypoint in one image, by falling score, with what they are.
+
+    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or
+    ``FALSE``), each (n,); ``face``: the face whose point was hit, -1 for all others; ``n_points``:
+    visible points to be found.
+
+    Attributes
+    ----------
+    xy : ndarray of shape (n, 2)
+        Positions in pixels.
+    score : ndarray of shape (n,)
+        Scores, falling.
+    outcome : ndarray of shape (n,), int8
+        ``HIT``, ``NEITHER`` or ``FALSE``.
+    face : ndarray of shape (n,), int
+        The face whose point was hit, -1 for all others.
+    n_points : int
+        Visible points to be found.
+    """
+
+    xy: np.ndarray
+    score: np.ndarray
+    outcome: np.ndarray
+    face: np.ndarray
+    n_points: int
+
+
+def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> MatchedDetections:
+    """Decide of each detection of one keypoint in one image: a hit, false, or neither.
+
+    Parameters
+    ----------
+    xy, score : array-like of shape (n, 2) and (n,)
+        Detections in pixels; the best ``max_detections`` take part, earlier ones first among
+        equals.
+    points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
+        That keypoint of each face, NaN where unknown; whether it can be seen; reference lengths
+        in pixels.
+    ignore : array-like of shape (n_boxes, 4)
+        Boxes x0, y0, x1, y1.
+    tolerance : float
+        Largest distance of a hit, in reference lengths.
+    """
+    xy = np.asarray(xy, float).reshape(-1, 2)
+    score = np.asarray(score, float)
+    points = np.asarray(points, float).reshape(-1, 2)
+    visible = np.asarray(visible, bool) & np.isfinite(points).all(axis=1)
+    ignore = np.asarray(ignore, float).reshape(-1, 4)
+    order = np.argsort(-score, kind="stable")[:max_detections]
+    xy, score = xy[order], score[order]
+
+    distance = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    distance[np.isnan(distance)] = np.inf
+    # whether a point lies on the circle must not depend on the rounding of its decimals
+    slack = 1e-9
+    ignored = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
+    ignored |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
+    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
+
+    outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
+    face = np.full(len(xy), -1)
+    free = visible.copy()
+    for i in np.flatnonzero(~ignored):
+        reach = np.where(free, distance[i], np.inf)
+        if len(reach) and reach.min() <= tolerance + slack:
+            face[i] = reach.argmin()
+            free[face[i]] = False
+            outcome[i] = HIT
+    return MatchedDetections(xy, score, outcome, face, int(visible.sum()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are
+    to be found.
+
+    Attributes
+    ----------
+    threshold, precision, recall : ndarray of shape (n,)
+        One entry per distinct score: what a detector with that threshold reaches.
+    n_points : int
+        Points to be found.
+    """
+
+    threshold: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    n_points: int
+
+    @property
+    def average_precision(self) -> float:
+        """Average precision without interpolation: the sum of precision times the gain in recall;
+        NaN without points.
+        """
+        if not self.n_points:
+            return float("nan")
+        return float(self.precision @ np.diff(self.recall, prepend=0.0))
+
+    def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
+        """Largest recall with at least that precision, and its threshold; (0, inf) if none."""
+        good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
+        if not len(good):
+            return 0.0, float("inf")
+        return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
+
+    def at_balance(self) -> tuple[float, float]:
+        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf)
+        without any detection.
+        """
+        if not len(self.threshold):
+            return 0.0, float("inf")
+        best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
+        return float(self.recall[best]), float(self.threshold[best])
+
+    def at_threshold(self, threshold: float) -> tuple[float, float]:
+        """Precision (NaN without any detection) and recall of the detections that score at least
+        ``threshold``.
+        """
+        n = int((self.threshold >= threshold).sum())
+        return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
+
+
+def curve(score, outcome, n_points: int) -> Curve:
+    """Precision-recall curve of judged detections of images; equal scores come in together.
+
+    Examples
+    --------
+    >>> curve([3.0, 2.0, 1.0], [HIT, FALSE, HIT], 2).average_precision
+    0.8333333333333333
+    """
+    score, outcome = np.asarray(score, float), np.asarray(outcome)
+    counted = outcome != NEITHER
+    score, hit = score[counted], (outcome[counted] == HIT)
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], hit[order]
+    last = np.append(np.diff(score) != 0, True)[: len(score)]  # of each group of equal scores
+    hits, seen = np.cumsum(hit)[last], np.arange(1, len(score) + 1)[last]
+    return Curve(score[last], hits / seen, hits / max(n_points, 1), n_points)
+
+
+def pooled(judged: list[MatchedDetections]) -> Curve:
+    """Curve of all images together."""
+    score, outcome = (np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome"))
+    return curve(score, outcome, sum(j.n_points for j in judged))
+
+
+def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row
+    per band with any.
+
+    Detections that count neither way are left out; ``probability`` is the mean of a band.
+    """
+    kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
+    score, hit = (np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1))
+    p = np.asarray(probability_of(score))
+    rows = []
+    for low, high in pairwise(_BANDS):
+        mine = (p >= low) & ((p < high) if high < 1 else (p <= high))
+        if mine.any():
+            row = {"from": low, "to": high, "detections": int(mine.sum())}
+            rows.append(row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())})
+    return rows

@@ -1,0 +1,200 @@
+"""What ``annealed faces detect`` does to each photograph."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...learners.compilation import plain_forms, seconds_compiling
+from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
+from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.instances.instance_finder import Instance
+from ...vision.images import read_image
+from ..common.file_map import FileMap, by_processes
+from ..common.image_folders import are_few
+from ..common.video import VIDEO_SUFFIXES
+
+SAMPLE = "astronaut"  # name of the photograph that is used when none is named
+
+
+@dataclass(frozen=True)
+class FileDetections:
+    """Detections and faces in one photograph or frame, or the reason in one line why there are
+    none.
+
+    Attributes
+    ----------
+    image : str
+        As it was named.
+    pixels : ndarray or None
+        RGB pixels, where they were kept.
+    seconds : float
+        The detection alone.
+    detections : list of Detection
+        By falling score.
+    instances : list of Instance
+        By falling probability.
+    category : str or None
+        Name of the objects where they are no faces.
+    error : str or None
+        One line; then the rest is empty.
+    frame : int or None
+        Number of the frame in a video or of a camera, from 0; None for a photograph.
+    time : float
+        When the frame is shown, in seconds from the first one.
+    size : tuple of int or None
+        Width and height in pixels; those of ``pixels`` by default.
+    """
+
+    image: str
+    pixels: np.ndarray | None = None
+    seconds: float = 0.0
+    detections: Sequence[Detection] = ()
+    instances: Sequence[Instance] = ()
+    category: str | None = None
+    error: str | None = None
+    frame: int | None = None
+    time: float = 0.0
+    size: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.pixels is not None:
+            object.__setattr__(self, "size", self.pixels.shape[1::-1])
+
+    def record(self, landmarks: bool = False) -> dict:
+        """Return the JSON object of the command line, with all points of the faces if asked for."""
+        if self.error is not None or self.size is None:
+            return {"image": self.image, "error": self.error}
+        width, height = self.size
+        of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
+        facts = {"image": self.image} | of_frame | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
+        return facts | records(self.detections, self.instances, landmarks, self.category)
+
+
+def records(
+    detections: Sequence[Detection], instances: Sequence[Instance], landmarks: bool = False, category: str | None = None
+) -> dict[str, list]:
+    """Detections and faces, or objects of another category, as JSON can hold them."""
+    described = [
+        instance.record() | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {}) for instance in instances
+    ]
+    found = {"detections": [d._asdict() for d in detections]}
+    if category is None:
+        return found | {"faces": described}
+    # They have no pose: heads have.
+    return found | {"objects": [{"category": category} | {k: v for k, v in one.items() if k != "pose"} for one in described]}
+
+
+def detect_files(
+    detector: KeypointDetector,
+    images: Sequence[str],
+    options: DetectionOptions,
+    file_map: FileMap | None = None,
+    plain: bool | None = None,
+    keep_pixels: bool = True,
+    boxes: dict[str, list[list[float]]] | None = None,
+) -> Iterator[FileDetections]:
+    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
+    yields a record with its error.
+
+    ``file_map`` says where they are searched, by default in this process; the detections do not
+    depend on it. ``plain``: nothing is compiled, by default for few photographs; results differ in
+    the last digits. ``keep_pixels=False``: results without the photographs, which would come from
+    other processes. ``boxes``: of known objects, by the names of the files.
+    """
+    plain = are_few(images) if plain is None else plain
+    work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
+    items: Sequence[str | None] = images or [None]
+    return map(partial(work, detector), items) if file_map is None else file_map(work, detector, items)
+
+
+_ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
+
+
+def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
+    """Compile or load what a detection needs, on the face of the sample photograph: before a clock
+    starts.
+    """
+    mode = options.mode, options.assembly
+    if mode not in _ready:
+        everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
+        detector.find(sample_photograph()[20:220, 120:320], everywhere)
+        _ready.add(mode)
+
+
+def detect_file(
+    options: DetectionOptions,
+    plain: bool,
+    detector: KeypointDetector,
+    name: str | None,
+    keep_pixels: bool = True,
+    boxes: dict[str, list[list[float]]] | None = None,
+) -> FileDetections:
+    """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
+    loops."""
+    if not plain:
+        warm_up(detector, options)
+    shown = SAMPLE if name is None else name
+    if boxes is not None:
+        options = replace(options, boxes=boxes.get(Path(shown).name, []))
+    try:
+        pixels = sample_photograph() if name is None else read_image(name)
+        with plain_forms(plain):
+            result, seconds = timed(partial(detector.find, options=options), pixels)
+        found = FileDetections(shown, pixels, seconds, *result, detector.category)
+        return found if keep_pixels else replace(found, pixels=None)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
+
+
+def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
+    """Detections and faces, and the seconds that they took; what was still compiled for them is not
+    counted."""
+    start, compiled = time.perf_counter(), seconds_compiling()
+    result = process(*inputs)
+    return result, time.perf_counter() - start - (seconds_compiling() - compiled)
+
+
+def sample_photograph() -> np.ndarray:
+    """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
+    import skimage
+
+    # Its own reader takes a tenth of a second to import.
+    return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
+
+
+def video_source(images: Sequence[str]) -> str | int | None:
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
+    for photographs.
+    """
+    if images and images[0] == "camera" and not Path("camera").is_file():
+        if len(images) != 2 or not images[1].isdigit():
+            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+        return int(images[1])
+    for name in images:
+        if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
+            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
+    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if not videos:
+        return None
+    if len(images) > 1:
+        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+    return videos[0]
+
+
+def detect_many(
+    detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
+) -> Iterator[list[Detection]]:
+    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time but no
+    more than there are cores, in the order of the images.
+
+    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
+    errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
+    """
+    return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

@@ -1,0 +1,129 @@
+"""Draws detections into a photograph."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+import cv2
+import numpy as np
+
+from ...models.files import replacing
+from ...models.keypoints.detector import Detection
+from ...models.keypoints.instances.instance_finder import Instance
+
+# Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a
+# dark tone.
+COLOURS = {
+    "left_eye": (86, 180, 233),
+    "right_eye": (0, 114, 178),
+    "left_nose": (240, 228, 66),
+    "right_nose": (190, 160, 0),
+    "left_mouth": (255, 140, 130),
+    "right_mouth": (213, 60, 50),
+    "left_ear": (80, 220, 170),
+    "right_ear": (0, 158, 115),
+    "chin": (204, 121, 200),
+}
+_OTHER = (255, 255, 255)
+_PALETTE = list(COLOURS.values())
+_SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the symbols can be seen
+
+
+def draw_detections(
+    image: np.ndarray, detections: Sequence[Detection], instances: Sequence[Instance] = (), landmarks: bool = False
+) -> np.ndarray:
+    """Draw a box with its probability around every face, a disc at every detection, and a legend
+    below the picture.
+
+    Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn
+    as small points.
+
+    Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn
+    last, above the others.
+    """
+    factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
+    canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
+    draw_symbols(canvas, detections, instances, factor, landmarks)
+    return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
+
+
+def draw_symbols(
+    canvas: np.ndarray,
+    detections: Sequence[Detection],
+    instances: Sequence[Instance] = (),
+    factor: int = 1,
+    landmarks: bool = False,
+) -> None:
+    """Draw boxes, discs and rings into an image that was enlarged by a factor, in place."""
+    shift = 4  # OpenCV draws at sixteenths of a pixel
+
+    def fixed(*values: float) -> list[int]:
+        return [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in values]
+
+    def circle(x: float, y: float, radius: float, colour, thickness: int) -> None:
+        cv2.circle(canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
+
+    for instance in instances:
+        x0, y0, x1, y1 = fixed(*instance.box)
+        cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
+        at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
+        cv2.putText(canvas, f"{instance.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
+        for x, y in instance.landmarks if landmarks else ():
+            circle(x, y, 1.5, _OTHER, -1)
+    for d in reversed(detections):
+        colour = _colour(d.keypoint)
+        size = d.size * factor
+        if not instances:
+            circle(d.x, d.y, size / 2, colour, 1)
+        radius = min(max(size * 0.06, 3.0), 9.0)
+        circle(d.x, d.y, radius + 1.5, (20, 20, 20), -1)
+        circle(d.x, d.y, radius, colour, -1)
+
+
+def _colour(keypoint: str) -> tuple[int, int, int]:
+    """The colour of a keypoint; of another object's the same in every picture."""
+    return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
+
+
+def _legend(width: int, names: list[str]) -> np.ndarray:
+    font, scale, row, cell = cv2.FONT_HERSHEY_SIMPLEX, 0.45, 22, 112
+    ordered = [name for name in COLOURS if name in names] + [name for name in names if name not in COLOURS]
+    columns = max(1, (width - 8) // cell)
+    strip = np.full((max(1, -(-len(ordered) // columns)) * row + 6, width, 3), 32, np.uint8)
+    if not ordered:
+        cv2.putText(strip, "nothing found", (8, 18), font, scale, _OTHER, 1, cv2.LINE_AA)
+    for i, name in enumerate(ordered):
+        x, y = 8 + i % columns * cell, 3 + i // columns * row
+        cv2.circle(strip, (x + 6, y + 11), 6, _colour(name), -1, cv2.LINE_AA)
+        cv2.putText(strip, name.replace("_", " "), (x + 17, y + 15), font, scale, _OTHER, 1, cv2.LINE_AA)
+    return strip
+
+
+def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
+    """Return the square part of an image around a point, ``width`` pixels wide, brought to
+    ``side`` pixels; the border's pixels are repeated where it sticks out."""
+    zoom = side / max(width, 8.0)
+    matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
+    return cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+
+
+def check_image_name(path: Path) -> None:
+    """Raise a ValueError unless an image can be written in the format that a file's name says."""
+    _encoded(path, np.zeros((16, 16, 3), np.uint8))
+
+
+def write_image(path: str | Path, image: np.ndarray) -> None:
+    """Write an RGB image; the suffix says in which format. Nothing half-written stays behind."""
+    data = _encoded(Path(path), image)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _encoded(path: Path, image: np.ndarray) -> bytes:
+    try:
+        written, data = cv2.imencode(path.suffix, cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
+    except cv2.error:
+        written = False
+    if not written:
+        raise ValueError(f"{path}: expected a name that ends with .png, .jpg or another image format")
+    return data.tobytes()

@@ -1,0 +1,41 @@
+"""What is special about faces: their schema, and how their 68 annotated points give nine
+keypoints."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ...models.keypoints.schema import read_schema
+
+#: The schema of faces; the names below are parts of it.
+FACES = read_schema(Path(__file__).parent / "faces.toml")
+KEYPOINTS = FACES.keypoints
+#: Keypoints that detectors find: eyes, nose sides and mouth corners.
+ANCHORS = FACES.anchors
+N_LANDMARKS = len(FACES.landmark_mirror)
+# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a
+# turned head.
+_TURNED_AWAY = 0.06
+
+
+def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of
+    some width and height.
+    """
+    try:
+        body = path.read_text().split("{", 1)[1].split("}", 1)[0]
+        xy = np.array(body.split(), float).reshape(-1, 2)
+    except (IndexError, ValueError):
+        raise ValueError(f"{path}: not an iBUG .pts file (expected two numbers per line between braces)") from None
+    if len(xy) != 68:
+        raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
+    if not np.isfinite(xy).all():
+        raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
+    xy -= 1.0  # iBUG files count pixels from 1
+    faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])
+    visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
+    nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))
+    for name, corner in (("left_ear", 45), ("right_ear", 36)):
+        i = KEYPOINTS.index(name)
+        visible[0, i] &= np.hypot(*(faces[0, i] - xy[corner])) >= nearest
+    return faces, visible, xy[None]

@@ -1,0 +1,322 @@
+"""Forms of a result: a table, COCO keypoints and aligned crops, all of the JSON records that the
+command prints."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...models.files import replacing
+from ...models.keypoints.detections import DetectionOptions
+from ...models.keypoints.detector import KeypointDetector
+from ...models.keypoints.face_alignment import align_face, check_size
+from ...models.keypoints.instances.assembly import Assembly
+from ...models.keypoints.schema import Schema
+from ..common.checkpoints import check_made_from, open_locked
+from ..common.outputs import check_outputs, make_folder
+from .detect import FileDetections
+from .drawing import write_image
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WHOLE = ("frame", "person")  # columns of whole numbers, empty for photographs
+_FIRST = ("source", "frame", "time", "person", "probability", "x0", "y0", "x1", "y1", "yaw", "pitch", "roll")
+_BATCH = 2000  # rows that are held in memory at a time
+_FORMAT = "annealed faces, unfinished"
+_BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
+
+
+def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
+    """Names of a table's columns.
+
+    Examples
+    --------
+    >>> columns_of(["chin"], 2)[-8:]
+    ['roll', 'chin_x', 'chin_y', 'chin_p', 'point0_x', 'point0_y', 'point1_x', 'point1_y']
+    """
+    return [
+        *_FIRST,
+        *(f"{name}_{part}" for name in keypoints for part in "xyp"),
+        *(f"point{i}_{part}" for i in range(n_landmarks) for part in "xy"),
+    ]
+
+
+def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row of the table for each face, or other object, of a JSON record; what the record
+    does not know is missing."""
+    # bytes of a name that are not UTF-8 stand as escapes
+    source = record["image"].encode(errors="backslashreplace").decode()
+    of_image: dict[str, Any] = {"source": source, **{name: record[name] for name in ("frame", "time") if name in record}}
+    for instance in record.get("faces", record.get("objects", ())):
+        row = of_image | {"probability": instance["probability"]} | instance.get("pose", {})
+        row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
+        if "person" in instance:
+            row["person"] = instance["person"]
+        for name, point in instance["keypoints"].items():
+            row.update({f"{name}_{part}": value for part, value in zip("xyp", point)})
+        for i, (x, y) in enumerate(instance.get("landmarks", ())):
+            row |= {f"point{i}_x": x, f"point{i}_y": y}
+        yield row
+
+
+def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> pd.DataFrame:
+    """Put what was found in photographs or frames into a table, with one row per face.
+
+    Parameters
+    ----------
+    results : iterable of FileDetections
+        From ``detect_files`` or ``detect_video``.
+    landmarks : bool, default False
+        With all points of the faces, not the keypoints alone.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of ``annealed faces detect --table``: source, frame, time (seconds), person,
+        probability, box and keypoints (pixels), yaw, pitch and roll (radians).
+
+    Examples
+    --------
+    >>> from annealed.models import DetectionOptions, load_model
+    >>> from annealed.pipelines.keypoints.detect import detect_files
+    >>> table = faces_table(detect_files(load_model("faces"), [], DetectionOptions()))
+    >>> table.loc[0, "source"], round(table.loc[0, "chin_x"])
+    ('astronaut', 222)
+    """
+    import pandas as pd
+
+    rows = [row for result in results for row in rows_of(result.record(landmarks))]
+    columns = dict.fromkeys([*_FIRST, *(name for row in rows for name in row)])
+    return pd.DataFrame(rows, columns=list(columns)).astype(dict.fromkeys(_WHOLE, "Int64"))
+
+
+def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
+    """Write the table, a row per face, as .csv or .parquet; an existing file is replaced as a whole
+    or not at all."""
+    rows = (row for record in records for row in rows_of(record))
+    with replacing(path) as temporary:
+        if path.suffix.lower() == ".csv":
+            with temporary.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+                writer = csv.DictWriter(file, columns, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+        else:
+            _write_parquet(temporary, rows, columns)
+
+
+def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence[str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"source": pa.string()} | dict.fromkeys(_WHOLE, pa.int64())
+    schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in columns])
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+
+
+def write_coco(
+    path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None
+) -> None:
+    """Write COCO keypoints: a photograph or frame per image, a face or other object per annotation.
+
+    Numbers are those of the JSON records, (0, 0) the centre of the top left pixel; every point has
+    the visibility 2, and ``score`` is the probability of the face. A frame of a video is called
+    ``NAME#000012``.
+    """
+    names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for number, record in enumerate(finished, 1):
+        if "width" in record:
+            name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
+            images.append({"id": number, "file_name": name, "width": record["width"], "height": record["height"]})
+        for instance in record.get("faces", record.get("objects", ())):
+            points = [*instance["keypoints"].values(), *instance.get("landmarks", ())]
+            x0, y0, x1, y1 = instance["box"]
+            width, height = round(x1 - x0, 2), round(y1 - y0, 2)
+            entry = {
+                "id": len(annotations) + 1,
+                "image_id": number,
+                "category_id": 1,
+                "iscrowd": 0,
+                "score": instance["probability"],
+            }
+            entry |= {"bbox": [x0, y0, width, height], "area": round(width * height, 2), "num_keypoints": len(points)}
+            entry |= {"track_id": instance["person"]} if "person" in instance else {}
+            annotations.append(entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]})
+    category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
+    if schema is not None:
+        bones = [[names.index(name) + 1 for name in bone] for bone in schema.skeleton]
+        category |= {"name": schema.category, "supercategory": "", "skeleton": bones}
+    with replacing(path) as temporary:
+        coco = {"images": images, "annotations": annotations, "categories": [category]}
+        temporary.write_text(json.dumps(coco), encoding="ascii")
+
+
+def write_crops(stem: Path, result: FileDetections, size: int) -> None:
+    """Write aligned crops of the faces: ``STEM_face1.png`` by falling probability; of a frame
+    ``STEM_000012_person3.png``."""
+    for number, instance in enumerate(result.instances, 1):
+        name = f"face{number}" if instance.person is None else f"person{instance.person}"
+        frame = "" if result.frame is None else f"{result.frame:06d}_"
+        assert result.pixels is not None
+        write_image(stem.with_name(f"{stem.name}_{frame}{name}.png"), align_face(result.pixels, instance, size))
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What is written of a result besides what is printed.
+
+    Parameters
+    ----------
+    table : path or None
+        A .csv or .parquet file with a row per face.
+    coco : path or None
+        A .json file of COCO keypoints.
+    crops : path or None
+        A folder for aligned crops.
+    size : int
+        Side of these in pixels.
+    landmarks : bool
+        Table and COCO with all points of a face.
+    """
+
+    table: Path | None = None
+    coco: Path | None = None
+    crops: Path | None = None
+    size: int = 112
+    landmarks: bool = False
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are written when everything is there."""
+        return [path for path in (self.table, self.coco) if path is not None]
+
+    def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
+        """Raise an error for what cannot be written, and make the folder of the crops.
+
+        Raises
+        ------
+        ValueError
+            For a name that ends otherwise, a file that cannot be written, a size outside its range,
+            or detections that are not assembled to faces.
+        ModuleNotFoundError
+            If the package that writes .parquet is missing.
+        """
+        for name, path, endings in (("table", self.table, (".csv", ".parquet")), ("coco", self.coco, (".json",))):
+            if path is not None and path.suffix.lower() not in endings:
+                raise ValueError(f"--{name} {path}: expected a name that ends in {' or '.join(endings)}")
+        if (self.files or self.crops) and options.assembly == Assembly.NONE:
+            raise ValueError("tables, COCO files and crops are of faces; expected an assembly of faces, not 'none'")
+        check_size(self.size)
+        if self.table is not None and self.table.suffix.lower() == ".parquet":
+            import pyarrow.parquet  # noqa: F401
+        check_outputs(inputs, self.files)
+        make_folder(self.crops)
+
+    def unfinished(self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool) -> Finished:
+        """Records of the photographs that an earlier run finished, to go on from."""
+        inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
+        crops = None if self.crops is None else [str(self.crops), self.size]
+        made_from: dict[str, Any] = {"model": hashlib.sha256(model.read_bytes()).hexdigest(), "inputs": inputs}
+        made_from |= {"options": asdict(options), "landmarks": self.landmarks, "crops": crops}
+        return Finished(self.files[0], made_from, resume)
+
+    def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
+        """Write the files of records, which are read several times."""
+        if detector.finder is None:
+            return
+        n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
+        if self.table is not None:
+            write_table(self.table, finished, columns_of(detector.finder.keypoints, n_landmarks))
+        if self.coco is not None:
+            schema = None if detector.category is None else detector.schema
+            write_coco(self.coco, finished, detector.finder.keypoints, n_landmarks, schema)
+
+
+class Finished:
+    """Records of what was finished, in a file beside the output, so that a run that was killed can
+    go on.
+
+    The file ``OUT.unfinished`` holds JSON lines: a header that says what the run was made from,
+    then one record per photograph or frame, each written when it is there. Only one record is in
+    memory. No other run has the file until :meth:`close`.
+
+    Parameters
+    ----------
+    out : path
+        The output.
+    made_from : dict
+        Settings and inputs; what JSON can hold.
+    resume : bool
+        Go on from the records of the file. False: a file that is there already is refused.
+
+    Raises
+    ------
+    ValueError
+        If the file is something else, cannot be written, belongs to other settings or inputs or to
+        another run that has not ended, or must not be used.
+    """
+
+    def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):
+        self.path = out.with_name(out.name + ".unfinished")
+        if self.path.exists() and not resume:
+            raise ValueError(f"{self.path}: of a run that did not end; go on from it with --resume, or remove it")
+        self.n = 0
+        self._file = open_locked(self.path, wait=False)
+        try:
+            header = self._file.readline()
+            if not header.startswith(_BEGINNING[: len(header)]):
+                raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
+            if not header.endswith(b"\n"):  # new, or cut short in its first line
+                self._file.truncate(0)
+                self._file.seek(0)
+                self._write({"format": _FORMAT, "made_from": made_from})
+                return
+            check_made_from(self.path, json.loads(header).get("made_from"), made_from)
+            whole = self._file.tell()
+            for line in self._file:
+                if not line.endswith(b"\n"):
+                    break
+                self.n, whole = self.n + 1, whole + len(line)
+            self._file.truncate(whole)
+        except ValueError:
+            self.close()
+            raise
+
+    def _write(self, content: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(content).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a record."""
+        self._file.seek(0, os.SEEK_END)
+        self._write(record)
+        self.n += 1
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._file.seek(0)
+        self._file.readline()
+        yield from map(json.loads, self._file)
+
+    def remove(self) -> None:
+        """Remove the file: all outputs are there."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another run have the file."""
+        with suppress(OSError):  # of a full disk, which has been reported
+            self._file.close()

@@ -1,0 +1,102 @@
+"""Reads annotated objects with the schema of their points: ``keypoints.csv`` or a COCO keypoint
+file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ...models.keypoints.instances.shape_models import ShapeModel, learn_shape
+from ...models.keypoints.schema import BOX_SHARE, Schema
+from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
+from ...vision.images import image_size
+from .data import AnnotatedImage, read_annotations
+
+MIN_PICTURES = 20
+MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice
+_MANY_OBJECTS = 200  # of fewer, each picture is turned twice. A choice
+
+
+def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
+    """Annotated pictures whose objects have all points: missing ones are predicted from the others,
+    and stay hidden. A ValueError says in one line what is wrong.
+    """
+    images = read_annotations(folder, schema)
+    for image in images:
+        image_size(image.path)
+    n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
+    for name, n in zip(schema.keypoints, n_seen):
+        if n < MIN_COMPLETE:
+            raise ValueError(f"{folder}: keypoint {name!r} is visible in {n} objects; expected {MIN_COMPLETE} or more")
+    shape = _shape_of(images, folder)
+    return [_completed(image, shape) for image in images]
+
+
+def check_number(images: Sequence[AnnotatedImage]) -> str | None:
+    """What to expect of so few pictures, in one line; None from 100 on. Fewer than 20 are a
+    ValueError."""
+    n = sum(len(image.instances) > 0 for image in images)
+    if n < MIN_PICTURES:
+        raise ValueError(f"{n} annotated pictures; expected {MIN_PICTURES} or more, better 100")
+    few = f"{n} annotated pictures: expect a detector for pictures much like these; 100 or more are better"
+    return few if n < 100 else None
+
+
+def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
+    instances, lengths = (
+        np.concatenate([image.instances for image in images]),
+        np.concatenate([image.reference_length for image in images]),
+    )
+    complete = np.isfinite(instances).all(axis=(1, 2))
+    if complete.sum() < MIN_COMPLETE:
+        raise ValueError(
+            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
+        )
+    schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
+    return learn_shape(instances[complete], known, schema.keypoints, np.arange(instances.shape[1]), 0.02, lengths[complete])
+
+
+def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
+    """The picture with predicted points; objects with one point only are ignored."""
+    instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
+    kept = known.sum(axis=1) > 1
+    for i in np.flatnonzero(kept):
+        which = np.flatnonzero(known[i])
+        points = shape.predict(instances[i, which] @ [1, 1j], which)[0]
+        instances[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
+    ignore = image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
+    boxes = None if image.boxes is None else image.boxes[kept]
+    return replace(image, instances=instances[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
+
+
+def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+    """A picture for each object, turned so that this one stands as the mean shape does, up to half
+    the step between the rotations that are searched; the others in it are ignored.
+
+    The reference length of objects without two named points becomes that of their mean shape.
+    """
+    shape, made = _shape_of(images, Path("annotations")), []
+    copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2
+    for number, image in enumerate(images):
+        width, height = image_size(image.path)
+        rng = np.random.default_rng([0, number])
+        for i, instance in enumerate(image.instances):
+            transform = shape.align(instance @ [1, 1j], np.arange(len(instance)))
+            for _ in range(copies):
+                turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
+                matrix, _ = turning(height, width, turn)
+                points, others = instance @ matrix[:, :2].T + matrix[:, 2], np.delete(image.instances, i, axis=0)
+                around = np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1)
+                corners = np.concatenate([around, image.ignore])[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
+                corners = corners @ matrix[:, :2].T + matrix[:, 2]
+                ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+                half = transform.reference_length / BOX_SHARE / 2
+                box = np.concatenate([points.mean(axis=0) - half, points.mean(axis=0) + half])[None]
+                visible, view = image.visible[i : i + 1], partial(turned_pixels, turn)
+                made.append(replace(image, instances=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
+    return made

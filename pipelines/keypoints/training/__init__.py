@@ -1,0 +1,1 @@
+"""Training of keypoint detectors: decisions from the data, stages, views of faces."""

@@ -1,0 +1,143 @@
+"""Varied copies of annotated faces: of all sizes, blurred, compressed, brighter or darker, and
+where a refinement starts.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from .....models.keypoints.instances.shape_models import ShapeModel
+from .....vision.pyramid import Level, gaussian_pyramid
+from ...data import AnnotatedImage
+from ..windows.views import SCALES_PER_OCTAVE
+from .points import mirrored_points, points_of
+
+_AROUND = 2.6  # reference lengths around a face that its copy shows. A choice
+
+
+@dataclass(frozen=True)
+class AugmentationSettings:
+    """How copies vary. Distances are in reference lengths.
+
+    Parameters
+    ----------
+    copies : int
+        Of each photograph and of its mirror image; every second one is shrunk.
+    largest : float
+        Reference length in pixels of the copies that are not shrunk, at most.
+    shrunk : tuple of float
+        Range of the reference length in pixels of the others.
+    blurred, compressed, brightened : float
+        Share of the copies that are blurred, saved as JPEG of low quality, and changed in
+        brightness and contrast.
+    anchor_errors : tuple of float
+        Standard deviations of the errors of found anchors, two after two, in turn.
+    outliers : float
+        Share of the anchors whose error is ``outlier_error`` instead.
+    outlier_error : float
+    incomplete : float
+        Share of the faces of which one to four anchors are missing.
+    turned, scaled, shifted : float
+        Standard deviations of a rotation (radians), a scaling and a shift of the completed shape.
+    """
+
+    copies: int = 4
+    largest: float = 64.0
+    shrunk: tuple[float, float] = (18.0, 45.0)
+    blurred: float = 0.3
+    compressed: float = 0.4
+    brightened: float = 0.5
+    anchor_errors: tuple[float, float, float] = (0.03, 0.035, 0.05)
+    outliers: float = 0.05
+    outlier_error: float = 0.15
+    incomplete: float = 0.5
+    turned: float = 0.06
+    scaled: float = 0.06
+    shifted: float = 0.04
+
+
+class InstanceCopy(NamedTuple):
+    """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
+    whether it is mirrored, and its reference length in pixels.
+    """
+
+    pixels: np.ndarray
+    points: np.ndarray
+    mirrored: bool
+    reference_length: float
+
+    def levels(self, ied: float, unit: float) -> list[Level]:
+        """Pyramid for frames whose reference length is ``unit`` pixels, of a face of that reference
+        length."""
+        colour = np.repeat(self.pixels[..., None], 3, axis=2)
+        return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
+
+
+def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[InstanceCopy]:
+    """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
+    their random choices.
+    """
+    for number, image in enumerate(images):
+        faces = points_of(image)
+        usable = np.flatnonzero(np.isfinite(faces).all(axis=1))
+        if not len(usable):
+            continue
+        pixels = image.pixels()
+        for flip in image.schema.flips:
+            shown = np.ascontiguousarray(pixels[:, ::-1]) if flip else pixels
+            for face in usable:
+                points = mirrored_points(faces[face], pixels.shape[1], image.schema) if flip else faces[face]
+                for copy in range(settings.copies):
+                    rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
+                    ied = float(image.reference_length[face])
+                    target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
+                    factor = min(1.0, target / ied)
+                    small, moved = _cut(shown, points, ied, factor)
+                    yield InstanceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip, factor * ied)
+
+
+def _cut(pixels: np.ndarray, points: np.ndarray, ied: float, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    """The face with its surroundings, shrunk by a factor."""
+    middle, reach = points.mean(), _AROUND * ied
+    left, top = (max(0, int(v - reach)) for v in (middle.real, middle.imag))
+    part = pixels[top : int(middle.imag + reach) + 1, left : int(middle.real + reach) + 1]
+    points = points - complex(left, top)
+    if factor == 1.0:
+        return part, points
+    size = [max(8, round(side * factor)) for side in part.shape[1::-1]]
+    x, y = (side / full for side, full in zip(size, part.shape[1::-1]))
+    moved = (points.real + 0.5) * x - 0.5 + 1j * ((points.imag + 0.5) * y - 0.5)
+    return np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), np.uint8), moved
+
+
+def _varied(pixels: np.ndarray, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
+    if rng.random() < s.blurred:
+        pixels = np.asarray(cv2.GaussianBlur(pixels, (0, 0), rng.uniform(0.3, 1.3)), np.uint8)
+    if rng.random() < s.brightened:
+        bright = pixels.astype(np.float32) * rng.uniform(0.5, 1.4) + rng.uniform(-30, 40)
+        pixels = np.clip(bright, 0, 255).astype(np.uint8)
+    if rng.random() < s.compressed:
+        quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(25, 90))]
+        pixels = np.asarray(cv2.imdecode(cv2.imencode(".jpg", pixels, quality)[1], cv2.IMREAD_COLOR), np.uint8)
+    return np.ascontiguousarray(pixels)
+
+
+def start_of(anchors: np.ndarray, ied: float, shape: ShapeModel, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
+    """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex,
+    with errors as of a detector.
+
+    All points of the shape model, complex, in image pixels.
+    """
+    n = len(anchors)
+    errors = np.where(rng.random(n) < s.outliers, s.outlier_error, np.resize(np.repeat(s.anchor_errors, 2), n)) * ied
+    found = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
+    which = np.arange(n)
+    if rng.random() < s.incomplete and n > 2:
+        which = np.sort(rng.permutation(n)[: n - rng.integers(1, n - 1)])
+    points = shape.predict(found[which], which)[0]
+    middle = points.mean()
+    change = np.exp(s.scaled * rng.normal() + 1j * s.turned * rng.normal())
+    return middle + change * (points - middle) + ied * s.shifted * (rng.normal() + 1j * rng.normal())

@@ -1,0 +1,226 @@
+"""Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of
+``annealed faces train``).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from .....learners.fsa.estimators import FSAClassifier
+from .....models.keypoints.instances.assembly import Candidates
+from .....models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
+from .....models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier, instance_inputs
+from ...data import AnnotatedImage
+from .augmentation import AugmentationSettings
+from .candidates import SearchedImage
+from .refinement import describe_runs, move_runs, start_runs
+
+# reference lengths: mean error of the keypoints below which a refined shape is a face, and above
+# which it is none
+_TRUE, _FALSE = 0.15, 0.3
+
+
+@dataclass(frozen=True)
+class ProbabilitySettings:
+    """Settings of the classifier and of the probabilities.
+
+    Parameters
+    ----------
+    n_features : int
+        Histogram values that the classifier of shapes selects.
+    augmentation : AugmentationSettings
+        How the copies of faces vary that it learns from.
+    photographs : int
+        Photographs with faces that false shapes are taken from, beside those without.
+    hypotheses : int
+        Assembled shapes of each photograph, the best, that are refined and judged.
+    ied : tuple of float
+        Reference length in pixels to which the photographs kept back are shrunk, beside their own
+        size.
+    background : int
+        Every so-many-th photograph without faces is kept back as well.
+    regularisation : float
+        Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
+    lost : float
+        Share of the faces kept back whose candidates may be too weak to be refined.
+    own_weights : tuple of float
+        Weights of own detections to choose from.
+    by_anchors : bool
+        Whether a shape is a face is judged by its anchors alone: other points, such as the tip of a
+        needle, may move so freely that they say nothing.
+    seed : int
+        Seed of all random choices.
+    """
+
+    n_features: int = 600
+    augmentation: AugmentationSettings = field(default_factory=lambda: AugmentationSettings(copies=2))
+    photographs: int = 900
+    hypotheses: int = 12
+    ied: tuple[float, ...] = (36.0, 26.0, 20.0)
+    background: int = 5
+    regularisation: float = 1.0
+    lost: float = 0.005
+    own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    by_anchors: bool = False
+    seed: int = 0
+
+    def judged(self, finder: InstanceFinder) -> slice:
+        """Positions of the keypoints whose errors decide whether a shape is a face."""
+        return slice(len(finder.anchors) if self.by_anchors else None)
+
+
+@dataclass(frozen=True)
+class ScoredHypothesis:
+    """A refined hypothesis of a searched photograph.
+
+    Attributes
+    ----------
+    refined : RefinedShape
+    truth : ndarray of shape (n_keypoints,), complex
+        Keypoints of the nearest annotated face; NaN where there is none.
+    error : float
+        Mean distance of the judged keypoints from these in reference lengths; infinite where there
+        is none.
+    reference_length : float
+        Of that face, in pixels; NaN where there is none.
+    found : Candidates
+        All candidates of the photograph.
+    """
+
+    refined: RefinedShape
+    truth: np.ndarray
+    error: float
+    reference_length: float
+    found: Candidates
+
+    @property
+    def is_face(self) -> bool:
+        """Whether it is a face."""
+        return self.error < _TRUE
+
+    @property
+    def is_false(self) -> bool:
+        """Whether it is none; between the two it is neither."""
+        return self.error > _FALSE
+
+
+def judged_hypotheses(
+    finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float, settings: ProbabilitySettings
+) -> Iterator[list[ScoredHypothesis]]:
+    """The best hypotheses of each photograph, refined twice and compared with its annotations."""
+    judged = settings.judged(finder)
+    for view in searched:
+        found = finder.assembler.candidates(view.maxima, reference_length)
+        made = []
+        for hypothesis in finder.assembler.assemble(found, finder.assembly, settings.hypotheses):
+            refined = finder.refine(hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels)
+            refined = finder.refine_again(refined, view.levels)
+            if view.is_ignored(refined.points):
+                continue
+            keypoints = finder.regressor.to_keypoints @ refined.points
+            faces = view.keypoints(finder.regressor.to_keypoints)
+            errors = [float(abs(face - keypoints)[judged].mean() / ied) for face, ied in zip(faces, view.reference_length)]
+            best = int(np.argmin(errors)) if errors else -1
+            truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
+            error, ied = (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
+            made.append(ScoredHypothesis(refined, truth, error, ied, found))
+        yield made
+
+
+def train_classifier(
+    finder: InstanceFinder, images: Sequence[AnnotatedImage], false: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
+) -> tuple[ShapeClassifier, dict]:
+    """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
+    that are none.
+    """
+    regressor = finder.regressor
+    negatives = [shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false]
+    runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
+    values = np.empty((0, 0), np.float32)
+    for stage in regressor.stages:
+        values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+        move_runs(runs, regressor, stage, values, units)
+    errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
+    rows = np.concatenate(
+        [values[errors < _TRUE], values[errors > _FALSE], np.array(negatives, np.float32).reshape(-1, values.shape[1])]
+    )
+    n_true = int((errors < _TRUE).sum())
+    labels = np.arange(len(rows)) < n_true
+    if not labels.any():
+        raise ValueError(f"no face among {len(rows)} refined shapes; expected some to learn from")
+    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
+    if labels.all():  # nothing to tell faces from: the candidates alone decide
+        return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
+    k = min(settings.n_features, rows.shape[1])
+    model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
+    kept = model.get_support(indices=True)
+    coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
+    return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
+
+
+def choose_own_weights(
+    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
+) -> np.ndarray:
+    """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
+    the smallest mean error up to 10 % of the reference length.
+    """
+    n = len(finder.anchors)
+    errors = np.zeros((len(weights), n))
+    for shape in judged:
+        keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
+        own, _ = finder.own_detections(shape.refined, shape.found)
+        own, ied = own[:n], shape.reference_length
+        for row, weight in zip(errors, weights):
+            moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+            row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
+    chosen = np.zeros(n)
+    for group in alike:
+        chosen[group] = weights[int(errors[:, group].sum(axis=1).argmin())]
+    return chosen
+
+
+def fit_probabilities(
+    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
+) -> InstanceProbabilities:
+    """Logistic regressions of faces and of their keypoints; those of one group of
+    ``keypoints_alike`` are fitted together.
+    """
+    known = [shape for shape in judged if shape.is_face or shape.is_false]
+    inputs = np.array([instance_inputs(s.refined.score, s.refined.support, s.refined.reference_length) for s in known])
+    face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
+    n = len(finder.keypoints)
+    rows, within = [], []
+    for shape in known:
+        if shape.is_face:
+            own, own_log_odds = finder.own_detections(shape.refined, shape.found)
+            refined = shape.refined
+            log_odds = float(face @ instance_inputs(refined.score, refined.support, refined.reference_length))
+            rows.append(finder.point_inputs(refined, log_odds, own, own_log_odds))
+            within.append(abs(finder.combined(refined, own) - shape.truth) / shape.reference_length)
+    all_inputs, errors = np.array(rows), np.array(within)
+    fitted = {}
+    for tolerance in (0.1, 0.05):
+        weights = np.zeros((n, all_inputs.shape[2]))
+        for group in keypoints_alike:
+            mine = all_inputs[:, list(group)].reshape(-1, all_inputs.shape[2])
+            weights[list(group)] = _logistic(mine, (errors[:, list(group)] <= tolerance).ravel(), regularisation)
+        fitted[tolerance] = weights
+    return InstanceProbabilities(face, fitted[0.1], fitted[0.05], 0.0)
+
+
+def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
+    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on
+    standardised ones.
+    """
+    # no error, or nothing right: the share, as if there had been half an example of either more
+    if y.all() or not y.any():
+        share = (y.sum() + 0.5) / (len(y) + 1)
+        return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))
+    values = inputs[:, :-1]
+    mean, scale = values.mean(axis=0), values.std(axis=0)
+    scale = np.where(scale > 1e-9, scale, np.inf)
+    model = LogisticRegression(C=regularisation, max_iter=1000).fit((values - mean) / scale, y)
+    weights = model.coef_[0] / scale
+    return np.append(weights, model.intercept_[0] - mean @ weights)

@@ -1,0 +1,256 @@
+"""Trains the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .....learners.designs.dense import DenseDesign
+from .....learners.objective.losses import get_loss
+from .....learners.solvers.annealing import anneal
+from .....learners.solvers.schedules import as_schedule
+from .....learners.solvers.step_size import annealing_step
+from .....models.keypoints.instances.shape_models import ShapeModel
+from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
+from .....models.keypoints.schema import Schema
+from .....vision.point_histograms import VALUES_PER_POINT
+from ...data import AnnotatedImage
+from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
+from .points import annotated, mirror_order, points_of, to_keypoints
+
+#: Photographs and their mirror images as they are.
+PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
+
+
+@dataclass(frozen=True)
+class RegressionSettings:
+    """Settings of the cascade.
+
+    Parameters
+    ----------
+    augmentation : AugmentationSettings
+    starts : int
+        Starts of the refinement from each copy of a face.
+    mean_starts : int
+        How many of them are the mean shape in that place, from which a face is refined again.
+    ied : tuple of int
+        Reference length in pixels of the frames of the stages.
+    cell : tuple of int
+        Side in pixels of the histograms' cells, of each stage.
+    n_features : int
+        Histogram values that each stage selects among 128 for each point.
+    n_components : int
+        Displacements (principal components) that a stage combines.
+    ridge : float
+        Ridge penalty of the final fit, per thousand rows.
+    n_steps : int
+        Steps of the annealing.
+    mu : float
+        Speed of its schedule, eq. (3) of Barbu et al. (2017).
+    seed : int
+        Seed of all random choices.
+    """
+
+    augmentation: AugmentationSettings = field(default_factory=lambda: PLAIN)
+    starts: int = 8
+    mean_starts: int = 3
+    ied: tuple[int, ...] = (24, 28, 32, 40)
+    cell: tuple[int, ...] = (6, 6, 5, 4)
+    n_features: int = 2500
+    n_components: int = 40
+    ridge: float = 9.0
+    n_steps: int = 60
+    mu: float = 30.0
+    seed: int = 0
+
+
+# Of the histograms of all starts, in single precision: with more photographs, every so many-th
+# serves. A choice: 1 GiB
+MAX_VALUES = 2**28
+
+
+@dataclass
+class Runs:
+    """Refinements on the way: the copies, which one each belongs to, where it is now, the annotated
+    points, and the reference length in pixels.
+    """
+
+    copies: list[InstanceCopy]
+    copy: np.ndarray
+    now: np.ndarray
+    truth: np.ndarray
+    reference_length: np.ndarray
+
+    def errors(self, matrix: np.ndarray) -> np.ndarray:
+        """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the reference
+        length."""
+        truth = self.truth @ matrix.T
+        return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
+
+    def moves(self, regressor: ShapeRegressor) -> np.ndarray:
+        """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
+        units = np.array([regressor.align(points).scale_rotation for points in self.now])
+        return _parts((self.truth - self.now) / units[:, None])
+
+
+def _parts(points: np.ndarray) -> np.ndarray:
+    """Real and imaginary parts (..., 2)."""
+    return np.stack([points.real, points.imag], axis=-1)
+
+
+def start_runs(
+    images: Sequence[AnnotatedImage],
+    shape: ShapeModel,
+    settings: AugmentationSettings,
+    starts: int,
+    seed: Sequence[int],
+    mean_starts: int = 0,
+) -> Runs:
+    """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from
+    the mean shape.
+    """
+    some = annotated(images)
+    n_starts = len(some[0].schema.flips) * settings.copies * starts
+    n_values = sum(points_of(image).size for image in some) * n_starts * VALUES_PER_POINT
+    faces = list(copies(some[:: max(1, -(-n_values // MAX_VALUES))], settings, [*seed, 0]))
+    n_anchors = len(shape.anchors)
+    matrix = to_keypoints(images[0].schema, len(faces[0].points))
+    now = []
+    for number, face in enumerate(faces):
+        anchors = (matrix @ face.points)[:n_anchors]
+        for start in range(starts):
+            rng = np.random.default_rng([*seed, 1, number, start])
+            points = start_of(anchors, face.reference_length, shape, settings, rng)
+            if start >= starts - mean_starts:
+                points = shape.align(points, np.arange(len(points))).to_image(shape.mean_points)
+            now.append(points[n_anchors:])
+    which = np.repeat(np.arange(len(faces)), starts)
+    truth, ied = np.stack([face.points for face in faces]), np.array([face.reference_length for face in faces])
+    return Runs(faces, which, np.array(now), truth[which], ied[which])
+
+
+def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
+    """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,),
+    complex, of their frames.
+    """
+    values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
+    units = np.empty(len(runs.now), complex)
+    levels, of = [], -1
+    for row, (copy, points) in enumerate(zip(runs.copy, runs.now)):
+        if copy != of:
+            levels, of = runs.copies[copy].levels(regressor.align(runs.truth[row]).reference_length, ied), copy
+        histograms, transform = regressor.describe(levels, points, ied, cell)
+        values[row], units[row] = histograms.ravel(), transform.scale_rotation
+    return values, units
+
+
+def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
+    """Move all runs by one stage; values and units are those of :func:`describe_runs`."""
+    histograms = values.reshape(len(values), -1, VALUES_PER_POINT)
+    runs.now = np.stack([regressor.move(stage, *row) for row in zip(runs.now, histograms, units)])
+
+
+def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
+    """Return a cascade without stages: the mean shape stays where it is."""
+    n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
+    empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(schema, n), offset, mirror_order(schema, n))
+
+
+def train_regressor(
+    images: Sequence[AnnotatedImage],
+    shape: ShapeModel,
+    settings: RegressionSettings,
+    say: Callable[[str], None] = print,
+    selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
+) -> tuple[ShapeRegressor, dict]:
+    """Train the cascade on photographs and their mirror images; returns it and what its stages
+    reach on these.
+
+    Values are selected by annealing unless another ``selection`` is given, which chooses those of
+    the values (n_rows, p) that serve to predict targets (n_rows, q): positions (k,), ascending.
+    """
+    s = settings
+    runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
+    regressor = unrefined(shape, images[0].schema)
+    matrix = regressor.to_keypoints
+    regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
+    facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
+    say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
+    for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
+        values, units = describe_runs(runs, regressor, ied, cell)
+        target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
+        kept = (selection or annealed)(values, target, s)
+        stage = fit_stage(values, target, kept, ied, cell, s)
+        move_runs(runs, regressor, stage, values, units)
+        regressor = replace(regressor, stages=(*regressor.stages, stage))
+        facts["median_error"].append(float(np.median(runs.errors(matrix))))
+        say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")
+    return replace(regressor, offset=annotation_offset(runs, regressor)), facts
+
+
+def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
+    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in
+    units of the reference length.
+
+    Half the difference of the medians in photographs and in their mirror images: what both need
+    alike is no matter of sides.
+    """
+    if not len(regressor.mirror):
+        return regressor.offset
+    moves = runs.moves(regressor)
+    mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
+    return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(np.float32)
+
+
+def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
+    """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first
+    stage has to correct.
+
+    Displacements that the later stages need are among them: they span the deviations of shapes, of
+    which the start misses many.
+    """
+    flat = runs.moves(regressor).reshape(len(runs.now), -1)
+    vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
+    chosen = vectors[:, ::-1][:, :n].T
+    return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
+
+
+def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
+    """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
+    return _parts(moves).reshape(len(moves), -1) @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
+
+
+def fit_stage(
+    values: np.ndarray, target: np.ndarray, kept: np.ndarray, ied: int, cell: int, s: RegressionSettings
+) -> RegressionStage:
+    """Fit the selected histogram values by ridge regression."""
+    coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
+    return RegressionStage(ied, cell, kept.astype(np.int32), coefficients.astype(np.float16), intercept.astype(np.float32))
+
+
+def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
+    """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al.
+    (2014), 7.2).
+    """
+    k = s.n_features
+    if k >= values.shape[1]:
+        return np.arange(values.shape[1])
+    loss, weight = get_loss("squared"), np.full(len(values), 1 / len(values))
+    unit = np.sqrt((target**2).sum(axis=1).mean())
+    counts = as_schedule("inverse", s.mu)(values.shape[1], k, s.n_steps)
+    counts = counts[: int(np.argmax(counts == k)) + 1]
+    rate = annealing_step(loss, weight, 1.0)
+    return anneal(DenseDesign(values, weight), target / unit, loss, counts, sample_weight=weight, learning_rate=rate).kept
+
+
+def ridge_fit(values: np.ndarray, target: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
+    mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
+    centred = values - mean.astype(np.float32)
+    gram = centred.T @ centred
+    gram[np.diag_indices(len(gram))] += np.float32(penalty)
+    product = centred.T @ (target - centre).astype(np.float32)
+    coefficients = cho_solve(cho_factor(gram, overwrite_a=True), product)
+    return coefficients, centre - mean @ coefficients

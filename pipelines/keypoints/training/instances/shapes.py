@@ -1,0 +1,113 @@
+"""Learns how anchors lie in faces, and how much their scores say (a stage of ``annealed faces
+train``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
+from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
+from .....models.keypoints.schema import Schema
+from ...data import AnnotatedImage
+from .candidates import SearchedImage
+from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
+
+_NEAR = 0.15  # reference lengths: candidates this near to an anchor are correct ones
+
+
+@dataclass(frozen=True)
+class AssemblySettings:
+    """Settings of the assembly.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of a found anchor that the shape model assumes, in reference lengths.
+    turned : tuple of float
+        Shares of the faces, most turned to either side, ascending: the means between them are
+        templates beside the mean shape.
+    least : float
+        Least log-odds of a candidate.
+    ied : tuple of float
+        Reference length in pixels to which the photographs kept back are shrunk, beside their own
+        size.
+    background : int
+        Every so-many-th photograph without faces is kept back as well.
+    """
+
+    noise: float = 0.02
+    turned: tuple[float, ...] = (0.12, 0.25)
+    least: float = -6.0
+    ied: tuple[float, ...] = (36.0, 26.0, 20.0)
+    background: int = 5
+
+
+def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
+    """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
+    known yet.
+
+    Points without mirror pairs may lie in a plane: their rigid model is flat.
+    """
+    schema = images[0].schema
+    faces, ied = (
+        np.concatenate(part) for part in zip(*((points_of(image), image.reference_length) for image in annotated(images)))
+    )
+    usable = np.isfinite(faces).all(axis=1)
+    faces, ied = faces[usable], ied[usable]
+    if len(faces) < 10:
+        raise ValueError(f"{len(faces)} faces with all points; expected at least 10 to learn their shape")
+    n, n_anchors = faces.shape[1], len(schema.anchors)
+    anchors, n_flips = np.arange(n_anchors), len(schema.flips)
+    both = np.concatenate([faces, *([mirrored_points(face, 0, schema) for face in faces] for flip in schema.flips if flip)])
+    points = np.concatenate([both @ to_keypoints(schema, n)[:n_anchors].T, both], axis=1)
+    names = (*schema.anchors, *(f"point{i}" for i in range(n)))
+    xy, lengths = np.stack([points.real, points.imag], axis=2), np.tile(ied, n_flips)
+    shape = learn_shape(xy, np.ones(points.shape, bool), names, anchors, settings.noise, lengths)
+    shape = replace(shape, covariance=shape.covariance[: 2 * n_anchors])
+    turn = MAX_ROLL if schema.upright else np.pi
+    unknown = np.zeros(n_anchors)
+    if not schema.landmarks:
+        flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
+        return Assembler(shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn)
+    rigid = learn_rigid(faces, schema)
+    yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
+    aligned = np.array([shape.align(face[:n_anchors], anchors).to_shape(face[:n_anchors]) for face in points])
+    limits = np.quantile(yaw, [0, *settings.turned, *1 - np.array(settings.turned[::-1]), 1])
+    bands = [aligned[(low <= yaw) & (yaw <= high)].mean(axis=0) for low, high in pairwise(limits)]
+    templates = [shape.mean_points[:n_anchors], *bands[: len(settings.turned)], *bands[len(settings.turned) + 1 :]]
+    return Assembler(shape, np.stack(templates), rigid, unknown, unknown, settings.least, turn)
+
+
+def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
+    """Rigid model of the anchors and of the points of faces (n_faces, n), complex, in this
+    order."""
+    n, n_anchors = faces.shape[1], len(schema.anchors)
+    points = np.concatenate([faces @ to_keypoints(schema, n)[:n_anchors].T, faces], axis=1)
+    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
+
+
+def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
+    right.
+    """
+    n_anchors = len(schema.anchors)
+    scores: list[list[float]] = [[] for _ in range(n_anchors)]
+    correct: list[list[bool]] = [[] for _ in range(n_anchors)]
+    for view in searched:
+        faces = view.keypoints(to_keypoints(schema, view.instances.shape[1])[:n_anchors])
+        for i, name in enumerate(schema.anchors):
+            x, y, score, _ = view.maxima[name].T
+            distance = abs((x + 1j * y)[:, None] - faces[:, i])
+            scores[i] += score.tolist()
+            correct[i] += (distance < _NEAR * view.reference_length).any(axis=1).tolist()
+    slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
+    for group in schema.alike(schema.anchors):
+        score, right = (np.concatenate([part[i] for i in group]) for part in (scores, correct))
+        if right.any() and not right.all():
+            model = LogisticRegression(C=100.0).fit(score[:, None], right.astype(bool))
+            slope[group], offset[group] = model.coef_[0, 0], model.intercept_[0]
+    return slope, offset

@@ -1,0 +1,253 @@
+"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed
+faces train``).
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ....models.files import check_writable, replacing
+from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.schema import Schema
+from ....models.keypoints.serialisation import read_guide, write_parts
+from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
+from ....vision.windows.feature_pool import FeaturePool
+from ...common.checkpoints import read_part, write_part
+from ...common.file_map import Jobs
+from ...common.outputs import make_folder
+from ...common.provenance import source_of_code
+from ..data import AnnotatedImage
+from ..faces import ANCHORS, FACES
+from .instances.probabilities import ProbabilitySettings
+from .instances.refinement import RegressionSettings
+from .instances.shapes import AssemblySettings
+from .instances.train import train_assembly, train_probabilities, train_refinement
+from .windows.classifier import ClassifierTraining, TrainingJob
+from .windows.guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
+from .windows.settings import TrainingSettings
+from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
+
+
+@dataclass(frozen=True)
+class DetectorSettings:
+    """Settings of a whole training; each stage has a table of its own in the file of ``--config``.
+
+    Parameters
+    ----------
+    held_out : float, default 0.1
+        Share of the photographs that is not fitted but calibrates thresholds and offsets.
+    scan : TrainingSettings
+        Classifiers of all windows, for the modes "scan" and "regress".
+    face_cascade : TrainingSettings
+        The cascade that finds the surroundings of faces, for the mode "prune+regress".
+    guide : GuideSettings
+        Regressors that lead to the keypoints, for the modes "regress" and "prune+regress".
+    classifier : TrainingSettings
+        Classifiers of the windows that they lead to near faces, for the mode "prune+regress".
+    assembly : AssemblySettings
+        How the keypoints of a face are put together, where the six anchors are trained.
+    refinement : RegressionSettings
+        The cascade that moves all points of a face.
+    probabilities : ProbabilitySettings
+        Whether something is a face, and its points right.
+    turned_heads : float, default 45.0
+        Degrees by which copies of heads with landmarks are turned to a side at most; 0: no copies.
+    """
+
+    held_out: float = 0.1
+    scan: TrainingSettings = field(default_factory=TrainingSettings)
+    face_cascade: TrainingSettings = FACE_CASCADE
+    guide: GuideSettings = field(default_factory=GuideSettings)
+    classifier: TrainingSettings = GUIDED
+    assembly: AssemblySettings = field(default_factory=AssemblySettings)
+    refinement: RegressionSettings = field(default_factory=RegressionSettings)
+    probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
+    turned_heads: float = 45.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
+        if not 0 <= self.turned_heads <= 60:
+            raise ValueError(f"turned_heads={self.turned_heads}: expected degrees from 0 to 60")
+        stages: dict[str, Any] = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
+        ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
+        if len(set(ranges.values())) > 1:
+            raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
+
+
+Trained = tuple[KeypointDetector, dict[str, Any]]
+
+
+#: Returns the detector so far with its part added, and facts for the header.
+Stage = Callable[[TrainingJob, KeypointDetector], Trained]
+
+
+def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
+    """Add the classifiers of all keypoints of a job, the right ones mirrored."""
+    trained = {name: training.train(name) for name in job.trained}
+    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_length
+    models = job.completed(models, lambda model: model.mirrored(job.pool, ied))
+    detector = replace(detector, models=models, reference_length=ied, enlarged=training.settings.enlarged)
+    return detector, {name: _facts(made) for name, made in trained.items()}
+
+
+def _facts(trained: KeypointDetector) -> dict[str, Any]:
+    """What the header of a training says about it."""
+    return {key: trained.info[key] for key in ("rows", "rounds", "held_out")}
+
+
+def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train classifiers of all windows."""
+    return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
+
+
+def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the cascade that finds the surroundings of faces."""
+    trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
+    settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
+    levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
+    cascade = FaceCascade(trained.models[FACE], expected_positions(job.split.fitted), 2.0 ** (levels / SCALES_PER_OCTAVE))
+    return replace(detector, face_cascade=cascade), _facts(trained)
+
+
+def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the regressors that lead to the keypoints."""
+    guides: dict[str, Guide] = {}
+    facts: dict[str, Any] = {}
+    for name in job.trained:
+        path, made_from = job.checkpoint("guide", name), job.made_from("guide", name)
+        kept = read_part(path, "guide", made_from) if job.resume else None
+        if kept is None:
+            views = job.split.views, job.split.held_out_views
+            guides[name], facts[name] = train_guide(name, *views, job.settings.guide, job.pool, job.say, job.n_jobs)
+            arrays, described = write_parts({}, {name: guides[name]}, None, None)
+            write_part(path, "guide", arrays, made_from, scores=facts[name], **described)
+        else:
+            guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
+            facts[name] = kept[1]["scores"]
+            job.say(f"{name}: guide: done before")
+    return replace(detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))), facts
+
+
+def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the classifiers of the windows that cascade and guides lead to."""
+    guided = GuidedTraining(job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides)
+    return _train_models(job, detector, guided)
+
+
+def _whole_instances(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
+    part = job.finished(name, "faces")
+    if part is None:
+        made, facts = train(job, detector, getattr(job.settings, name))
+        part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
+        job.keep(name, "faces", part)
+    else:
+        job.say(f"{name}: done before")
+    return replace(detector, finder=part.finder), part.info["facts"]
+
+
+#: The stages of each mode, by their fields in `DetectorSettings`; a detector of one mode serves
+#: those before it too.
+STAGES: dict[Mode, dict[str, Stage]] = {
+    Mode.SCAN: {"scan": train_scan},
+    Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
+    Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
+}
+
+_WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
+
+
+def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
+    """Return the stages of a training of some keypoints; those of whole objects where all anchors
+    are among them, of faces with the last mode only.
+    """
+    whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
+    return STAGES[mode] | ({name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()} if whole else {})
+
+
+def train_detector(
+    images: Sequence[AnnotatedImage],
+    background: Sequence[Path],
+    out: Path,
+    settings: DetectorSettings | None = None,
+    keypoints: Sequence[str] = ANCHORS,
+    mode: str = Mode.PRUNE,
+    resume: bool = False,
+    say: Callable[[str], None] = print,
+    n_jobs: Jobs = 1,
+    pool: FeaturePool | None = None,
+) -> KeypointDetector:
+    """Train detectors of some keypoints, stage by stage, and write them to one model file.
+
+    One training serves a keypoint and its mirror image. What a stage has finished is kept in the
+    folder ``OUT.checkpoint``.
+
+    Parameters
+    ----------
+    images : list of AnnotatedImage
+        Annotated photographs.
+    background : list of path
+        Photographs without faces.
+    out : path
+        Model file.
+    settings : DetectorSettings, optional
+        Kept in the file; all defaults if None.
+    keypoints : list of str
+        Keypoints to train.
+    mode : Mode
+        The fastest mode that the detector shall have; those before it come with it.
+    resume : bool
+        Continue from checkpoints; the result is that of an uninterrupted training, to the byte.
+    say : function
+        Called with lines about the progress.
+    n_jobs : int or FileMap
+        Threads, or what else reads and scans photographs; the result does not depend on it.
+    pool : FeaturePool, optional
+        The default pool if None.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to train on, a checkpoint belongs to other settings or data, or a file
+        cannot be written.
+    """
+    check_writable(out)
+    settings, pool, mode = settings or DetectorSettings(), pool or FeaturePool(), Mode(mode)
+    folder = out.with_name(out.name + ".checkpoint")
+    make_folder(folder)
+    schema = images[0].schema if images else FACES
+    stages = stages_of(mode, keypoints, schema)
+    job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
+    detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
+    facts: dict[str, Any] = {}
+    # Processor time of each stage, over interruptions: beside the checkpoints, since the model is
+    # the same in every run.
+    clock, kept = time.process_time(), folder / "seconds.json"
+    seconds: dict[str, float] = json.loads(kept.read_text()) if resume and kept.is_file() else {}
+    for name, train in stages.items():
+        detector, facts[name] = train(job, detector)
+        seconds[name] = round(seconds.get(name, 0.0) + time.process_time() - clock, 1)
+        clock = time.process_time()
+        with replacing(kept) as new:
+            new.write_text(json.dumps(seconds))
+        say(f"{name}: done, {sum(seconds.values()) / 3600:.2f} hours of processor time so far")
+    info = {
+        "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
+        "package": source_of_code(),
+        "settings": {
+            "held_out": settings.held_out,
+            "turned_heads": settings.turned_heads,
+            **{name: asdict(getattr(settings, name)) for name in stages},
+        },
+        "photographs": [image.name for image in images],
+        "background": [path.name for path in background],
+        "stages": facts,
+    }
+    replace(detector, info=info).save(out)
+    return KeypointDetector.load(out)  # numbers as the file holds them

@@ -1,0 +1,179 @@
+"""Photographs of heads that are turned further to a side, made from annotated ones.
+
+The rigid model of the landmarks gives these a depth. They, points on the forehead and behind the
+ears, and a ring around the head, which stays where it is, are the vertices of a mesh: the head is
+turned, and the triangles are drawn from far to near.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import cv2
+import numpy as np
+from scipy.spatial import Delaunay
+
+from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
+from ....vision.images import image_size
+from ..data import AnnotatedImage
+from ..faces import N_LANDMARKS
+from .instances.points import annotated, points_of
+from .instances.shapes import learn_rigid
+
+# IED around a head that its picture shows, and pixels of the IED at most. Choices
+_REACH, _LARGEST = 4.0, 64.0
+# degrees by which heads are turned at least: by less, photographs show enough. A choice
+_LEAST = 12.0
+# share of the area around a point below which it counts as hidden: seen too much from the side to
+# look like itself. A choice
+_STEEPEST = 0.15
+# IED: where the ring around the head lies, which does not move
+_RING = 2.6
+_JAW, _BROWS, _BESIDE = np.arange(17), np.arange(17, 27), np.array([0, 1, 2, 3, 13, 14, 15, 16])
+_INNER = np.r_[27:36, 48:68]  # nose and mouth, which may stand out before the cheek
+# added to brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
+_FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
+_SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
+
+
+@dataclass(frozen=True)
+class _Mesh:
+    """Vertices in the photograph and in the turned picture (n, 2), and triangles, from far to
+    near."""
+
+    before: np.ndarray
+    after: np.ndarray
+    triangles: np.ndarray
+
+    def labels(self, width: int, height: int) -> np.ndarray:
+        """Which triangle each pixel of the turned picture shows: (height, width), int32."""
+        shown = np.zeros((height, width), np.int32)
+        corners = np.rint(self.after[self.triangles] * 16).astype(np.int32)
+        for number, triangle in enumerate(corners):
+            cv2.fillConvexPoly(shown, triangle, number, shift=4)
+        return shown
+
+    def seen(self, n: int, shown: np.ndarray) -> np.ndarray:
+        """Which of the first n vertices no other triangle hides: (n,), bool."""
+        height, width = shown.shape
+        x, y = np.rint(self.after[:n]).astype(int).T
+        seen = np.zeros(n, bool)
+        for i, j in np.ndindex(3, 3):
+            around = shown[np.clip(y + j - 1, 0, height - 1), np.clip(x + i - 1, 0, width - 1)]
+            seen |= (self.triangles[around] == np.arange(n)[:, None]).any(axis=1)
+        return seen
+
+    def shrinkage(self) -> np.ndarray:
+        """How much of the area around each vertex is left: (n,), negative where the back is
+        seen."""
+        areas = []
+        for corners in (self.before[self.triangles], self.after[self.triangles]):
+            (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
+            areas.append(np.repeat(a * d - b * c, 3))
+        of = self.triangles.ravel()
+        sums = [np.bincount(of, area * np.sign(areas[0]), minlength=len(self.before)) for area in areas]
+        return sums[1] / np.maximum(sums[0], 1e-9)
+
+    def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
+        """Where the face ends to the right, or left, of the picture beside points (n, 2), whose own
+        x it is where it ends before them: (n,)."""
+        inner = np.isin(self.triangles, _INNER).all(axis=1)
+        cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
+        face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
+        columns = np.where(face, np.arange(face.shape[1]), -np.inf if right else np.inf)
+        return np.maximum(points[:, 0], columns.max(axis=1)) if right else np.minimum(points[:, 0], columns.min(axis=1))
+
+    def draw(self, pixels: np.ndarray) -> np.ndarray:
+        """The turned picture of a photograph (height, width, 3) of the same size."""
+        height, width = pixels.shape[:2]
+        one = np.ones((len(self.triangles), 3, 1))
+        after, before = np.dstack([self.after[self.triangles], one]), self.before[self.triangles]
+        maps = np.linalg.pinv(after) @ before  # (n, 3, 2): from turned to original pixels
+        of = maps[self.labels(width, height)]
+        x, y = np.arange(width)[None, :, None], np.arange(height)[:, None, None]
+        source = (of[:, :, 0] * x + of[:, :, 1] * y + of[:, :, 2]).astype(np.float32)
+        return cv2.remap(pixels, source[..., 0], source[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+
+
+def _mesh(landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int) -> _Mesh:
+    """The mesh of a head with landmarks (68, 2) that is turned by some degrees about its own
+    axis."""
+    rotation, scale, _ = rigid.fit(landmarks @ [1, 1j])
+    pose = pose_of(rotation)
+    turn = rotation_of(pose._replace(yaw=pose.yaw + np.radians(degrees))) @ rotation.T
+    head = np.column_stack([landmarks, scale * rigid.points @ rotation[2]])
+    axis = head[_JAW[[0, -1]]].mean(axis=0)  # between the ears
+    cosine, sine = np.cos(pose.roll), np.sin(pose.roll)
+    upright = scale * np.array([[cosine, sine, 0], [-sine, cosine, 0], [0, 0, 1]])
+    outwards = np.sign(rigid.points[:, 0])
+    rows = [(_BROWS, by) for by in _FOREHEAD] + [(_BESIDE, by) for by in _SIDES]
+    further = [head[of] + (np.array(by) * np.column_stack([outwards[of], np.ones((len(of), 2))])) @ upright for of, by in rows]
+    head = np.concatenate([head, *further])
+    turned = (head - axis) @ turn.T + axis
+    angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    ring = landmarks.mean(axis=0) + _RING * scale * np.column_stack([np.cos(angle), np.sin(angle)])
+    frame = [(x, y) for x in (-1, width / 2, width) for y in (-1, height / 2, height) if (x, y) != (width / 2, height / 2)]
+    still = np.concatenate([ring, frame])
+    depth = np.append(turned[:, 2], np.full(len(still), turned[:, 2].max() + scale))
+    before = np.concatenate([head[:, :2], still])
+    triangles = Delaunay(before).simplices
+    order = np.argsort(-depth[triangles].mean(axis=1), kind="stable")
+    return _Mesh(before, np.concatenate([turned[:, :2], still]), triangles[order])
+
+
+def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
+    """The one face of a photograph, turned by some degrees to the right-hand side of the picture.
+
+    The picture shows the surroundings of the head, of at most 64 pixels between the eyes.
+    """
+    assert image.landmarks is not None
+    landmarks, ied = image.landmarks[0], float(image.reference_length[0])
+    width, height = image_size(image.path)
+    low = np.maximum(np.floor(landmarks.mean(axis=0) - _REACH * ied), 0).astype(int)
+    high = np.minimum(np.ceil(landmarks.mean(axis=0) + _REACH * ied), [width, height]).astype(int)
+    size = np.maximum(np.rint((high - low) * min(1.0, _LARGEST / ied)), 8).astype(int)
+    ratio = size / (high - low)
+
+    def shown(points: np.ndarray) -> np.ndarray:
+        return (points - low + 0.5) * ratio - 0.5
+
+    mesh = _mesh(shown(landmarks), degrees, rigid, *size.tolist())
+    triangles = mesh.labels(*size.tolist())
+    hidden = ~(mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST))
+    points = mesh.after[: len(landmarks)].copy()
+    points[_JAW, 0] = np.where(hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0])
+    schema = image.schema
+    faces = np.array([[points[list(schema.landmarks[name])].mean(axis=0) for name in schema.keypoints]])
+    visible = np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]]) & image.visible
+    ignore = shown(image.ignore.reshape(-1, 2)).reshape(-1, 4)
+    view = partial(_turned_pixels, mesh, (*low.tolist(), *high.tolist()), tuple(size.tolist()))
+    return replace(image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
+
+
+def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
+    part = pixels[box[1] : box[3], box[0] : box[2]]
+    if part.shape[1::-1] != size:
+        part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return mesh.draw(part)
+
+
+def turned_heads(
+    images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
+) -> list[AnnotatedImage]:
+    """Each photograph of one face with landmarks, turned to a side by `_LEAST` to ``most`` degrees;
+    the rigid model is that of the ``known`` ones. None where these are all seen from one
+    direction: their depth is unknown."""
+    usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
+    if not (most and any(usable)):
+        return []
+    faces = np.concatenate([points_of(image) for image in annotated(known)])
+    schema = images[0].schema
+    try:
+        rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])
+    except ValueError:
+        return []
+    made = []
+    for number in np.flatnonzero(usable).tolist():
+        rng = np.random.default_rng([seed, number])
+        made.append(turned_head(images[number], rng.choice([-1, 1]) * rng.uniform(min(_LEAST, most), most), rigid))
+    return made

@@ -1,0 +1,1 @@
+"""Training of the classifiers of windows: sampling, mining, fitting, calibration."""

@@ -1,0 +1,139 @@
+"""Cascades of a classifier's features: their order, and thresholds that reject windows early."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from .....models.keypoints.windows.window_models import KeypointModel
+from .....vision.windows.feature_layout import Column
+from .....vision.windows.feature_pool import FeaturePool
+
+_ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
+# Haar features that take as long as the orientation histograms of one window (measured)
+_HISTOGRAMS = 150.0
+# Haar features in front of all others that are tried: ends of the scan's stages
+_PLAIN = (8, 24, 56, 120, 248, 504)
+# of positive windows that a threshold loses: tried in turn
+_SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
+
+
+def with_order(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray, plain: int = 0
+) -> KeypointModel:
+    """Order the features for early rejection: greedily, what pushes negatives furthest below the
+    positives comes first.
+
+    The separation after some features is the difference of the mean sums over the root of their
+    summed variances; each next feature is the one that makes it largest, in an evenly spaced part
+    of the windows (n, 26, 26, 3). The first ``plain`` are Haar features. The scores stay the same
+    up to rounding; the thresholds never reject.
+    """
+    responses = []
+    for patches in (positives, negatives):
+        step = max(1, len(patches) // _ORDER_ROWS)
+        sums = model.partial_scores(patches[::step], pool).astype(np.float64)
+        responses.append(np.diff(sums, axis=1, prepend=model.intercept))
+    order = separation_order(*responses)
+    if plain:
+        haar = np.flatnonzero(model.features[:, Column.KIND] < len(pool.kinds))
+        first = haar[separation_order(*(part[:, haar] for part in responses))][:plain]
+        order = np.concatenate([first, order[~np.isin(order, first)]])
+    return replace(model.take(order), thresholds=np.full(len(order), -np.inf, np.float32))
+
+
+def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
+    """Greedy order of the columns of two matrices of responses; see :func:`with_order`.
+
+    Examples
+    --------
+    >>> noise = np.array([[0.1], [-0.1]])
+    >>> up = np.array([[0.0, 2.0, 1.0]]) + noise
+    >>> separation_order(up, -np.array([[0.0, 2.0, 1.0]]) + noise)
+    array([1, 2, 0])
+    """
+    gain = positives.mean(axis=0) - negatives.mean(axis=0)
+    covariance = np.cov(positives, rowvar=False, bias=True) + np.cov(negatives, rowvar=False, bias=True)
+    n = len(gain)
+    left, order = np.ones(n, bool), np.empty(n, np.int64)
+    # Of the sum so far: its gain, its variance, and its covariance with every column.
+    total, variance, cross = 0.0, 0.0, np.zeros(n)
+    own = np.diag(covariance)
+    least = 1e-12 + 1e-3 * own.max()
+    for t in range(n):
+        quality = (total + gain) / np.sqrt(np.maximum(variance + 2 * cross + own, 0.0) + least)
+        best = int(np.argmax(np.where(left, quality, -np.inf)))
+        order[t], left[best] = best, False
+        total += gain[best]
+        variance += 2 * cross[best] + own[best]
+        cross = cross + covariance[best]
+    return order
+
+
+def cheapest_order(
+    model: KeypointModel,
+    pool: FeaturePool,
+    positives: np.ndarray,
+    negatives: np.ndarray,
+    thresholds: Callable[[KeypointModel], KeypointModel],
+    after: float,
+) -> KeypointModel:
+    """Order the features, and set thresholds (by the function given), so that an ordinary window
+    costs least.
+
+    A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a
+    window that is not rejected ``after``: putting some Haar features in front of all others may
+    pay. Several numbers are tried; the negatives are ordinary windows.
+    """
+    n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
+    trials = []
+    for plain in [0, *(n for n in _PLAIN if n < n_haar), n_haar]:
+        trial = thresholds(with_order(model, pool, positives, negatives, plain))
+        trials.append((expected_cost(trial, pool, negatives, after), trial))
+    return min(trials, key=lambda trial: trial[0])[1]
+
+
+def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
+    """Mean number of features evaluated in some windows, histograms and what comes after counted as
+    in :func:`cheapest_order`.
+    """
+    sums = model.partial_scores(windows, pool)
+    left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
+    entered = np.concatenate([[1.0], left])
+    hog = np.flatnonzero(model.features[:, Column.KIND] == len(pool.kinds))
+    return float(entered[:-1].sum() + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0) + after * entered[-1])
+
+
+def rejection_thresholds(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
+) -> KeypointModel:
+    """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out
+    positives, minus ``margin``.
+    """
+    sums = model.partial_scores(positives, pool)
+    limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
+    return replace(model, thresholds=limits.astype(np.float32))
+
+
+def cascade_for_recall(
+    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
+) -> tuple[KeypointModel, float]:
+    """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model
+    and the quantile.
+
+    A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all
+    levels, are rejected. All thresholds are the same quantile of the held-out positives' running
+    sums; the largest of some shares is taken that loses at most
+    ``ceil(loss * number of keypoints)`` keypoints.
+    """
+    sums = model.partial_scores(positives, pool)
+    names = np.unique(keypoint_of)
+    allowed = int(np.ceil(loss * len(names)))
+    limits, chosen = sums.min(axis=0), 0.0
+    for share in _SHARES:
+        trial = np.quantile(sums, share, axis=0, method="lower")
+        found = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
+        if len(names) - len(found) > allowed:
+            break
+        limits, chosen = trial, share
+    return replace(model, thresholds=limits.astype(np.float32)), chosen

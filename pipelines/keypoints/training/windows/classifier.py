@@ -1,0 +1,332 @@
+"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
+each.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from .....models.files import check_array
+from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from .....vision.pyramid import Level
+from .....vision.windows.feature_pool import FeaturePool
+from ....common.checkpoints import is_finished, read_part, write_part
+from ....common.file_map import Jobs
+from ...data import AnnotatedImage
+from ..turned_heads import turned_heads
+from .calibration import calibrate
+from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
+from .fitting import fit_rows
+from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
+from .settings import TrainingSettings
+from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
+
+#: Kind of the model file that holds the negatives of an unfinished training.
+ROWS = "training rows"
+Model = TypeVar("Model")
+_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
+# that windows are cut out of: of more, so many are drawn, since all windows are held in memory. A
+# choice
+_MAX_VIEWS = 12_000
+
+
+def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
+    """SHA-256 of all annotations and image files: what a training learns from."""
+    digest = hashlib.sha256()
+    for image in images:
+        for array in (image.instances, image.visible, image.ignore, image.reference_length):
+            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    for path in (*(image.path for image in images), *background):
+        stat = path.stat()
+        digest.update(_digest_of_file(path, stat.st_size, stat.st_mtime_ns))
+    return digest.hexdigest()
+
+
+@cache
+def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
+    """SHA-256 of a file, computed once per process; size and time of change tell whether it is
+    still the same.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
+    """Numbers of views, and the views: all, or `_MAX_VIEWS` drawn ones in their order."""
+    chosen = np.arange(len(views))
+    if len(views) > _MAX_VIEWS:
+        chosen = np.sort(np.random.default_rng([seed, 4]).permutation(len(views))[:_MAX_VIEWS])
+    return [(number, views[number]) for number in chosen.tolist()]
+
+
+@dataclass
+class TrainingJob:
+    """What the stages of one training share.
+
+    ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the
+    photographs that calibrates; ``stages`` are the names of the stages in their order; ``folder``
+    holds the checkpoints.
+    """
+
+    images: list[AnnotatedImage]
+    background: list[Path]
+    settings: Any
+    stages: Sequence[str]
+    keypoints: list[str]
+    pool: FeaturePool
+    folder: Path
+    resume: bool = False
+    say: Callable[[str], None] = print
+    n_jobs: Jobs = 1
+
+    def __post_init__(self) -> None:
+        self.split = split_views(self.images, self.background, self.settings.held_out, self._turned_heads)
+        self.schema = self.images[0].schema
+
+    def _turned_heads(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
+        known = [image for image in self.images if not held_out(image, self.settings.held_out)]
+        return turned_heads(images, known, self.settings.turned_heads)
+
+    @property
+    def trained(self) -> list[str]:
+        """Keypoints whose training serves all."""
+        return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
+
+    def completed(self, made: dict[str, Model], mirrored: Callable[[Model], Model]) -> dict[str, Model]:
+        """What was trained for some keypoints, and the mirror images that serve the others."""
+        return {name: made[name] if name in made else mirrored(made[self.schema.opposite[name]]) for name in self.keypoints}
+
+    def made_from(self, stage: str, name: str) -> dict[str, Any]:
+        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
+        stages before it, and the data.
+        """
+        before = self.stages[: list(self.stages).index(stage) + 1]
+        return {
+            "keypoint": name,
+            "settings": {name: asdict(getattr(self.settings, name)) for name in before},
+            "held_out": self.settings.held_out,
+            "turned_heads": self.settings.turned_heads,
+            "pool": self.pool.to_dict(),
+            "schema": self.schema.to_dict(),
+            "images": [image.name for image in self.images],
+            "background": [path.name for path in self.background],
+            "content": content_of(self.images, self.background),
+        }
+
+    def checkpoint(self, stage: str, name: str) -> Path:
+        """File that keeps what a stage made for a keypoint."""
+        return self.folder / f"{name}.{stage}.safetensors"
+
+    def finished(self, stage: str, name: str) -> KeypointDetector | None:
+        """What :meth:`keep` kept, where there is something to resume from."""
+        path = self.checkpoint(stage, name)
+        return KeypointDetector.load(path) if self.resume and is_finished(path, self.made_from(stage, name)) else None
+
+    def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
+        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
+        its ``info``.
+        """
+        replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(self.checkpoint(stage, name))
+
+
+@dataclass
+class ClassifierTraining:
+    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all
+    windows.
+    """
+
+    job: TrainingJob
+    settings: TrainingSettings
+
+    stage: ClassVar[str] = "scan"
+    mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
+    # Haar features that a window costs after the classifier, where its cost is minimised
+    after: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        self.split, self.pool, self.say, self.n_jobs = self.job.split, self.job.pool, self.job.say, self.job.n_jobs
+        self.clock, self.n_fits = time.monotonic(), 0
+
+    def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
+        """A detector in which the model decides about the windows of this training's mode."""
+        more = {"reference_length": self.settings.reference_length, "enlarged": self.settings.enlarged} | more
+        return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
+
+    def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
+        """Return what gives the windows of each level that the first negatives are drawn from, see
+        `sample_view`.
+        """
+        return None
+
+    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
+        """Order the features and set rejection thresholds, with held-out positives and ordinary
+        windows (n, 26, 26, 3).
+
+        Where a window costs something ``after``, the order is that of the least expected cost, with
+        thresholds that lose a stated share of the held-out keypoints.
+        """
+        s, positives = self.settings, reference.patches
+        if self.after is None:
+            model = with_order(model, self.pool, positives, ordinary)
+            return rejection_thresholds(model, self.pool, positives, s.reject, s.reject_margin)
+
+        def thresholds(model: KeypointModel) -> KeypointModel:
+            return cascade_for_recall(model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost)[0]
+
+        some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
+        return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
+
+    def train(self, keypoint: str) -> KeypointDetector:
+        """Train the classifier of one keypoint, or read it where that is done.
+
+        The detector holds this keypoint alone; its ``info`` says how it was trained.
+        """
+        s, say = self.settings, self.say
+        done = self.job.finished(self.stage, keypoint)
+        if done is not None:
+            say(f"{keypoint}: {self.stage}: done before")
+            return done
+        rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
+        made_from = self.job.made_from(self.stage, keypoint)
+        started = time.monotonic()
+        positives, reference, negatives = self._first_rows(keypoint)
+        first, n_random = 0, len(negatives)
+        log: list[dict] = []
+        rows = read_part(rows_file, ROWS, made_from) if self.job.resume else None
+        if rows is not None:
+            negatives, first, log = self._read_rows(rows_file, *rows)
+            say(f"{keypoint}: resumed after round {first}")
+        say(f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out")
+        model: KeypointModel | None = None
+        for round_ in range(first, s.rounds + 1):
+            clock = time.monotonic()
+            model = self._fit(positives, negatives, reference, n_random, round_)
+            left = self._time_left(keypoint, s.rounds - round_)
+            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}")
+            if round_ == s.rounds:
+                break
+            clock = time.monotonic()
+            new, n_alarms, n_views = self._mine(keypoint, model, negatives, round_)
+            negatives = join([negatives, new], self.pool.window)
+            log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
+            say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}")
+            arrays = {"patches": negatives.patches, "keys": negatives.keys}
+            write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
+            if not len(new):
+                break
+        if model is None:
+            raise ValueError(f"{rows_file}: a checkpoint of round {first}, expected at most {s.rounds}")
+        clock = time.monotonic()
+        detector = self.detector(keypoint, model)
+        model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
+        reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
+        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}")
+        info = {"rows": {"positive": len(positives), "negative": len(negatives)}, "rounds": log, "held_out": scores}
+        detector = self.detector(keypoint, model, info=info)
+        self.job.keep(self.stage, keypoint, detector)
+        say(f"{keypoint}: done in {since(started)}")
+        return detector
+
+    def _time_left(self, keypoint: str, rounds: int) -> str:
+        """What to say of the time that this stage still takes, with so many rounds of this keypoint
+        left: by the mean of the fits so far."""
+        self.n_fits += 1
+        names = self.job.trained
+        later = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
+        n_left = rounds + later * (self.settings.rounds + 1)
+        minutes = n_left * (time.monotonic() - self.clock) / self.n_fits / 60
+        return f"; {self.stage}: {n_left} fits, at most {minutes:.1f} min left" if n_left else ""
+
+    def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
+        """Windows of a training that :meth:`train` has finished: positives, held-out positives,
+        random and all negatives.
+        """
+        path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
+        kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
+        if kept is None:
+            raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
+        positives, reference, ordinary = self._first_rows(keypoint)
+        return positives, reference, ordinary, self._read_rows(path, *kept)[0]
+
+    def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
+        """Positives, held-out positives, and random negatives."""
+        s, candidates = self.settings, self.candidates(keypoint)
+
+        def sample(item, n_random: int):
+            number, (image, flip) = item
+            return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
+
+        views, held_out = _some(self.split.views, s.seed), _some(self.split.held_out_views, s.seed)
+        share = -(-s.n_random // len(views))
+        parts = list(each(views, lambda item: sample(item, share), self.n_jobs))
+        others = list(each(held_out, lambda item: sample(item, 0), self.n_jobs))
+        window = self.pool.window
+        positives, reference = join([p for p, _ in parts], window), join([p for p, _ in others], window)
+        if not len(positives) or not len(reference):
+            raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+        return positives, reference, join([n for _, n in parts], window)
+
+    def _fit(self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int) -> KeypointModel:
+        s = self.settings
+        patches = np.concatenate([positives.patches, negatives.patches])
+        y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
+        model = fit_rows(patches, y, self.pool, s, seed=[s.seed, 2, round_])
+        # The order is for the windows that photographs are full of, not for the mined ones.
+        return self.cascade(model, reference, negatives.patches[:n_random])
+
+    def _mine(self, keypoint: str, model: KeypointModel, negatives: Windows, round_: int) -> tuple[Windows, int, int]:
+        s = self.settings
+        lowered = replace(model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32))
+        detector = self.detector(keypoint, lowered)
+        rng = np.random.default_rng([s.seed, 3, round_])
+        chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
+        known = np.sort(negatives.keys)
+
+        def mine(number: int) -> tuple[Windows, int]:
+            first, last = np.searchsorted(known, keys_of_view(number))
+            return self._mine_view(keypoint, detector, number, known[first:last])
+
+        parts, n_alarms = [], 0
+        for done, (new, n) in enumerate(each(chosen.tolist(), mine, self.n_jobs), start=1):
+            parts.append(new)
+            n_alarms += n
+            if done % 100 == 0:
+                self.say(f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms")
+        found = join(parts, self.pool.window)
+        worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
+        return found.take(worst), n_alarms, len(chosen)
+
+    def _mine_view(self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray) -> tuple[Windows, int]:
+        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many
+        there are, new or not.
+
+        They are found among all windows, or all that the mode scores.
+        """
+        view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
+        levels = detector.search.pyramid(view.pixels)
+        keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
+        for k, (level, found) in enumerate(zip(levels, detector.search.score_levels(levels, keypoint, self.mode))):
+            far = view.is_background(found[:, :2], self.settings.negative_distance, self.settings.negative_pixels / level.scale)
+            found = found[far]
+            n_alarms += len(found)
+            xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
+            keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
+            scores.append(found[:, 3].astype(np.float32))
+        key, score = np.concatenate(keys), np.concatenate(scores)
+        new = ~np.isin(key, known)
+        key, score = key[new], score[new]
+        best = np.lexsort((key, -score))[: self.settings.per_view]
+        return cut_keys(levels, key[best], score[best], detector.pool.window), n_alarms
+
+    def _read_rows(self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Windows, int, list]:
+        side = self.pool.window + 2
+        keys = check_array(path, arrays, "keys", np.int64, (None,))
+        patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
+        return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])

@@ -1,0 +1,176 @@
+"""Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .....learners.designs.base import Design
+from .....learners.objective.losses import Loss, get_loss
+from .....learners.objective.priors import Prior
+from .....learners.solvers.accelerated_gradient import accelerated_gradient
+from .....learners.solvers.annealing import anneal
+from .....learners.solvers.schedules import as_schedule
+from .....learners.solvers.step_size import annealing_step
+from .....models.keypoints.windows.window_models import KeypointModel, OffsetModel
+from .....vision.windows.feature_pool import FeaturePool
+from .....vision.windows.patch_design import PatchDesign, value_range
+from .....vision.windows.responses import Responses
+
+_RANGE_ROWS = 2000  # windows from which the range of each feature is estimated. A choice
+
+
+@dataclass(frozen=True)
+class WindowFitSettings:
+    """Settings of one fit.
+
+    Parameters
+    ----------
+    n_features : int
+        k, features of the model.
+    n_bins : int
+        Bins of each piecewise-linear response.
+    loss : str
+        "logistic", "huberised_hinge" or "lorenz".
+    first_rows : int
+        Sampled rows of the first stage, which starts with all features.
+    late : float
+        The second stage, on all rows, starts when at most ``late`` times k features remain.
+    schedule : str
+        Name of the annealing schedule, eq. (3) of Barbu et al. (2017) by default.
+    mu : float
+        Speed of the schedule.
+    n_steps : int
+        Steps of the schedule.
+    learning_rate : float
+        Step size of the margin losses, on standardised columns with mean gradients. The squared
+        loss of the offsets ignores it: its step size is one over a bound of its curvature.
+    shrinkage : float
+        Ridge penalty on standardised responses, while annealing and in the final fit.
+    smoothness : float
+        Weight of the second-order prior on neighbouring bins, eq. (13) of Barbu et al. (2017).
+    final_steps : int
+        Accelerated gradient steps of the final fit.
+    """
+
+    n_features: int = 1500
+    n_bins: int = 6
+    loss: str = "logistic"
+    first_rows: int = 16_000
+    late: float = 1.5
+    schedule: str = "inverse"
+    mu: float = 100.0
+    n_steps: int = 60
+    learning_rate: float = 0.3
+    shrinkage: float = 1e-5
+    smoothness: float = 0.0
+    final_steps: int = 100
+
+
+def fit_rows(
+    patches: np.ndarray,
+    y: np.ndarray,
+    pool: FeaturePool,
+    settings: WindowFitSettings,
+    seed: Sequence[int],
+    features: np.ndarray | None = None,
+) -> KeypointModel:
+    """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without)
+    weigh the same.
+
+    Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool;
+    the model has them in the order of the pool, and no rejection. ``seed`` is that of the sampled
+    rows.
+    """
+    if not ((y > 0).any() and (y < 0).any()):
+        raise ValueError("windows of one class only; expected some with the keypoint and some without")
+    rng = np.random.default_rng(seed)
+    rows = _balanced_rows(y, settings.first_rows, rng)
+    loss = get_loss(settings.loss)
+    chosen, values, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
+    never = np.full(len(chosen["features"]), -np.inf, np.float32)
+    responses = Responses(chosen["low"], chosen["bin_width"], values[:, :, 0])
+    return KeypointModel(chosen["features"], responses, float(offset[0]), never)
+
+
+def fit_offsets(
+    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: WindowFitSettings, seed: Sequence[int]
+) -> OffsetModel:
+    """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from
+    each window's pixel to the
+    keypoint.
+
+    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
+    (2014)), kept or dropped together; the loss is the squared error, whose step size needs no
+    learning rate.
+    """
+    unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
+    equal = lambda y: np.full(len(y), 1 / len(y))  # noqa: E731
+    chosen, values, offset = _select(patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None)
+    responses = Responses(chosen["low"], chosen["bin_width"], (values * unit).astype(np.float32))
+    return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
+
+
+def _select(
+    patches: np.ndarray,
+    y: np.ndarray,
+    weights: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    loss: Loss,
+    pool: FeaturePool,
+    s: WindowFitSettings,
+    features: np.ndarray | None,
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B
+    + 1, q), intercept (q,).
+    """
+    features = pool.features if features is None else pool.check(features)
+    prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
+    k = min(s.n_features, len(features))
+    counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
+    counts = counts[: int(np.argmax(counts == k)) + 1]
+
+    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start):
+        rate = annealing_step(loss, weight, s.learning_rate)
+        return anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start)
+
+    weight = weights(y[rows])
+    sampled = patches[rows]
+    low, bin_width = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
+    design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, low=low, bin_width=bin_width)
+    switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
+    state = annealed(design, y[rows], weight, counts[:switch])
+    raw, offset = state.design.unstandardise(state.coef, state.intercept)
+    kept = state.kept
+    del design, state, sampled  # a gigabyte of codes
+
+    weight = weights(y)
+    table = {"features": features, "low": low, "bin_width": bin_width}
+    chosen = {name: values[kept] for name, values in table.items()}
+    later = PatchDesign(patches, weight, pool=pool, n_bins=s.n_bins, **chosen).stored()
+    coef = raw / np.where(later.inv > 0, later.inv, 1.0)[:, None, None]
+    offset = offset + np.einsum("mw,mwq->q", later.mean, raw)
+    state = annealed(later, y, weight, counts[switch:], coef=coef, intercept=offset)
+    kept = kept[state.kept]
+    small = state.design
+    # From zero: the annealed coefficients overshoot in the directions that many correlated features
+    # share, and accelerated steps need longer to undo that than to learn the whole.
+    zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
+    coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
+    raw, offset = small.unstandardise(coef, offset)
+    return {name: values[kept] for name, values in table.items()}, raw.astype(np.float32), offset
+
+
+def balanced_weights(y: np.ndarray) -> np.ndarray:
+    """Weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    y = y.reshape(-1)
+    return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
+
+
+def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """At most ``n`` rows, ascending: up to half of them positives, the rest negatives."""
+    positive, negative = rng.permutation(np.flatnonzero(y > 0)), rng.permutation(np.flatnonzero(y < 0))
+    n_positive = min(len(positive), max(n // 2, n - len(negative)))
+    return np.sort(np.concatenate([positive[:n_positive], negative[: n - n_positive]]))

@@ -1,0 +1,167 @@
+"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of
+each keypoint.
+
+Algorithm 3 is that of Barbu et al. (2014), section 7.2.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .....models.keypoints.detector import KeypointDetector
+from .....models.keypoints.windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .....vision.pyramid import Level, gaussian_pyramid
+from .....vision.windows.feature_pool import FeaturePool
+from .....vision.windows.patches import extract_patches
+from ....common.file_map import Jobs
+from .classifier import ClassifierTraining
+from .fitting import WindowFitSettings, fit_offsets
+from .sampling import positive_windows
+from .settings import TrainingSettings
+from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
+
+#: Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
+#: lie around it, and the precision of the position depends on them (Barbu et al. (2014), section
+#: 7.2: at least 4 pixels).
+GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
+
+
+#: Scale of the level on which a face is searched, relative to the level on which its keypoints
+#: are.
+COARSER = 2.0**-1.5
+#: Settings of the face cascade: a window of 24 pixels shows a whole face.
+FACE_CASCADE = TrainingSettings(
+    n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
+)
+
+
+@dataclass(frozen=True)
+class GuideSettings:
+    """Settings of a guide. Distances are in pixels of a pyramid level.
+
+    Parameters
+    ----------
+    n_offsets : int
+        Features of the regressor, shared by dx and dy.
+    near : float
+        The regressor is trained on windows within this distance of the keypoint.
+    ied_low, ied_high : float
+        Range of the reference length in pixels of the levels from which windows near a keypoint are
+        taken.
+    per_level : int
+        Number of windows near a keypoint from each level of each view.
+    first_rows : int
+        Rows of the first stage of a fit.
+    shrinkage : float
+        Ridge penalty of the regressor; windows of the same face are much alike.
+    seed : int
+        Seed of all random choices.
+    """
+
+    n_offsets: int = 1000
+    near: float = 10.0
+    ied_low: float = 20.0
+    ied_high: float = 40.0
+    per_level: int = 2
+    first_rows: int = 6_000
+    shrinkage: float = 0.1
+    seed: int = 0
+
+
+class Near(NamedTuple):
+    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
+    2).
+    """
+
+    patches: np.ndarray
+    offsets: np.ndarray
+
+
+def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
+    """Some windows around the visible keypoints of a view, on levels where its faces have the right
+    size.
+    """
+    seen = view.visible & np.isfinite(view.points).all(axis=1)
+    patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
+    if not seen.any():
+        return Near(patches[0], offsets[0])
+    low, high = s.ied_low / view.reference_length[seen].max(), s.ied_high / view.reference_length[seen].min()
+    for level in gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)):
+        xy = positive_windows(level, view, (s.ied_low, s.ied_high), s.near)
+        xy = xy[rng.permutation(len(xy))[: s.per_level]]
+        points = level.from_image(view.points[seen])
+        nearest = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)).argmin(axis=1)
+        patches.append(extract_patches(level.image, xy[:, 0], xy[:, 1], window))
+        offsets.append(points[nearest] - xy)
+    return Near(np.concatenate(patches), np.concatenate(offsets))
+
+
+def train_guide(
+    keypoint: str,
+    views: Sequence[NamedView],
+    held_out_views: Sequence[NamedView],
+    settings: GuideSettings,
+    pool: FeaturePool,
+    say: Callable[[str], None] = print,
+    n_jobs: Jobs = 1,
+) -> tuple[Guide, dict[str, float]]:
+    """Train the regressor of one keypoint; its score on the held-out views is the median error in
+    pixels.
+    """
+    s, clock = settings, time.monotonic()
+
+    def near(part: Sequence[NamedView], salt: int) -> Near:
+        def sample(item: tuple[int, NamedView]) -> Near:
+            number, (image, flip) = item
+            return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
+
+        return Near(*map(np.concatenate, zip(*each(enumerate(part), sample, n_jobs))))
+
+    fitted, reference = near(views, 1), near(held_out_views, 2)
+    if not len(fitted.patches) or not len(reference.patches):
+        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+    fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
+    offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
+    error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
+    say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}")
+    return Guide(offsets), {"offset_error": float(np.median(error))}
+
+
+@dataclass
+class GuidedTraining(ClassifierTraining):
+    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face
+    cascade and guide propose.
+
+    The rejection thresholds may lose a stated share of the held-out keypoints.
+    """
+
+    face_cascade: FaceCascade | None = None
+    guides: dict[str, Guide] = field(default_factory=dict)
+
+    stage: ClassVar[str] = "classifier"
+    mode: ClassVar[Mode] = Mode.PRUNE
+    after: ClassVar[float | None] = 0.0
+
+    def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
+        """Return a detector in which the model scores the windows of its guide."""
+        guides = {keypoint: self.guides[keypoint]}
+        return super().detector(keypoint, model, guides=guides, face_cascade=self.face_cascade, **more)
+
+    def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
+        """Return what gives the windows of each level that the guide proposes."""
+        parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
+        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_length=self.settings.reference_length, **parts)
+        return lambda levels: detector.search.proposed_windows(levels, keypoint)
+
+
+class FaceCascadeTraining(ClassifierTraining):
+    """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
+
+    The rejection thresholds may lose a stated share of the held-out faces.
+    """
+
+    stage: ClassVar[str] = "face_cascade"
+    after: ClassVar[float | None] = 20_000.0  # of the search around one kept window: a choice

@@ -1,0 +1,127 @@
+"""Faces followed through frames in which a blob moves; a stand-in for the refinement moves the
+shape onto the blob."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from annealed.models.keypoints.instances.assembly import Assembler, Candidates
+from annealed.models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
+from annealed.models.keypoints.instances.one_euro import OneEuroFilter
+from annealed.models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier
+from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
+from annealed.models.keypoints.instances.shape_regression import ShapeRegressor
+from annealed.models.keypoints.instances.tracker import InstanceTracker
+from annealed.vision.pyramid import Level
+
+HEAD = np.array(
+    [[0.5, -0.5, 0], [-0.5, -0.5, 0], [0.2, 0.1, -0.4], [-0.2, 0.1, -0.4], [0.4, 0.5, 0], [-0.4, 0.5, 0], [0, 1.2, 0.1]]
+)
+MIRROR = np.array([1, 0, 3, 2, 5, 4, 6], np.int32)
+NO_CANDIDATES = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
+NAMES = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "right_mouth", "chin")
+
+
+def frame(x, y, seen=True):
+    """A grey frame with a bright blob."""
+    pixels = np.full((120, 160, 3), 40, np.uint8)
+    if seen:
+        pixels[y - 3 : y + 4, x - 3 : x + 4] = 250
+    return pixels
+
+
+@dataclass(frozen=True)
+class Blob(ShapeRegressor):
+    """Moves a shape so that its middle is the blob's; the histograms say whether there was one."""
+
+    def refine(self, levels, points):
+        bright = levels[0].image[..., 0] > 200
+        ys, xs = np.nonzero(bright)
+        if not len(xs):
+            return points, np.zeros((1, 1), np.float32)
+        return points - points.mean() + complex(xs.mean(), ys.mean()), np.ones((1, 1), np.float32)
+
+
+def finder():
+    rng = np.random.default_rng(0)
+    faces = np.concatenate([HEAD[:6, :2], HEAD[:, :2]])[None] + rng.normal(size=(40, 1, 2))
+    names = (*NAMES[:6], *(f"point{i}" for i in range(7)))
+    shape = learn_shape(faces, np.ones((40, 13), bool), names, np.arange(6), 0.02, np.hypot(*(faces[:, 0] - faces[:, 1]).T))
+    rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
+    assembler = Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))
+    regressor = Blob(HEAD[:, :2], np.empty((0, 7, 2), np.float32), (), np.eye(7), np.zeros((7, 2), np.float32), MIRROR)
+    classifier = ShapeClassifier(np.zeros(1, np.int32), np.full(1, 20.0, np.float32), -10.0)
+    weights = np.zeros((7, 8))
+    weights[:, 7] = 3.0
+    return InstanceFinder(
+        assembler, regressor, NAMES, classifier, InstanceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0)
+    )
+
+
+def searching(whole, searched):
+    """A search of a whole frame that notes what it saw."""
+
+    def search(pixels):
+        searched.append(pixels)
+        points = 24 * (HEAD[:, 0] + 1j * HEAD[:, 1])
+        points, histograms = whole.regressor.refine([Level(pixels, 1.0)], points)
+        refined = RefinedShape(points, histograms, 10.0, 2.5, 24.0, np.zeros(7))
+        return [whole.report(refined, 10.0, NO_CANDIDATES)] if histograms.any() else []
+
+    return search
+
+
+def test_a_face_is_followed_between_searches():
+    whole, searched = finder(), []
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=4)
+    for i in range(9):
+        (face,) = tracker.update(frame(60 + 3 * i, 50 + i))
+        np.testing.assert_allclose(face.landmarks.mean(axis=0), [60 + 3 * i, 50 + i], atol=0.01)
+        assert face.support == 2.5 and face.probability > 0.9 and len(searched) == 1 + i // 4
+
+
+def test_a_lost_face_is_searched_for_at_once():
+    whole, searched = finder(), []
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
+    assert tracker.update(frame(60, 50)) and tracker.update(frame(62, 50)) and len(searched) == 1
+    assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 2
+    # Too far away for the last shape: there is nothing to follow, and the next search finds it.
+    small = InstanceTracker(whole, searching(whole, searched), search_every=2)
+    assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
+
+
+def test_points_are_filtered_if_asked_for():
+    whole = finder()
+    tracker = InstanceTracker(whole, searching(whole, []), search_every=1, smooth=0.5)
+    faces = [tracker.update(frame(x, 50), i / 25)[0] for i, x in enumerate((60, 70, 70))]
+    middles = [face.landmarks.mean(axis=0) for face in faces]
+    still = OneEuroFilter(0.5)
+    expected = [still(np.array([[x, 50.0]]), i / 25, faces[0].reference_length)[0] for i, x in enumerate((60, 70, 70))]
+    np.testing.assert_allclose(middles, expected, atol=0.01)
+    assert 62 < middles[1][0] < 70 and {face.person for face in faces} == {1}
+    (face,) = tracker.update(frame(70, 50))
+    assert face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0]) and face.box[0] == face.landmarks[:, 0].min()
+    # A person who was away starts anew: no jump is filtered.
+    assert not tracker.update(frame(0, 0, seen=False), 1.0)
+    np.testing.assert_allclose(tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01)
+
+
+@pytest.mark.parametrize("options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")])
+def test_senseless_numbers(options, message):
+    with pytest.raises(ValueError, match=message):
+        InstanceTracker(finder(), lambda frame: [], **options)
+
+
+def test_two_tracks_on_one_face_are_searched_again():
+    whole = finder()
+    searches = []
+
+    def search(pixels):
+        searches.append(len(searches))
+        (face,) = searching(whole, [])(pixels)
+        other = replace(face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()})
+        return [face, replace(other, landmarks=face.landmarks + [60, 0])] if len(searches) == 1 else [face]
+
+    tracker = InstanceTracker(whole, search)
+    assert len(tracker.update(frame(60, 50))) == 2
+    assert len(tracker.update(frame(60, 50))) == 1 and len(searches) == 2

@@ -40,7 +40,7 @@ def test_a_page_links_those_below_it():
 
 
 def test_the_numbers_of_the_readme_stand_on_their_pages():
-    text = re.sub("<!--.*?-->", "", (ROOT / "README.md").read_text())
+    text = (ROOT / "README.md").read_text()
     rows = re.findall(r"^\| \*\*([\d.]+)\*\*.*\]\(([\w/.]+\.md)", text, re.MULTILINE)
     assert len(rows) == 3
     for number, page in rows:

@@ -3,13 +3,15 @@ reproduce --render CHECKOUT``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
-in the form that the view names.
+in the form that the view names. A page without such marks, such as the README, has its numbers in
+``experiments/results/PAGE_numbers.toml``.
 """
 
 import json
 import platform
 import re
 import shlex
+import tomllib
 from collections.abc import Callable
 from datetime import date
 from functools import partial
@@ -218,20 +220,37 @@ def render_page(page: Path, results: Path) -> str:
             raise ValueError(f"{page}: view {view!r} is unknown; expected one of {', '.join(VIEWS)}")
         return block[1] + VIEWS[view](record(block["name"]), *options) + block[4]
 
-    def number(mark: re.Match[str]) -> str:
-        key, *facts = shlex.split(mark["facts"])
-        found = record(mark["name"])
+    def value(name: str, facts: str) -> str:
+        key, *pairs = shlex.split(facts)
+        found = record(name)
         rows = [dict(zip(found["columns"], row)) if "columns" in found else row for row in found["rows"]]
-        rows = [row for row in rows if all(str(row.get(fact.split("=")[0])) == fact.split("=")[1] for fact in facts)]
+        rows = [row for row in rows if all(str(row.get(pair.split("=")[0])) == pair.split("=")[1] for pair in pairs)]
         if len(rows) != 1:
-            raise ValueError(f"{page}: {len(rows)} rows of {mark['name']} have {' '.join(facts)}; expected one")
+            raise ValueError(f"{page}: {len(rows)} rows of {name} have {' '.join(pairs)}; expected one")
         key, _, how = key.partition("#")
-        value = rows[0][key]
-        if isinstance(value, str):
-            return mark[1] + re.findall(r"-?\d[\d.]*", value)[int(how or 1) - 1] + mark[4]
-        return mark[1] + (format(value, how) if how else _percent(value)) + mark[4]
+        cell = rows[0][key]
+        if isinstance(cell, str):
+            return re.findall(r"-?\d[\d.]*", cell)[int(how or 1) - 1]
+        return format(cell, how) if how else _percent(cell)
 
-    return _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
+    def number(mark: re.Match[str]) -> str:
+        return mark[1] + value(mark["name"], mark["facts"]) + mark[4]
+
+    text = _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
+    for place, source in numbers_beside(page, results).items():
+        pattern = r"-?\d[\d.]*".join(map(re.escape, place.split("{}")))
+        if (count := len(re.findall(pattern, text))) != 1:
+            raise ValueError(f"{page}: {count} places read {place!r}; expected one")
+        text = re.sub(pattern, lambda _: place.format(value(*source.split(maxsplit=1))), text)
+    return text
+
+
+def numbers_beside(page: Path, results: Path) -> dict[str, str]:
+    """Numbers of a page that has no marks: words with ``{}`` for the number, and its source as in a
+    mark.
+    """
+    file = results / f"{page.stem.lower()}_numbers.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def pages_of(checkout: Path) -> list[Path]:

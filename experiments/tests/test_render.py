@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annealed_experiments.registry import FIGURES, TABLES
-from annealed_experiments.render import VIEWS, pages_of, render, render_page, update
+from annealed_experiments.render import VIEWS, numbers_beside, pages_of, render, render_page, update
 from helpers import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,7 @@ def test_every_table_of_numbers_is_rendered():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "models/weights/faces.md", "experiments/pages/motion_results.md", "experiments/pages/selector_tables_clean.md"],
+    ["models/weights/faces.md", "experiments/pages/motion_results.md", "experiments/pages/selector_tables_clean.md"],
 )
 def test_a_digit_that_is_changed_by_hand_is_found(page, tmp_path):
     """In every block and number of the page."""
@@ -62,8 +62,20 @@ def test_a_digit_that_is_changed_by_hand_is_found(page, tmp_path):
         assert render_page(tmp_path / "page.md", RESULTS) == text != changed
 
 
+def test_a_number_of_the_readme_that_is_changed_by_hand_is_found(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    places = numbers_beside(ROOT / "README.md", RESULTS)
+    assert places and "<!--" not in text
+    for place in places:
+        pattern = r"(-?\d[\d.]*)".join(map(re.escape, place.split("{}")))
+        (number,) = re.findall(pattern, text)
+        (tmp_path / "README.md").write_text(text.replace(place.format(number), place.format(f"{number}1")), encoding="utf-8")
+        assert render_page(tmp_path / "README.md", RESULTS) == text
+
+
 def test_every_file_of_results_is_shown_and_says_where_it_comes_from():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    pages += "".join(f"<!-- number: {source} " for page in PAGES for source in numbers_beside(page, RESULTS).values())
     for file in (RESULTS).glob("*.json"):
         record = json.loads(file.read_text(encoding="utf-8"))
         assert f"<!-- table: {file.stem} " in pages or f"<!-- number: {file.stem} " in pages, file.name
@@ -105,6 +117,13 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     page.write_text(mark.format("QTP", 1))
     with pytest.raises(ValueError, match="0 rows of fsa-classification have N=300 method=QTP; expected one"):
         render(tmp_path)
+    (results / "readme_numbers.toml").write_text('"found in {} of 100" = "fsa-classification DR N=300 method=FSA"')
+    page.write_text("found in 4 of 100, in 4 of 10")
+    assert render(tmp_path) == [page] and page.read_text() == "found in 44 of 100, in 4 of 10"
+    page.write_text("in 4 of 10")
+    with pytest.raises(ValueError, match="0 places read 'found in {} of 100'; expected one"):
+        render(tmp_path)
+    (results / "readme_numbers.toml").unlink()
     page.write_text("<!-- table: nothing full -->\n<!-- end of table -->\n")
     with pytest.raises(ValueError, match=r"nothing.json is missing"):
         render(tmp_path)

@@ -239,9 +239,10 @@ def render_page(page: Path, results: Path) -> str:
     text = _NUMBER.sub(number, _BLOCK.sub(fill, page.read_text(encoding="utf-8")))
     for place, source in numbers_beside(page, results).items():
         pattern = r"-?\d[\d.]*".join(map(re.escape, place.split("{}")))
-        if (count := len(re.findall(pattern, text))) != 1:
-            raise ValueError(f"{page}: {count} places read {place!r}; expected one")
-        text = re.sub(pattern, lambda _: place.format(value(*source.split(maxsplit=1))), text)
+        matches = re.findall(pattern, text)
+        if len(matches) != 1:
+            raise ValueError(f"{page}: {len(matches)} places read {place!r}; expected one")
+        text = text.replace(matches[0], place.format(value(*source.split(maxsplit=1))))
     return text
 
 

@@ -28,11 +28,51 @@ PAGES = {
     "reproduce": "../experiments/pages/benchmarks.md",
 }
 
-NAMES = """# Public names
+NAMES = """# Python API
 
-Import them from the package: `from annealed.learners import FSAClassifier`. The docstring of each has parameters, shapes, units,
-errors and often an example: `help(FSAClassifier)`.
+Import a name from its package: `from annealed.learners import FSAClassifier`. Docstrings list parameters, shapes, units and errors,
+often with an example: `help(FSAClassifier)`.
 """
+
+GROUPS = {
+    "learners": {
+        "Start here": "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement Schedule ScoreCardClassifier",
+        "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
+        "Certainty": "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability",
+        "Losses and priors": "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss SquaredLoss HuberLoss "
+        "QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss ChainLoss Prior",
+        "Other selectors": "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise SparseMinimum "
+        "MinimaxSparseClassifier LogitBoostClassifier TISPClassifier TISPRegressor RankBoost",
+        "Metric and kernel learning": "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures",
+        "Online learners": "StabilizedTruncatedSGDClassifier TruncatedGradientClassifier FOBOSClassifier RDAClassifier",
+        "Sequences": "FSACRF ForwardBackwardCRF LinearChainCRF",
+        "Out-of-core data": "on_disk on_dask write_csr",
+    },
+    "vision": {
+        "Images": "read_image as_rgb pixel_of gaussian_pyramid Level",
+        "Window features": "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values extract_patches",
+        "Visual words": "DenseSift Descriptors VisualWords colour_histogram PetFeatures Photograph",
+        "Tracks and motion": "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates Candidate "
+        "SubspaceFamily NeighbourFamily SegmentationFeatures misclassification",
+    },
+    "models": {
+        "Model files": "load_model list_models resolve_model",
+        "Tables": "TabularModel explain Contributions export",
+        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Face KeypointModel align_face OneEuroFilter",
+        "Motion, photographs and sensors": "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel",
+    },
+}
+
+_GALLERY = "[{}](../examples/gallery/{}.py)"
+PLOTS = {
+    "plot_path": _GALLERY.format("coefficients along a path", "01_path"),
+    "plot_responses": _GALLERY.format("response curves", "02_responses"),
+    "plot_schedule": _GALLERY.format("features left after each step", "06_out_of_core"),
+    "plot_loss": "[losses along the steps](responses.md)",
+    "plot_inclusion": "[sparse Fourier features](kernels.md)",
+    "plot_interactions": "[sparse Fourier features](kernels.md)",
+    "plot_chains": "[sparse Fourier features](kernels.md)",
+}
 
 
 def walk(command, name="annealed"):
@@ -104,16 +144,30 @@ def summary(public) -> str:
         name = next((short for words, short in SHORT_NAMES.items() if words.lower() in title), None)
         if name:
             text = text.replace(f"{name} [{number}]_", name)
-            text = re.sub(rf"(?<! of) \[{number}\]_(?=\.$)", f", {name}", text).replace(f"[{number}]_", name)
+            text = re.sub(rf"(?<! of)(?<! in) \[{number}\]_(?=\.$)", f", {name}", text).replace(f"[{number}]_", name)
     text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", re.sub(r" ?\[\d+\]_", "", text))
     return re.sub(r" +([.,;:)])", r"\1", text).replace("``", "`")
 
 
 def names(package: str) -> str:
-    """The public names of a package."""
+    """The public names of a package, in its groups."""
     module = importlib.import_module(f"annealed.{package}")
-    rows = [f"| `{name}` | {summary(getattr(module, name))} |" for name in sorted(module.__all__, key=str.lower)]
-    head = [f"## annealed.{package}", "", (module.__doc__ or "").split("\n")[0], "", "| name | |", "|---|---|"]
+    groups = GROUPS[package]
+    grouped = sorted(name for group in groups.values() for name in group.split())
+    if grouped != sorted(module.__all__):
+        raise SystemExit(f"GROUPS of annealed.{package}: expected each public name once; see {set(grouped) ^ set(module.__all__)}")
+    lines = [f"## annealed.{package}", "", summary(module), ""]
+    for title, group in groups.items():
+        rows = [f"| `{name}` | {summary(getattr(module, name))} |" for name in group.split()]
+        lines += [f"### {title}", "", "| name | |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def plots() -> str:
+    """The plots of learners, each with a page that shows it."""
+    module = importlib.import_module("annealed.learners.plots")
+    rows = [f"| `{name}` | {summary(getattr(module, name))} | {where} |" for name, where in PLOTS.items()]
+    head = ["## annealed.learners.plots", "", summary(module), "", "| name | | example |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 
@@ -121,4 +175,4 @@ if __name__ == "__main__":
     head = (DOCS / "commands.md").read_text().partition("\n## ")[0]
     commands = [section(name, command) for name, command in walk(get_command(app))]
     (DOCS / "commands.md").write_text("\n".join([head, *commands]))
-    (DOCS / "api.md").write_text("\n".join([NAMES, *map(names, ("learners", "vision", "models"))]))
+    (DOCS / "api.md").write_text("\n".join([NAMES, names("learners"), plots(), names("vision"), names("models")]))

@@ -102,7 +102,7 @@ def add_contents(app, docname, source) -> None:
         listed = "\n".join(f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages)
         source[0] += "\n" + fence.format(caption=f":caption: {caption}\n" if caption else "", pages=listed)
     if docname == "docs/api":
-        source[0] = re.sub(r"^## (annealed\.\w+)\n\n(.*)\n\n(?:\|.*\n)+", _names, source[0], flags=re.M)
+        source[0] = re.sub(r"^## (annealed\.\w+)\n(?:(?!## ).*\n?)*", _names, source[0], flags=re.M)
 
 
 def _public(package: str) -> list[str]:
@@ -122,10 +122,10 @@ def write_name_pages(app) -> None:
                 page.write_text(text)
 
 
-def _names(found: re.Match) -> str:
-    """The table of a package with its names as links, and their pages in the navigation."""
-    package = found[1]
-    rows = re.sub(r"^\| `(\w+)` \|", rf"| {{py:obj}}`\1 <{package}.\1>` |", found[0], flags=re.M)
+def _names(section: re.Match) -> str:
+    """The tables of a package with its names as links, and their pages in the navigation."""
+    package = section[1]
+    rows = re.sub(r"^\| `(\w+)` \|", rf"| {{py:obj}}`\1 <{package}.\1>` |", section[0], flags=re.M)
     listed = "\n".join(f"reference/{package}.{name}" for name in _public(package))
     return f"{rows}\n```{{toctree}}\n:hidden:\n:caption: {package}\n{listed}\n```\n"
 

@@ -1,9 +1,8 @@
 """The order of the pages on the site: each page with the pages below it, under a heading or without
 one.
 
-Names are paths from the root of the checkout without their ending. :mod:`conf` turns this into
-tables of contents; tests read it
-without sphinx.
+Names are paths from the root of the checkout without their suffix. :mod:`conf` turns this into
+tables of contents; tests read it without sphinx.
 """
 
 NAVIGATION: dict[str, dict[str | None, list[str]]] = {
@@ -11,9 +10,20 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         None: [
             "docs/installation",
             "docs/tutorials/index",
-            "docs/howto",
             "docs/gallery/index",
+            "docs/tables",
+            "docs/learners",
+            "docs/faces",
             "docs/reference",
+            "docs/keypoints",
+            "docs/motion",
+            "docs/pets",
+            "docs/sensors",
+            "docs/scale",
+            "docs/serve",
+            "docs/integrations",
+            "docs/first_minute",
+            "docs/reliability",
             "docs/choosing",
             "experiments/pages/benchmarks",
             "docs/background",
@@ -29,35 +39,17 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/tutorials/score_card",
             "docs/tutorials/photographs",
             "docs/tutorials/video",
-            "docs/learners",
             "docs/tutorials/loss",
         ]
     },
-    "docs/howto": {
-        "Tables": [
-            *(
-                "docs/tables",
-                "docs/select_options",
-                "experiments/pages/select_tables",
-                "docs/export",
-                "docs/how_sure",
-                "docs/responses",
-            ),
-            *("docs/constraints", "docs/score_cards", "docs/losses", "docs/ranking"),
-        ],
-        "Data of other kinds": ["docs/scale", "docs/cluster", "docs/online", "docs/metric", "docs/kernels"],
-        "Photographs and videos": [
-            "docs/faces",
-            "docs/faces_results",
-            "docs/faces_train",
-            "docs/keypoints",
-            "docs/faces_method",
-            "docs/pets",
-            "docs/motion",
-        ],
-        "Sequences": ["docs/sensors"],
-        "Running it": ["docs/datasets", "docs/integrations", "docs/serve", "docs/first_minute", "docs/reliability", "SECURITY"],
+    "docs/tables": {
+        None: ["docs/select_options", "docs/how_sure", "docs/score_cards", "docs/export", "experiments/pages/select_tables"]
     },
+    "docs/learners": {
+        None: ["docs/responses", "docs/constraints", "docs/losses", "docs/ranking", "docs/online", "docs/metric", "docs/kernels"]
+    },
+    "docs/scale": {None: ["docs/cluster"]},
+    "docs/faces": {None: ["docs/faces_results", "docs/faces_train", "docs/faces_method"]},
     "experiments/pages/benchmarks": {
         None: [
             "experiments/pages/selector_tables",
@@ -69,7 +61,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/reference": {
-        None: ["docs/api", "docs/commands", "docs/glossary", "CHANGELOG"],
+        None: ["docs/api", "docs/commands", "docs/glossary", "docs/datasets", "SECURITY", "CHANGELOG"],
         "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],
     },
     "docs/background": {
@@ -97,8 +89,10 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
 
 # Titles that are shorter in the navigation than on the page.
 SHORT = {
-    "docs/howto": "How to",
-    "docs/choosing": "Which selector?",
+    "docs/tables": "Tables",
+    "docs/learners": "Selectors",
+    "docs/faces": "Faces",
+    "docs/choosing": "Choosing a selector",
     "experiments/pages/benchmarks": "Benchmarks",
     "docs/background": "Papers",
 }

@@ -103,8 +103,8 @@ def row(parameter) -> str:
 def written(name: str) -> str:
     """What the page says after the options of a command: what it prints with --json."""
     page = (DOCS / "commands.md").read_text()
-    found = re.search(rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def section(name: str, command) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import annealed
 
-os.environ["ANNEALED_QUIET"] = "1"  # no word of compiling in the output of examples
+os.environ["ANNEALED_QUIET"] = "1"  # no message on compilation in the output of examples
 sys.path.insert(0, str(Path(__file__).parent))
 from site_map import NAVIGATION, SHORT
 

@@ -3,7 +3,7 @@ reproduce --render CHECKOUT``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
-in the form that the view names. A page without such marks, such as the README, has its numbers in
+in the form that the view names. A page without comments, the README, has its numbers in
 ``experiments/results/PAGE_numbers.toml``.
 """
 
@@ -222,8 +222,8 @@ def render_page(page: Path, results: Path) -> str:
 
     def value(name: str, facts: str) -> str:
         key, *pairs = shlex.split(facts)
-        found = record(name)
-        rows = [dict(zip(found["columns"], row)) if "columns" in found else row for row in found["rows"]]
+        table = record(name)
+        rows = [dict(zip(table["columns"], row)) if "columns" in table else row for row in table["rows"]]
         rows = [row for row in rows if all(str(row.get(pair.split("=")[0])) == pair.split("=")[1] for pair in pairs)]
         if len(rows) != 1:
             raise ValueError(f"{page}: {len(rows)} rows of {name} have {' '.join(pairs)}; expected one")
@@ -247,8 +247,8 @@ def render_page(page: Path, results: Path) -> str:
 
 
 def numbers_beside(page: Path, results: Path) -> dict[str, str]:
-    """Numbers of a page that has no marks: words with ``{}`` for the number, and its source as in a
-    mark.
+    """Numbers of a page without comments: text with ``{}`` for the number -> its source as in a
+    comment.
     """
     file = results / f"{page.stem.lower()}_numbers.toml"
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

@@ -58,7 +58,7 @@ GROUPS = {
     "models": {
         "Model files": "load_model list_models resolve_model",
         "Tables": "TabularModel explain Contributions export",
-        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Face KeypointModel align_face OneEuroFilter",
+        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel align_face OneEuroFilter",
         "Motion, photographs and sensors": "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel",
     },
 }

@@ -94,7 +94,7 @@ class _Windows:
         detector = self.training.detector(self.keypoint, model)
         model, found = calibrate(detector, self.keypoint, self.job.split.held_out_views, self.settings.precision)
         counts = {"windows": len(y), "features": len(model.features), "fit_seconds": seconds}
-        return model, counts | {"kept_back_ap_5": found["ap_5"], "kept_back_ap_10": found["ap_10"]}
+        return model, counts | {"held_out_ap_5": found["ap_5"], "held_out_ap_10": found["ap_10"]}
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
         return facts
 
     tried = {value: cells(key | {"trial": value}, partial(trial, value)) for value in values}
-    value = max(values, key=lambda v: tried[v]["kept_back_ap_10"])
+    value = max(values, key=lambda v: tried[v]["held_out_ap_10"])
     model = models[value] if value in models else work.try_out(name, {parameter: value})[0]
     detector = work.training.detector(work.keypoint, model)
     evaluation = evaluate_detector(detector, some_of(read_annotations(data / "test"), key["test"]), [work.keypoint], mode=Mode.SCAN)

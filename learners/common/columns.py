@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..sklearn_bases import BaseEstimator
+if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
+    from ..sklearn_bases import BaseEstimator
 
 
 def included_and_excluded(include: Any, exclude: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -223,7 +223,8 @@ class Source(OutOfCoreMatrix):
         out = np.empty((self.shape[0], n_outputs))
         for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
             block = self._empty(rows.stop - rows.start, len(columns))
-            self.read(rows, columns, block)
+            if len(columns):  # a model of size 0 reads nothing
+                self.read(rows, columns, block)
             out[rows] = function(block)
         return out
 

@@ -48,7 +48,8 @@ def test_the_scores_of_the_estimator_are_the_mean_of_both(q):
     plain = FSAClassifier(5).fit(X, y)
     mean = FSAClassifier(5, refinement=Refinement(discriminant=True)).fit(X, y)
     assert np.array_equal(plain.support_, mean.support_)
-    assert mean.refinement_ == plain.refinement_ + ", mean with linear discriminant analysis"
+    done, reason = plain.refinement_.split("; ")
+    assert mean.refinement_ == f"{done}, mean with linear discriminant analysis; {reason}"
     kept = np.flatnonzero(plain.support_)
     unit = X[:, kept].std(axis=0)
     coef, intercept = shrunken_discriminant((X[:, kept] - X[:, kept].mean(axis=0)) / unit, np.eye(q)[y], np.full(60, 1 / 60), 60.0)

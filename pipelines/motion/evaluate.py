@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...models.motion.candidate_set import joined
-from ...models.motion.number_of_motions import MotionChooser
 from ...models.motion.ranker import SegmentationRanker
-from ...models.motion.ranking_function import RankingFunction
+from ...models.motion.ranking_function import MotionChooser, RankingFunction
 from ...vision.tracks.io import TrackSequence
 from ..common.checkpoints import Checkpoint
 from .benchmark import FAMILY_SETS, POOLS, Benchmark, shuffled_tracks

@@ -200,7 +200,7 @@ def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model of a kind in ``annealed.models.shipped.KINDS``: a shipped name, or a path."""
+    """Load a model of a kind in ``annealed.models.files.KINDS``: a shipped name, or a path."""
     from ..models import load_model, resolve_model
     from ..models.files import read_header
 

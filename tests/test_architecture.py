@@ -26,7 +26,7 @@ LEVELS = {
         {"inference", "plots", "stability"},
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
-    "models": [{"messages"}, {"files", "weights"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}, {"shipped"}],
+    "models": [{"messages", "weights"}, {"files"}, {"faces"}, {"images", "keypoints", "motion", "sensors", "tabular"}],
     "pipelines": [
         {"console"},
         {"common"},

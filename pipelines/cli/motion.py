@@ -44,7 +44,6 @@ def segment(
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
-    number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
@@ -58,6 +57,7 @@ def segment(
         check_video_name(overlay)
     check_outputs([*files, model], [overlay, tracks])
     make_folder(masks)
+    number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
     file_map = file_map_of(jobs, dask, len(files), quiet)
     options: dict[str, Any] = {"n_motions": number, "overlay": overlay, "outliers": outliers, "tracks_out": tracks, "masks": masks}

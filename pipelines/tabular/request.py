@@ -174,6 +174,12 @@ class Request:
         if self.row_groups is not None and self.time is not None:
             raise ValueError("--time orders the rows; expected no --row-groups")
 
+    @property
+    def asks_for_certainty(self) -> bool:
+        """Whether the selected columns get p-values or intervals: not with weights, nor in a score
+        card."""
+        return not self.card and self.weight is None and (self.fdr is not None or self.intervals or self.pvalues)
+
     def record(self) -> dict[str, Any]:
         """The wishes for JSON; None where there is none."""
         unsaid = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}

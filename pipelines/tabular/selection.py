@@ -155,54 +155,65 @@ def select_file(
         If the file cannot be read or does not fit what was asked for.
     """
     request.check()
-    if request.test is not None:
-        check_table(request.test)
     size = None if request.k is None else number_or_auto("-k", request.k)
-    large = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
-    if request.dask is not None and not large:
-        raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
-    if request.dask is not None:
-        check_scheduler(request.dask)
-    data = (read_out_of_core if large else read_table)(path, request)
-    task = guess_task(data.y) if request.task == "auto" else request.task
-    if request.task == "auto" and (line := note_of_guess(data.y, task)):
-        data.notes.append(line)
-    check_target(data.y, task)
-    if task == "classification":
-        data = data if request.keep_rare else data.without(classes_of_one_row(data.y))
-        data.y = data.y.astype(np.int64) if data.y.dtype.kind == "f" else data.y
-    drawn = data.drawn(task, request.seed, request.split_duplicates)
-    data.notes[:] = [*drawn.notes, *leaks(drawn, task)]
+    table, task = _read_rows(path, request)
     check_score(request.score, task)
-    test = None if request.test is None else read_test(request.test, data, request)
-    if test is not None:
-        data.notes += [*test.notes, *doubtful_test(drawn if isinstance(data.X, Source) else data, test, task)]
-    for text in data.notes:
+    sample = table.drawn(task, request.seed, request.split_duplicates)
+    table.notes = [*sample.notes, *leaks(sample, task)]
+    test = None
+    if request.test is not None:
+        test = read_test(request.test, table, request)
+        compared = sample if isinstance(table.X, Source) else table
+        table.notes += [*test.notes, *doubtful_test(compared, test, task)]
+    for text in table.notes:
         note(text)
-    n_units = int(units_of(data, request.group).max()) + 1
+    units = units_of(table, request.group)
+    n_units = int(units.max()) + 1
     if size is not None and size > n_units and not request.card:
         warnings.warn(f"-k {request.k}: only {n_units} usable columns, all are kept", stacklevel=2)
         size = n_units
-    only, certainty = None, dict[str, Any]()
+    trusted, certainty = None, dict[str, Any]()
     if request.fdr is not None:
         from .inference import trusted_columns
 
-        only, certainty = trusted_columns(data, make_model(request, data, task, 1), request.fdr)
-        size = len(np.unique(units_of(data, request.group)[data.columns_of(only)]))
-    found = select_columns(data, task, size, request, progress, only, drawn)
-    if not request.card and request.weight is None and (request.fdr is not None or request.intervals or request.pvalues):
+        trusted, certainty = trusted_columns(table, make_model(request, table, task, 1), request.fdr)
+        size = len(np.unique(units[table.columns_of(trusted)]))
+    selection = select_columns(table, task, size, request, progress, trusted, sample)
+    selection.settings = {"table": str(path), **request.record()}
+    if request.asks_for_certainty:
         from .inference import add_certainty
 
-        rows = drawn.with_logarithms(found.logarithms)
-        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, rows, found.model, request.intervals)]
-        found.certainty = {**certainty, "notes": notes}
+        rows = sample.with_logarithms(selection.logarithms)
+        notes = [*certainty.get("notes", ()), *add_certainty(selection.columns, rows, selection.model, request.intervals)]
+        selection.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
-    if test is not None and found.validation.scores:
-        new = HeldOut.of(found.model, test.with_logarithms(found.logarithms))
-        found.validation.scores["test"] = measures(task, new, request.score)
-    found.settings = {"table": str(path), **request.record()}
-    return found
+    if test is not None and selection.validation.scores:
+        predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
+        selection.validation.scores["test"] = measures(task, predicted, request.score)
+    return selection
+
+
+def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
+    """Read a table, in memory or as Parquet files out of core, and find its task; rows that cannot
+    be used are left out."""
+    if request.test is not None:
+        check_table(request.test)
+    out_of_core = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
+    if request.dask is not None:
+        if not out_of_core:
+            raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
+        check_scheduler(request.dask)
+    table = (read_out_of_core if out_of_core else read_table)(path, request)
+    task: str = request.task
+    if task == "auto":
+        task = guess_task(table.y)
+        table.notes += note_of_guess(table.y, task)
+    check_target(table.y, task)
+    if task == "classification":
+        table = table if request.keep_rare else table.without(classes_of_one_row(table.y))
+        table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
+    return table, task
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -223,15 +234,15 @@ def guess_task(y: np.ndarray) -> str:
     return "classification" if few and (values == np.round(values)).all() else "regression"
 
 
-def note_of_guess(y: np.ndarray, task: str) -> str | None:
+def note_of_guess(y: np.ndarray, task: str) -> list[str]:
     """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
     otherwise."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
-        return None
+        return []
     if task == "classification":
-        return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
-    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
+        return [f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"]
+    return [f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:

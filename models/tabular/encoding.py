@@ -1,8 +1,6 @@
 """How the columns of a table become numbers: the same for the rows that a model is fitted to and
 for those it predicts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

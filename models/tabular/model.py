@@ -1,8 +1,6 @@
 """A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and
 loading runs no code."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self

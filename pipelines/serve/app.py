@@ -1,7 +1,5 @@
 """The pages and endpoints of ``annealed serve``."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

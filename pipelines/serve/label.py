@@ -1,8 +1,6 @@
 """The endpoints of the tab Label: the pictures of one folder, their labels, and a training in the
 background."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

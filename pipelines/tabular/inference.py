@@ -1,8 +1,6 @@
 """How sure a selection of columns is: a bounded share of false ones, a p-value and an interval for
 each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Columns that seem to know the answer: what is known only after the target must not predict it;
 and test rows that cannot judge a model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

@@ -1,8 +1,6 @@
 """A table in Parquet files that is larger than the memory: encoded block by block, as its rows are
 read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Predictions of a saved model for the rows of a table (``annealed predict``)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The page about a selection: one HTML file without outside assets, and the same as JSON."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from pathlib import Path

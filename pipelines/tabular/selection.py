@@ -1,7 +1,5 @@
 """Selection of the columns of a table that predict its target (``annealed select``)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 """Files as the tables that ``annealed select`` and ``annealed predict`` work on and write: csv,
 parquet, xlsx, npz and svmlight."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import sys

@@ -1,7 +1,5 @@
 """From a fitted model to its formula."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

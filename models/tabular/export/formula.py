@@ -1,8 +1,6 @@
 """The one form that is exported and explained: expressions of the cells of a row. Writers differ in
 their symbols only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

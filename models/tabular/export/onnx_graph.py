@@ -1,8 +1,6 @@
 """A formula as an ONNX graph in float32, with the names that scikit-learn's converter gives to
 outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

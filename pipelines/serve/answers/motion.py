@@ -1,7 +1,5 @@
 """What the tab Motion asks for: which tracks move together, and the frames to show them on."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """What the tab Pets asks for: what a photograph shows, and where the evidence lies."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

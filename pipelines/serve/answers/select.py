@@ -1,7 +1,5 @@
 """What the tab Select asks for: the columns of a table that predict its target, and the report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args

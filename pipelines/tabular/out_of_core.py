@@ -96,12 +96,12 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     n_drawn = min(MAX_ROWS, max(_LEAST_ROWS, limit // (_SHARE * 8 * len(names))))
     keep_missing = request.response == "piecewise"
     some = _frame(path, parts, names, -(-n // n_drawn))
-    decided = table_from_frame(path, some, request, keep_missing, [])
+    decided = table_from_frame(path, some, request, keep_missing, [], logarithms=False)
     whole = decided
     if len(some) < n:
         own = [name for name in (request.target, request.row_groups, request.weight, request.time) if name]
         frame, plain = _frame(path, parts, own, 1), replace(request, include=(), exclude=(), kinds=())
-        whole, lines = table_from_frame(path, frame, plain, keep_missing, []), decided.notes
+        whole, lines = table_from_frame(path, frame, plain, keep_missing, [], logarithms=False), decided.notes
         decided.notes = [*lines, f"columns are read as {len(some)} of {n} rows show, which are spread evenly"]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(limit, 1.0)

@@ -124,9 +124,11 @@ def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> N
         raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {shown}")
 
 
-def table_from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
+def table_from_frame(
+    path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str], logarithms: bool = True
+) -> Table:
     """Decide what becomes of the columns of a data frame, after some notes; see
-    :func:`read_table`."""
+    :func:`read_table`. Without ``logarithms`` skewed numbers stay as they are."""
     target = _target(path, frame, request.target)
     rows = _rows_with_target(path, target, notes)
     if target.dtype != object and frame[request.target].dtype.kind not in "biuf":
@@ -151,7 +153,7 @@ def table_from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_mis
     incomplete = [column.name for column in encoding.columns if not column.form and column.name not in decisions.complete]
     leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
     skewed: tuple[str, ...] = ()
-    if not keep_missing and request.fdr is None and not request.intervals:
+    if logarithms and not keep_missing and request.fdr is None and not request.intervals:
         as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
         skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
     if skewed:

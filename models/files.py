@@ -10,7 +10,7 @@ same arrays and header always give the same bytes.
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -54,14 +54,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
-        os.close(handle)
+        temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+        temporary.touch(exist_ok=False)
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
-    temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that nobody else may read
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -79,12 +77,6 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected the name of a file")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:

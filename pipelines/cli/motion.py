@@ -138,7 +138,6 @@ def evaluate(
     from ..common.outputs import check_outputs, make_folder
     from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
-    from ..motion.cross_validation import folds
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_columns, shipped_settings
@@ -156,7 +155,7 @@ def evaluate(
     # Missing labels and too few videos are reported before the long work.
     for sequence in sequences:
         _ = sequence.n_motions
-    folds(np.array([s.video for s in sequences]), 0)
+    protocol.folds(np.array([s.video for s in sequences]), 0)
     make_folder(report)
     cells = Checkpoint(report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume)
     steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))

@@ -216,12 +216,12 @@ def export(
       annealed export model.safetensors model.sql --dialect sqlite --table customers
       annealed export model.safetensors model.onnx
     """
+    from ...models import TabularModel
     from ...models import export as write
     from ..common.outputs import check_outputs
-    from ..tabular.prediction import load_tabular
 
     check_outputs([model], [out])
-    kept = load_tabular(model)
+    kept = TabularModel.load(model)
     write(kept, out, table=table, dialect=dialect, keys=key or ())
     if as_json:
         print_json({"model": str(model), "file": str(out), "columns": kept.selected, "bytes": out.stat().st_size})

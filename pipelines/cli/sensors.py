@@ -122,7 +122,7 @@ def evaluate(
     from ..common.checkpoints import Checkpoint
     from ..common.config import check_names
     from ..common.outputs import check_outputs, make_folder
-    from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
+    from ..sensors.evaluate import check_selection_kinds, evaluate_baselines, evaluate_selection, table_rows
     from ..sensors.readers import read_home
     from ..sensors.report import REPORT_FILES, print_results, write_report
     from ..sensors.selection import METHODS
@@ -132,8 +132,8 @@ def evaluate(
         raise ValueError("--resume needs --report: finished folds are kept in that folder")
     check_names("method", method, METHODS)
     kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
-    if sensors is not None and "last" in kinds:
-        raise ValueError("--features last: depends on all sensors, so that a part would see the others; expected history instead")
+    if sensors is not None:
+        check_selection_kinds(kinds)
     check_outputs([data], report=report, report_files=REPORT_FILES)
     found = read_home(data, home)
     _tell(found.notes, quiet)

@@ -323,22 +323,14 @@ def check_scheduler(address: str) -> None:
 
 
 @contextmanager
-def running_on(address: str | None) -> Iterator[None]:
-    """What Dask computes inside runs on the cluster with that address; here, for None.
+def running_on(address: str) -> Iterator[None]:
+    """What Dask computes inside runs on the cluster with that address.
 
     Raises
     ------
     ValueError
         Where no scheduler answers or it goes away, and where workers lack the package.
-
-    Examples
-    --------
-    >>> with running_on(None):
-    ...     pass
     """
-    if address is None:
-        yield
-        return
     with _quiet_client(address, set_as_default=True), _one_line(address):
         yield
 

@@ -18,8 +18,7 @@ from ...vision.tracks.labels import by_size
 from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark
-from .cross_validation import N_FOLDS
-from .evaluate import Result
+from .evaluate import N_FOLDS, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

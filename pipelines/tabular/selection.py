@@ -306,9 +306,8 @@ def select_columns(
     Raises
     ------
     ValueError
-        For a target that does not fit the task, and for more columns to include than k.
+        For more columns to include than k.
     """
-    check_target(table.y, task)
     drawn = table if drawn is None else drawn
     units = units_of(table, request.group)
     least = len(np.unique(units[table.columns_of(request.include)]))
@@ -337,8 +336,11 @@ def select_columns(
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
-    with running_on(request.dask):
-        model = fitted(model, validation.size, table if request.dask is None else replace(table, X=on_dask(table.X)))
+    if request.dask is None:
+        model = fitted(model, validation.size, table)
+    else:
+        with running_on(request.dask):
+            model = fitted(model, validation.size, replace(table, X=on_dask(table.X)))
     # out of core: effects and distributions are those of the drawn rows
     columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     found = Selection(task, table, model, columns, validation, kappa, k is None)

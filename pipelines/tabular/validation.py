@@ -155,10 +155,6 @@ def _row_losses(held: HeldOut, least: float = MIN_PROBABILITY) -> np.ndarray:
     return -np.log(np.maximum(likelihood, least))
 
 
-def _log_loss(held: HeldOut) -> float:
-    return _mean(_row_losses(held, 1e-15), held.weight)
-
-
 def _r2(held: HeldOut) -> float:
     spread = _mean((held.y - _mean(held.y, held.weight)) ** 2, held.weight)
     return 1.0 - _mean((held.y - held.predicted) ** 2, held.weight) / spread if spread > 0 else 0.0
@@ -190,7 +186,7 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "balanced_accuracy": ("classification", 1, _balanced),
     "average_precision": ("classification", 1, _ranked("average_precision")),
     "roc_auc": ("classification", 1, _ranked("roc_auc")),
-    "log_loss": ("classification", -1, _log_loss),
+    "log_loss": ("classification", -1, lambda h: _mean(_row_losses(h, 1e-15), h.weight)),
     "r2": ("regression", 1, _r2),
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
@@ -280,7 +276,6 @@ def validate(
     folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
     within the training rows, which are fewer.
     """
-    check_score(request.score, task)
     competitors = _competitors(task, request, getattr(model, "class_weight", None))
     by_fold: list[list[HeldOut]] = []  # one for each size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}

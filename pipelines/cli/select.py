@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..common.config import read_tables
-from ..console import BAD_INPUT, complain, print_json, print_table, progress, say
+from ..console import one_line_errors, print_json, print_table, progress, say
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
@@ -31,24 +31,21 @@ TableOrUrl = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
+@one_line_errors
 def _config(context: typer.Context, path: Path | None) -> Path | None:
     """Take options from a file; those of the command line go before them."""
     if path is None:
         return None
-    try:
-        given = read_tables(path)
-        options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
-        known = {}
-        for name, value in given.items():
-            if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
-                raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
-            several = getattr(option, "multiple", False)
-            if (isinstance(value, list) and not several) or isinstance(value, dict):
-                raise ValueError(f"{path}: {name}={value!r}, expected one value")
-            known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
-    except ValueError as error:
-        complain(error)
-        raise typer.Exit(BAD_INPUT) from None
+    given = read_tables(path)
+    options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
+    known = {}
+    for name, value in given.items():
+        if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
+            raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
+        several = getattr(option, "multiple", False)
+        if (isinstance(value, list) and not several) or isinstance(value, dict):
+            raise ValueError(f"{path}: {name}={value!r}, expected one value")
+        known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
     context.default_map = known
     return path
 

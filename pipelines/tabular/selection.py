@@ -209,7 +209,9 @@ def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
         table.notes += note_of_guess(table.y, task)
     check_target(table.y, task)
     if task == "classification":
-        table = table if request.keep_rare else table.without(classes_of_one_row(table.y))
+        alone = classes_of_one_row(table.y)
+        if len(alone) and not request.keep_rare:
+            table = table.without(alone)
         table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
     return table, task
 

@@ -144,9 +144,9 @@ def table_from_frame(
     columns = frame[[name for name in usable_names if name not in excluded]]
     if len(rows) < len(frame):
         columns = columns.iloc[rows]
-    first_name = frame.columns[0]
+    kinds, first_name = _kinds(path, list(columns), request.kinds), frame.columns[0]
     row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
-    X, decisions = encode_frame(columns, keep_missing, request, row_numbers, _kinds(path, list(columns), request.kinds))
+    X, decisions = encode_frame(columns, keep_missing, request, row_numbers, kinds)
 
     encoding = TableEncoding(tuple(decisions.columns))
     y = _of_rows(target, rows)

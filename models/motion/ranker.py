@@ -278,11 +278,17 @@ class SegmentationRanker(ModelFile):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
         pool = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
-        header: dict[str, Any] = {"summary": "segments point tracks, or a video, into rigid motions", "feature_set": FEATURE_SET}
-        header |= {"families": records(self.families), "pool": records(pool), "settings": asdict(self.settings)}
-        header |= {"min_motion_size": self.min_motion_size, "features": self.selected_names(), "training": self.training}
-        header["chooser"] = None if self.chooser is None else self.chooser.record()
-        return arrays, header
+        return arrays, {
+            "summary": "segments point tracks, or a video, into rigid motions",
+            "feature_set": FEATURE_SET,
+            "families": records(self.families),
+            "pool": records(pool),
+            "settings": asdict(self.settings),
+            "min_motion_size": self.min_motion_size,
+            "features": self.selected_names(),
+            "training": self.training,
+            "chooser": None if self.chooser is None else self.chooser.record(),
+        }
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:

@@ -21,8 +21,7 @@ os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # name -> module
 _GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "models")}
-_COMMANDS = dict.fromkeys(("select", "predict", "export"), "select")
-_COMMANDS |= {"serve": "serve", "warmup": "serve"}
+_COMMANDS = {"select": "select", "predict": "select", "export": "select", "serve": "serve", "warmup": "serve"}
 _EXPERIMENTS = ("reproduce", "data")  # of the distribution annealed-experiments
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")

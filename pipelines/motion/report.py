@@ -92,11 +92,20 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
     seconds = benchmark.seconds
-    spent = {"all": seconds.sum(), "per_sequence_median": np.median(seconds), "per_sequence_greatest": seconds.max()}
-    videos, features = len(set(benchmark.videos.tolist())), len(benchmark.features.get_feature_names_out())
-    settings: dict[str, Any] = {"data": str(data), "sequences": len(seconds), "videos": videos, "partitions": partitions}
-    settings |= {"folds": N_FOLDS, "features": features, "seconds": {name: float(value) for name, value in spent.items()}}
-    settings["worst"] = {f"{r.method}, 0": worst(benchmark, r) for r in results}
+    settings = {
+        "data": str(data),
+        "sequences": len(seconds),
+        "videos": len(set(benchmark.videos.tolist())),
+        "partitions": partitions,
+        "folds": N_FOLDS,
+        "features": len(benchmark.features.get_feature_names_out()),
+        "seconds": {
+            "all": float(seconds.sum()),
+            "per_sequence_median": float(np.median(seconds)),
+            "per_sequence_greatest": float(seconds.max()),
+        },
+        "worst": {f"{r.method}, 0": worst(benchmark, r) for r in results},
+    }
     return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
 
@@ -118,8 +127,8 @@ def write_report(
         text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
-            text += "\nChosen, and in how many rounds:\n\n"
-            text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+            chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+            text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
     # Rankings on part of the features are in the table; in the picture they would hide the others.
     drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]

@@ -48,10 +48,14 @@ class FileSegmentation:
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
         found, listed = self.segmentation, zip(self.segmentation.candidates, self.segmentation.scores)
-        candidates = [{"family": c.family, "dimension": c.dimension, "score": float(score)} for c, score in listed]
-        number = {"motions": found.n_motions, "probability_of_motions": found.probability_of_motions}
-        points = {"labels": self.labels.tolist(), "unseen": self.unseen.tolist()}
-        return {"sequence": self.sequence, **number, **points, "candidates": candidates}
+        return {
+            "sequence": self.sequence,
+            "motions": found.n_motions,
+            "probability_of_motions": found.probability_of_motions,
+            "labels": self.labels.tolist(),
+            "unseen": self.unseen.tolist(),
+            "candidates": [{"family": c.family, "dimension": c.dimension, "score": float(score)} for c, score in listed],
+        }
 
     def describe(self) -> str:
         """One line of text: the name, and the size of each motion."""
@@ -244,6 +248,10 @@ def train_ranker(
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
     ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed, shipped_columns(ranker.features))
-    ranker.training = {"sequences": len(sequences), "videos": len({s.video for s in sequences})}
-    ranker.training |= {"names": [s.name for s in sequences], "synthetic": [s.name for s in made]}
+    ranker.training = {
+        "sequences": len(sequences),
+        "videos": len({s.video for s in sequences}),
+        "names": [s.name for s in sequences],
+        "synthetic": [s.name for s in made],
+    }
     return ranker

@@ -19,8 +19,10 @@ from .data import PetFile, Photographs
 _PLAIN = ("method", "columns", "photographs", "errors", "error")
 COLUMNS = {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "seconds to learn"}
 # Beside the model: the methods, and settings in which they differ from the model's own.
-OTHERS: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in METHODS]
-OTHERS += [("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2})]
+OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+    *((method, method, {}) for method in METHODS),
+    ("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2}),
+]
 COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 1
 
 

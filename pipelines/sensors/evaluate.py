@@ -245,10 +245,15 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     for one in predictions:
         seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
         own, labels = truth[seen], one.labels[seen]
-        row: dict[str, Any] = {"method": one.method, "sensors": one.k, "minutes": int(seen.sum()), **errors(own, labels)}
-        row |= {f"{key}_active": value for key, value in errors(own, labels, idle=False).items()}
-        row |= bootstrap_interval(own, labels, days[seen])
-        row["per_activity"] = {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)}
+        row: dict[str, Any] = {
+            "method": one.method,
+            "sensors": one.k,
+            "minutes": int(seen.sum()),
+            **errors(own, labels),
+            **{f"{key}_active": value for key, value in errors(own, labels, idle=False).items()},
+            **bootstrap_interval(own, labels, days[seen]),
+            "per_activity": {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)},
+        }
         if one.selected:
             row["chosen"] = dict(Counter(sorted(name for fold in one.selected for name in fold)).most_common())
         rows.append(row)

@@ -129,11 +129,14 @@ def _columns(found: Selection) -> str:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
-    words = "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard "
-    words += f"deviation of what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from "
-    words += f"which it is selected again.{kappa} P-value: that the target does not depend on the column, given all others, if it "
-    words += "was named in advance. Cost: by how much the first score gets worse without the column, the others refitted, on the "
-    words += "same folds; the columns are given there, not selected anew."
+    words = (
+        "Coefficient: change of the score for one unit of the column; over several classes the norm. "
+        "Effect: standard deviation of what the column adds to the score. "
+        f"Stability: the share of {N_HALVES} random halves of the rows from which it is selected again.{kappa} "
+        "P-value: that the target does not depend on the column, given all others, if it was named in advance. "
+        "Cost: by how much the first score gets worse without the column, the others refitted, on the same folds; "
+        "the columns are given there, not selected anew."
+    )
     shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
     return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
@@ -182,8 +185,10 @@ def _responses(found: Selection) -> str:
         legend = f" The score is the log odds of {classes[1]!s}."
     else:
         legend = " The score is the prediction."
-    words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
-    words += f" The bars below count rows.{escape(legend)}"
+    words = (
+        "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale. "
+        f"The bars below count rows.{escape(legend)}"
+    )
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 

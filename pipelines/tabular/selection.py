@@ -120,12 +120,25 @@ class Selection:
         path = [{"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())} for k, s, f, loss in sizes]
         by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
         best = None if self.columns or v.best is None else path[v.best]
-        left_out = [{"name": name, "reason": why} for name, why in self.table.left_out.items()]
-        found = {"selected": self.columns, "task": self.task, "n_columns": len(self.columns), "n_rows": len(self.table.y)}
-        found |= {"chosen_by": by, "scores": v.scores, "best_size": best, "size_chosen_in_folds": v.nested, "path": path}
-        found |= {"errors": v.errors, "stability": self.kappa, "interaction": self.interaction, "certainty": self.certainty}
-        found |= {"card": self.card} if self.card else {}
-        return found | {"left_out": left_out, "notes": self.table.notes, "settings": self.settings}
+        return {
+            "selected": self.columns,
+            "task": self.task,
+            "n_columns": len(self.columns),
+            "n_rows": len(self.table.y),
+            "chosen_by": by,
+            "scores": v.scores,
+            "best_size": best,
+            "size_chosen_in_folds": v.nested,
+            "path": path,
+            "errors": v.errors,
+            "stability": self.kappa,
+            "interaction": self.interaction,
+            "certainty": self.certainty,
+            **({"card": self.card} if self.card else {}),
+            "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
+            "notes": self.table.notes,
+            "settings": self.settings,
+        }
 
 
 def select_file(
@@ -386,13 +399,19 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
         encoding = table.encoding.columns[number]
         added = parts[:, members].sum(axis=1)
         effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
-        found: dict[str, Any] = {"name": encoding.name, "coefficient": None, "effect": effect, "kind": encoding.kind}
-        found |= {"form": encoding.form} if encoding.form else {}
-        found["stability"] = None if np.isnan(frequency[number]) else float(frequency[number])
-        found |= {} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)
-        found |= {"ranks": list(encoding.levels)} if encoding.kind == RANK else {}
-        found |= {} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}
-        columns.append(found | {"alternatives": _alternatives(table, int(number), units, model)})
+        found = {
+            "name": encoding.name,
+            "coefficient": None,
+            "effect": effect,
+            "kind": encoding.kind,
+            **({"form": encoding.form} if encoding.form else {}),
+            "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
+            **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+            **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
+            **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
+            "alternatives": _alternatives(table, int(number), units, model),
+        }
+        columns.append(found)
     return sorted(columns, key=lambda column: -column["effect"])
 
 

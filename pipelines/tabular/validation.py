@@ -85,9 +85,11 @@ class Validation:
         if self.best is None or self.size not in self.sizes:
             return ""
         at = self.sizes.index(self.size)
-        marks = {place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)}
-        marks |= {self.best: " (least loss)"}
-        marks |= {at: f" (selected{', least loss' if at == self.best else ''})"}
+        marks = {
+            **{place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)},
+            self.best: " (least loss)",
+            at: f" (selected{', least loss' if at == self.best else ''})",
+        }
         parts = [f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}" for place in sorted(marks)]
         return "; ".join(parts).replace(" ", " column " if parts[0].startswith("1 ") else " columns ", 1)
 

@@ -88,13 +88,25 @@ class Formula:
 
 
 # What formulas of programs, databases and spreadsheets have in common.
-INFIX: dict[str, Callable[..., str]] = {"+": lambda *parts: f"({' + '.join(parts)})", "cell": "({} - {})".format}
-INFIX |= {"cell date": INFIX["cell"]} | {op: f"({{}} {op} {{}})".format for op in "-*/<"}
-_NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
-_NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
-_NUMPY |= {
-    "log": logarithm,
+INFIX: dict[str, Callable[..., str]] = {
+    "+": lambda *parts: f"({' + '.join(parts)})",
+    **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
+    "cell": "({} - {})".format,
+    "cell date": "({} - {})".format,
+}
+_NUMPY: dict[str, Callable] = {
     "+": lambda *parts: sum(parts),
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "<": np.less,
+    "if": np.where,
+    "log": logarithm,
+    "cell": np.subtract,
+    "cell date": np.subtract,
+    "is": np.equal,
+    "is text": np.equal,
+    "empty": np.isnan,
     "empty date": np.isnan,
     "empty text": lambda cells: np.array([word is None for word in cells], bool),
 }

@@ -11,8 +11,22 @@ from ...messages import naming_extra
 from .formula import DATE, NUMBER, TEXT, Formula, Printer
 
 OUTPUTS = {"prediction": "variable", "probability": "probabilities", "score": "score"}
-_OPERATIONS = {"+": "Sum", "-": "Sub", "*": "Mul", "/": "Div", "max": "Max", "exp": "Exp", "log": "Log", "<": "Less", "if": "Where"}
-_OPERATIONS |= {"cell": "Sub", "is": "Equal", "is text": "Equal", "empty date": "IsNaN", "none": "IsNaN"}
+_OPERATIONS = {
+    "+": "Sum",
+    "-": "Sub",
+    "*": "Mul",
+    "/": "Div",
+    "max": "Max",
+    "exp": "Exp",
+    "log": "Log",
+    "<": "Less",
+    "if": "Where",
+    "cell": "Sub",
+    "is": "Equal",
+    "is text": "Equal",
+    "empty date": "IsNaN",
+    "none": "IsNaN",
+}
 _LARGEST = float(np.finfo(np.float32).max)
 
 

@@ -70,8 +70,11 @@ def train(
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        learnt = f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs"
-        console.say(f"{learnt}, cross-validated error {facts['cross_validated_error']:.3f}", quiet)
+        console.say(
+            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
+            f"cross-validated error {facts['cross_validated_error']:.3f}",
+            quiet,
+        )
     console.end(len(files) + len(errors), len(errors))
 
 

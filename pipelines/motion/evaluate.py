@@ -107,9 +107,13 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     for one in sequences:
         digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
     families = {name: [str(family) for family in FAMILY_SETS[name]] for name in POOLS[pool][0]}
-    names = [one.name for one in sequences]
-    data = {"sequences": names, "data": digest.hexdigest()}
-    return {"work": "motion evaluate", **data, "families": families, "features": str(POOLS[pool][1])}
+    return {
+        "work": "motion evaluate",
+        "sequences": [one.name for one in sequences],
+        "data": digest.hexdigest(),
+        "families": families,
+        "features": str(POOLS[pool][1]),
+    }
 
 
 def _chosen_results(benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint) -> list[Result]:
@@ -170,9 +174,12 @@ def evaluate_auto(
                 right[p, i] = number == n_motions[i]
                 chosen = mixed[i].only(mixed[i].n_motions == number)
                 errors[p, i] = 100.0 * chosen.known_errors[int(np.argmax(function.scores(chosen.features)))]
-    by_number = {f"accuracy_{k}": float(right[:, n_motions == k].mean()) for k in np.unique(n_motions)}
-    means = {"probability": float(chances.mean()), "error": float(errors.mean())}
-    return {"accuracy": float(right.mean()), **by_number, **means}
+    return {
+        "accuracy": float(right.mean()),
+        **{f"accuracy_{k}": float(right[:, n_motions == k].mean()) for k in np.unique(n_motions)},
+        "probability": float(chances.mean()),
+        "error": float(errors.mean()),
+    }
 
 
 def folds(videos: np.ndarray, random_state: int | np.random.RandomState | None, n_folds: int = N_FOLDS) -> np.ndarray:

@@ -48,8 +48,13 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
-            row = {"method": result.method, "min_motion_size": 0, "category": category, "motions": k}
-            row["sequences"] = int(inside.sum())
+            row = {
+                "method": result.method,
+                "min_motion_size": 0,
+                "category": category,
+                "motions": k,
+                "sequences": int(inside.sum()),
+            }
             for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
                 row[f"{part}_average"] = float(errors.mean())
                 row[f"{part}_median"] = float(np.median(errors, axis=1).mean())
@@ -76,8 +81,8 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
         every = mine["all", "all"]
         by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
         lines.append([method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number])
-    heads = ["method", "least motion", "train", "test", "sd"]
-    heads += [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    heads = ["method", "least motion", "train", "test", "sd", *numbers]
     print_table("misclassification in percent, ten folds by video", heads, lines)
 
 

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from ...models.files import replacing
+from ...models.messages import first_of
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
@@ -64,8 +65,7 @@ class FileSegmentation:
         if self.segmentation.probability_of_motions < 1.0:
             text += f"; the number is right with probability {self.segmentation.probability_of_motions:.2f}"
         if len(self.unseen):
-            listed = ", ".join(str(p) for p in self.unseen[:10]) + (", ..." if len(self.unseen) > 10 else "")
-            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {listed}"
+            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {first_of(list(map(str, self.unseen)), 10)}"
         return text
 
 

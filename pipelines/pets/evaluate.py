@@ -113,9 +113,15 @@ def evaluate_classifier(
 
 
 def _row(part: str, method: str, n_columns: int, wrong: np.ndarray, seconds: float | None = None) -> dict[str, Any]:
-    heads = "with" if part == HEADS else "without"
-    found = {"heads": heads, "method": method, "columns": int(n_columns), "photographs": len(wrong)}
-    return found | {"errors": int(wrong.sum()), "error": float(wrong.mean()), "seconds": seconds}
+    return {
+        "heads": "with" if part == HEADS else "without",
+        "method": method,
+        "columns": int(n_columns),
+        "photographs": len(wrong),
+        "errors": int(wrong.sum()),
+        "error": float(wrong.mean()),
+        "seconds": seconds,
+    }
 
 
 def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:

@@ -91,8 +91,10 @@ def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray) 
     minutes, missed = drawn @ total, drawn @ wrong
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)
-    interval = {"error": missed.sum(axis=1) / minutes.sum(axis=1), "class_error": per_class}
-    return {f"{key}_interval": np.quantile(values, [0.025, 0.975]).tolist() for key, values in interval.items()}
+    return {
+        "error_interval": np.quantile(missed.sum(axis=1) / minutes.sum(axis=1), [0.025, 0.975]).tolist(),
+        "class_error_interval": np.quantile(per_class, [0.025, 0.975]).tolist(),
+    }
 
 
 def evaluate_baselines(

@@ -42,11 +42,14 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         if "chosen" in row:
             frequent = list(row["chosen"].items())[: 2 * row["sensors"]]
             chosen.append([row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)])
-    text = markdown_table(_HEADS, table_lines(rows))
-    text += "\nErrors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines)
+    tables = [
+        markdown_table(_HEADS, table_lines(rows)),
+        "Errors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines),
+    ]
     if chosen:
-        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], chosen)
-    return text
+        heading = "Sensors, and in how many folds they were selected:\n\n"
+        tables.append(heading + markdown_table(["method", "sensors", "chosen"], chosen))
+    return "\n".join(tables)
 
 
 def write_report(

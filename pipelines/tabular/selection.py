@@ -446,14 +446,19 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
-        levels = [{"level": encoding.reference, "coefficient": [0.0] * table.shape[2]}]
-        levels += [{"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)]
+        levels = [
+            {"level": encoding.reference, "coefficient": [0.0] * table.shape[2]},
+            *({"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)),
+        ]
         value = float(steps[0, 0]) if steps.shape == (1, 1) else float(np.sqrt((steps**2).sum()))
         return {"coefficient": value, "levels": levels}
     if additive.knots.shape[1]:
         missing = additive.missing_responses
-        curve = {"x": additive.knots[members[0]].tolist(), "y": table[0].tolist()}
-        curve["missing"] = None if missing is None else missing[members[0]].tolist()  # type: ignore[assignment]
+        curve = {
+            "x": additive.knots[members[0]].tolist(),
+            "y": table[0].tolist(),
+            "missing": None if missing is None else missing[members[0]].tolist(),
+        }
         return {"curve": curve}
     coefficient = table[0, 0]
     return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
+from ...models.messages import first_of
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
@@ -120,8 +121,7 @@ def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclu
 
 def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
-        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {shown}")
+        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}")
 
 
 def table_from_frame(
@@ -157,9 +157,11 @@ def table_from_frame(
         as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
         skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
     if skewed:
-        choice = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
-        heading = f"{len(skewed)} column{'s' * (len(skewed) > 1)} {choice} (--as COLUMN=number otherwise)"
-        leak_notes.insert(0, f"{heading}: {', '.join(skewed)}")
+        line = (
+            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed numbers above 0, or their logarithms where the training "
+            f"rows agree more with these (--as COLUMN=number otherwise): {', '.join(skewed)}"
+        )
+        leak_notes.insert(0, line)
     return Table(
         X,
         y,
@@ -292,10 +294,15 @@ def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: boo
     if len(used) < len(names):
         X, names = X[:, used], [names[j] for j in used]
     X, decisions = encode_matrix(X, names, keep_missing, include)
-    left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    encoding = TableEncoding(tuple(decisions.columns))
-    groups = None if matrix.row_groups is None else matrix.row_groups[rows]
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes()], rows, groups)
+    return Table(
+        X,
+        y,
+        TableEncoding(tuple(decisions.columns)),
+        left_out=dict.fromkeys(exclude, "named by --exclude") | decisions.left_out,
+        notes=[*notes, *decisions.notes()],
+        rows=rows,
+        row_groups=None if matrix.row_groups is None else matrix.row_groups[rows],
+    )
 
 
 def check_table(path: Path) -> str:

@@ -74,9 +74,13 @@ class Feature:
     def then(self, op: str, number: float) -> Feature:
         """The number after one more operation."""
         act = _ACTIONS[op]
-        levels = self.levels and {level: act(v, number) for level, v in self.levels.items()}
-        changed = {"other": act(self.other, number), "missing": act(self.missing, number), "levels": levels}
-        return replace(self, value=(op, self.value, number), **changed)
+        return replace(
+            self,
+            value=(op, self.value, number),
+            other=act(self.other, number),
+            missing=act(self.missing, number),
+            levels=self.levels and {level: act(value, number) for level, value in self.levels.items()},
+        )
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:

@@ -83,8 +83,15 @@ class Formula:
 
     def record(self) -> dict[str, Any]:
         """The formula for JSON, as docs/export.md describes it; NaN is None."""
-        names = ("columns", "outputs", "classes", "stages", "results")
-        return {"format": "annealed formula", "version": 1} | {name: _plain(getattr(self, name)) for name in names}
+        return {
+            "format": "annealed formula",
+            "version": 1,
+            "columns": _plain(self.columns),
+            "outputs": _plain(self.outputs),
+            "classes": _plain(self.classes),
+            "stages": _plain(self.stages),
+            "results": _plain(self.results),
+        }
 
 
 # What formulas of programs, databases and spreadsheets have in common.

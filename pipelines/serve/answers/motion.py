@@ -97,8 +97,14 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         width, height = kept[0][1]
     places = np.round(shown, 1).astype(object)
     places[~np.isfinite(shown)] = None
-    labelled = {"motions": found.labels[points].tolist(), "points": places.transpose(1, 0, 2).tolist()}
-    return {"width": width, "height": height, "frames": frames.tolist(), "pictures": pictures, **labelled}
+    return {
+        "width": width,
+        "height": height,
+        "frames": frames.tolist(),
+        "pictures": pictures,
+        "motions": found.labels[points].tolist(),
+        "points": places.transpose(1, 0, 2).tolist(),
+    }
 
 
 def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:

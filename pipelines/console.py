@@ -29,8 +29,14 @@ _EXTRA = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "
 
 def new_app(help: str) -> typer.Typer:
     """Return a group of commands with the project's settings."""
-    plain: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-    return typer.Typer(help=help, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, **plain)
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
 
 
 def print_version(value: bool) -> None:

@@ -60,8 +60,15 @@ def segment(
     number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
     file_map = file_map_of(jobs, dask, len(files), quiet)
-    options: dict[str, Any] = {"n_motions": number, "overlay": overlay, "outliers": outliers, "tracks_out": tracks, "masks": masks}
-    work = partial(or_reason, partial(segment_file, **options), plain=len(files) <= MAX_FEW)
+    segmented = partial(
+        segment_file,
+        n_motions=number,
+        overlay=overlay,
+        outliers=outliers,
+        tracks_out=tracks,
+        masks=masks,
+    )
+    work = partial(or_reason, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))):
         if error is not None:

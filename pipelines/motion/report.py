@@ -158,8 +158,8 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
         for result in results:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
-            look = {"label": result.method, "color": colours[result.method], "linewidth": 1}
-            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", **look)
+            shares = np.arange(1, len(errors) + 1) / len(errors)
+            axes.step(errors, shares, where="post", label=result.method, color=colours[result.method], linewidth=1)
         axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
     figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
     return figure

@@ -72,8 +72,12 @@ def write_report(
     share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
     for day in dict.fromkeys((min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()):
         rows = minutes.days == day
-        bands = {"truth": minutes.truth[rows], "predicted": best.labels[rows]}
-        draw_day(folder / f"day_{day}.png", minutes.times[rows], bands, f"{day}: {100 * share[day]:.1f}% of the minutes wrong")
+        draw_day(
+            folder / f"day_{day}.png",
+            minutes.times[rows],
+            bands={"truth": minutes.truth[rows], "predicted": best.labels[rows]},
+            title=f"{day}: {100 * share[day]:.1f}% of the minutes wrong",
+        )
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -106,8 +106,15 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(limit, 1.0)
     X = source if len(whole.rows) == n else source[whole.rows]
-    found: dict[str, Any] = {"encoding": decided.encoding, "left_out": decided.left_out, "notes": decided.notes}
-    return usable(path, replace(whole, X=X, max_rows=n_drawn, **found))
+    table = replace(
+        whole,
+        X=X,
+        max_rows=n_drawn,
+        encoding=decided.encoding,
+        left_out=decided.left_out,
+        notes=decided.notes,
+    )
+    return usable(path, table)
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:

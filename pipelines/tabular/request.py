@@ -190,6 +190,6 @@ class Request:
 
     def record(self) -> dict[str, Any]:
         """The wishes for JSON; None where there is none."""
-        unsaid = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
-        found = {name: value or None for name, value in asdict(self).items() if name not in unsaid}
+        unset = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
+        found = {name: value or None for name, value in asdict(self).items() if name not in unset}
         return {name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v) for name, v in found.items()}

@@ -84,8 +84,13 @@ class Selection:
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
         cross-validated scores."""
-        about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
-        return TabularModel.from_estimator(self.model, self.table.encoding, **about)
+        return TabularModel.from_estimator(
+            self.model,
+            self.table.encoding,
+            target=target,
+            n_rows=len(self.table.y),
+            scores=self.validation.scores,
+        )
 
     @property
     def card(self) -> dict[str, Any] | None:
@@ -96,10 +101,14 @@ class Selection:
         encoding, model = self.table.encoding, self.model
         places = zip(model.rule_columns_, model.rule_thresholds_, strict=True)
         names = [_rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut) for column, cut in places]
-        rules = [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)]
         totals = model.total_points(self.table.X)
-        risk = [{"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_]
-        return {"class": model.classes_[1], "rules": rules, "risk": risk}
+        return {
+            "class": model.classes_[1],
+            "rules": [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)],
+            "risk": [
+                {"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_
+            ],
+        }
 
     @property
     def nothing(self) -> str:

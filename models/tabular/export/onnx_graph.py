@@ -78,9 +78,12 @@ def write_onnx(formula: Formula) -> bytes:
         outputs.append(helper.make_tensor_value_info(name, kind, shape))
     types = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
     inputs = [helper.make_tensor_value_info(name, types[kind], [None, 1]) for name, kind in formula.columns.items()]
-    made = helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
-    model = helper.make_model(made, opset_imports=opsets, ir_version=8, producer_name="annealed")
+    model = helper.make_model(
+        helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)],
+        ir_version=8,
+        producer_name="annealed",
+    )
     checker.check_model(model)
     return model.SerializeToString()
 

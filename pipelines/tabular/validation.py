@@ -136,12 +136,21 @@ class HeldOut:
     @classmethod
     def together(cls, parts: list[HeldOut]) -> HeldOut:
         """The rows of several folds of the same classes."""
-        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predicted")}
-        alike = all(np.array_equal(part.classes, parts[0].classes) for part in parts)  # type: ignore[arg-type]
-        for name, there in (("weight", True), ("probabilities", alike)):
-            there = there and getattr(parts[0], name) is not None
-            joined[name] = np.concatenate([getattr(part, name) for part in parts]) if there else None
-        return cls(**joined, classes=parts[0].classes, calibrated=parts[0].calibrated)
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else np.concatenate(values)
+
+        first = parts[0]
+        alike = all(np.array_equal(part.classes, first.classes) for part in parts)  # type: ignore[arg-type]
+        return cls(
+            joined("y"),
+            joined("predicted"),
+            weight=joined("weight"),
+            classes=first.classes,
+            probabilities=joined("probabilities") if alike else None,
+            calibrated=first.calibrated,
+        )
 
 
 def _balanced(held: HeldOut) -> float:

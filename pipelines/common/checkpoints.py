@@ -119,6 +119,10 @@ class Checkpoint:
         """Return the checkpoint given, or that of a file."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
 
+    def __contains__(self, key: dict[str, Any]) -> bool:
+        """Whether a cell is finished."""
+        return _name(key) in self._known
+
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
         """Value of a cell; ``make()`` is called, and its result kept, if the key is new.
 

@@ -36,7 +36,7 @@ LIMITS: dict[str, dict[str, int]] = {
     "paper": {"modules": 15},
     "detect": {"modules": 35, "stays": 119},
     "select": {"modules": 38, "stays": 140},
-    "segment": {"modules": 28, "stays": 91},
+    "segment": {"modules": 24, "stays": 84},
 }
 N_SHOWN = 4  # modules, of those that are entered most often
 

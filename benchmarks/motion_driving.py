@@ -15,8 +15,8 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.motion.ranking_function import RankingFunction
 from annealed.pipelines.motion.benchmark import shuffled_tracks
-from annealed.pipelines.motion.cross_validation import folds, picked_errors
 from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
+from annealed.pipelines.motion.evaluate import folds, picked_errors
 from annealed.pipelines.motion.segment import OWN_WEIGHT, shipped_columns, shipped_settings
 from annealed.pipelines.motion.synthetic import TRAINING_SEEDS, perspective_sequence
 from annealed.vision.tracks.io import read_sequences

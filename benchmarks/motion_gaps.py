@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.pipelines.motion.benchmark import prepare
-from annealed.pipelines.motion.cross_validation import folds, picked_errors
+from annealed.pipelines.motion.evaluate import folds, picked_errors
 from annealed.pipelines.motion.methods import GRID, HINDSIGHT, fit_fsa
 from annealed.vision.tracks.io import TrackSequence, read_sequences
 from common import new_parser

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from annealed.models.motion.candidate_set import ranked_pairs
 from annealed.pipelines.motion.benchmark import prepare
-from annealed.pipelines.motion.cross_validation import cross_validate, folds
+from annealed.pipelines.motion.evaluate import cross_validate, folds
 from annealed.pipelines.motion.methods import PAPER, fit_fsa
 from annealed.vision.tracks.features import PAPER_FEATURES
 from annealed.vision.tracks.io import read_sequences

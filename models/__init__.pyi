@@ -1,5 +1,6 @@
 """What is kept after training: detectors, rankers and classifiers, and their file format."""
 
+from .files import list_models, load_model, resolve_model
 from .images.classifier import ImageClassifier
 from .images.evidence import Explanation
 from .images.learning import ClassifierSettings
@@ -11,7 +12,6 @@ from .keypoints.instances.one_euro import OneEuroFilter
 from .keypoints.windows.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
 from .sensors.activity_model import ActivityModel
-from .shipped import list_models, load_model, resolve_model
 from .tabular.explanation import Contributions, explain
 from .tabular.export.writers import export
 from .tabular.model import TabularModel

@@ -1,5 +1,5 @@
 """The one file format of trained models: safetensors arrays with a JSON header. Loading runs no
-code.
+code. The models that ship with the package are found by their names.
 
 The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format``
 (``FORMAT``), ``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file,
@@ -10,10 +10,11 @@ same arrays and header always give the same bytes.
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from .messages import short
+from .weights import FOLDER
 
 FORMAT = "annealed model"
 # raise it when a reader of the present version would misread the file; version 1 has no checksum
@@ -32,6 +34,14 @@ _NO_DIGEST = "0" * 64
 # Choices, far above what our models need: characters and nesting of the header, and the size of a
 # number in an array.
 _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
+# Kind of a model file -> module and class that read it. A new kind of model is a new line.
+KINDS = {
+    "keypoint detector": ("keypoints.detector", "KeypointDetector"),
+    "segmentation ranker": ("motion.ranker", "SegmentationRanker"),
+    "image classifier": ("images.classifier", "ImageClassifier"),
+    "activity model": ("sensors.activity_model", "ActivityModel"),
+    "tabular model": ("tabular.model", "TabularModel"),
+}
 
 
 @contextmanager
@@ -44,14 +54,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
-        os.close(handle)
+        temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+        temporary.touch(exist_ok=False)
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
-    temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that nobody else may read
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -69,12 +77,6 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected the name of a file")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
@@ -279,3 +281,68 @@ def check_array(
     if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
         raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)")
     return array
+
+
+def list_models() -> list[str]:
+    """Names of the models that ship with the package.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def resolve_model(name_or_path: str | Path) -> Path:
+    """Return the file of a model: a shipped name, or a path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        Name of a shipped model, or a model file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        If there is neither.
+    """
+    name = str(name_or_path)
+    if name in list_models():
+        return FOLDER / f"{name}.safetensors"
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    shipped = ", ".join(list_models()) or "none"
+    raise ValueError(f"model {name!r}: neither a file nor a model that ships with the package ({shipped})")
+
+
+def load_model(name_or_path: str | Path) -> Any:
+    """Load a model: a shipped name, or a path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        Name of a shipped model, or a model file.
+
+    Returns
+    -------
+    model
+        Of the class that belongs to the file's kind, e.g. :class:`KeypointDetector`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model, or the file is damaged.
+    """
+    path = resolve_model(name_or_path)
+    kind = read_header(path)["kind"]
+    if kind not in KINDS:
+        raise ValueError(f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}")
+    module, name = KINDS[kind]
+    return getattr(import_module(f".{module}", __package__), name).load(path)

@@ -1,6 +1,6 @@
 """Messages of one line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 MAX_MESSAGE = 300  # characters of an error line
@@ -11,6 +11,17 @@ def short(message: object) -> str:
     one is left out."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
+
+
+def first_of(words: Sequence[str], n_shown: int) -> str:
+    """Return the first of some words by commas, and dots where there are more.
+
+    Examples
+    --------
+    >>> first_of(["a", "b", "c"], 2), first_of(["a"], 2)
+    ('a, b, ...', 'a')
+    """
+    return ", ".join(words[:n_shown]) + (", ..." if len(words) > n_shown else "")
 
 
 @contextmanager

@@ -31,8 +31,29 @@ _EXTRA = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "
 
 def new_app(help: str) -> typer.Typer:
     """Return a group of commands with the project's settings."""
-    plain: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-    return typer.Typer(help=help, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, **plain)
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+def print_version(value: bool) -> None:
+    """Print the version, and end the command."""
+    if value:
+        from .. import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def root_options(
+    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """What ``annealed`` takes before the name of a command."""
 
 
 def complain(message: object) -> None:
@@ -219,21 +240,8 @@ def number_or_auto(option: str, text: str) -> int | None:
     return number
 
 
-def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
-    """How many photographs are handled at a time: what was asked for (0: one per core), at most
-    their number and that of cores."""
-    from ..learners.compilation import all_threads
-
-    if asked < 0:
-        raise ValueError(f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core")
-    jobs = max(1, min(asked or n_items, n_items, all_threads()))
-    if jobs < asked:
-        say(f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})", quiet)
-    return jobs
-
-
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model of a kind in ``annealed.models.shipped.KINDS``: a shipped name, or a path."""
+    """Load a model of a kind in ``annealed.models.files.KINDS``: a shipped name, or a path."""
     from ..models import load_model, resolve_model
     from ..models.files import read_header
 

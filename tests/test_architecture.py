@@ -27,11 +27,10 @@ LEVELS = {
     ],
     "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
     "models": [
-        {"messages"},
-        {"files", "weights"},
+        {"messages", "weights"},
+        {"files"},
         {"keypoints.instances", "keypoints.windows"},
         {"images", "keypoints", "motion", "sensors", "tabular"},
-        {"shipped"},
     ],
     "pipelines": [
         {"console"},

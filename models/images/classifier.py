@@ -141,9 +141,12 @@ class ImageClassifier(ModelFile):
         if isinstance(learnt[0], AdditiveScorer):
             learnt[0] = replace(learnt[0], temperature=temperature(scores, y))
         self.scorers[part] = [s.renumbered(columns) for s in learnt]
-        error = float((probabilities.argmax(axis=1) != y).mean())
-        facts = {"photographs": len(y), "columns": len(columns), "chosen": len(self.selected(part))}
-        self.info[part] = facts | {"cross_validated_error": error}
+        self.info[part] = {
+            "photographs": len(y),
+            "columns": len(columns),
+            "chosen": len(self.selected(part)),
+            "cross_validated_error": float((probabilities.argmax(axis=1) != y).mean()),
+        }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
         """Columns that a part uses, strongest first (those of FSA before those of sDist alone).
@@ -300,20 +303,22 @@ class ImageClassifier(ModelFile):
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         self._check_trained()
         arrays: dict[str, np.ndarray] = {}
-        vocabularies = {WHOLE: self.features.words_, HEADS: self.features.head_words_}
-        for part, words in vocabularies.items():
+        for part, words in ((WHOLE, self.features.words_), (HEADS, self.features.head_words_)):
             if words is not None:
                 arrays |= {f"{part}.words": words.words_, f"{part}.cell_starts": words.cell_starts_}
         kinds = {cls: kind for kind, cls in SCORERS.items()}
         for part, scorers in self.scorers.items():
             for scorer in scorers:
                 arrays |= {f"{part}.{kinds[type(scorer)]}.{name}": array for name, array in scorer.arrays().items()}
-        summary = f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs"
-        header = {"summary": summary, **self.info, "classes": self.classes, "features": self.features.settings()}
-        header["settings"] = vars(self.settings)
-        header["scorers"] = {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()}
-        header["chosen"] = {part: self.selected_names(part) for part in self.scorers}
-        return arrays, header
+        return arrays, {
+            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
+            **self.info,
+            "classes": self.classes,
+            "features": self.features.settings(),
+            "settings": vars(self.settings),
+            "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
+            "chosen": {part: self.selected_names(part) for part in self.scorers},
+        }
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:

@@ -68,8 +68,13 @@ class AdditiveScorer:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays for a model file."""
-        names = ("selected", "knots", "responses", "intercept")
-        return {name: np.asarray(getattr(self.model, name)) for name in names} | {"temperature": np.array([self.temperature])}
+        return {
+            "selected": self.model.selected,
+            "knots": self.model.knots,
+            "responses": self.model.responses,
+            "intercept": np.asarray(self.model.intercept),
+            "temperature": np.array([self.temperature]),
+        }
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
@@ -139,11 +144,18 @@ class MetricScorer:
             row[: len(factors)] = [place[int(j)] for j in factors]
         features, n = model._features, model._features.n_features
         divisors = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
-        codes = np.searchsorted(model.classes_, y).astype(np.int64)
-        found = (features.center[used], features.scale[used], divisors, model.components_, model.transform(X))
-        center, scale, by, components, points = (np.asarray(values, float) for values in found)
-        k = int(model.n_neighbors_predict)
-        return cls(used, center, scale, products, by, components, points, codes, k, len(model.classes_))
+        return cls(
+            selected=used,
+            center=np.asarray(features.center[used], float),
+            scale=np.asarray(features.scale[used], float),
+            products=products,
+            product_scale=np.asarray(divisors, float),
+            components=np.asarray(model.components_, float),
+            points=np.asarray(model.transform(X), float),
+            codes=np.searchsorted(model.classes_, y).astype(np.int64),
+            n_neighbors=int(model.n_neighbors_predict),
+            n_classes=len(model.classes_),
+        )
 
     def renumbered(self, columns: np.ndarray) -> Self:
         """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
@@ -176,8 +188,17 @@ class MetricScorer:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays for a model file."""
-        names = ("selected", "center", "scale", "products", "product_scale", "components", "points", "codes")
-        return {name: getattr(self, name) for name in names} | {"n_neighbors": np.array([self.n_neighbors])}
+        return {
+            "selected": self.selected,
+            "center": self.center,
+            "scale": self.scale,
+            "products": self.products,
+            "product_scale": self.product_scale,
+            "components": self.components,
+            "points": self.points,
+            "codes": self.codes,
+            "n_neighbors": np.array([self.n_neighbors]),
+        }
 
     @classmethod
     def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
@@ -192,11 +213,18 @@ class MetricScorer:
         products = array("products", np.int64, (None, None), -1, k - 1)
         components = array("components", np.float64, (None, len(products)))
         points = array("points", np.float64, (None, len(components)))
-        codes = array("codes", np.int64, (len(points),), 0, n_classes - 1)
-        n_neighbors = int(array("n_neighbors", np.int64, (1,), 1)[0])
-        scales = [array(part, np.float64, (k,)) for part in ("center", "scale")]
-        product_scale = array("product_scale", np.float64, (len(products),))
-        return cls(selected, scales[0], scales[1], products, product_scale, components, points, codes, n_neighbors, n_classes)
+        return cls(
+            selected=selected,
+            center=array("center", np.float64, (k,)),
+            scale=array("scale", np.float64, (k,)),
+            products=products,
+            product_scale=array("product_scale", np.float64, (len(products),)),
+            components=components,
+            points=points,
+            codes=array("codes", np.int64, (len(points),), 0, n_classes - 1),
+            n_neighbors=int(array("n_neighbors", np.int64, (1,), 1)[0]),
+            n_classes=n_classes,
+        )
 
 
 Scorer = AdditiveScorer | MetricScorer

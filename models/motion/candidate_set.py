@@ -59,8 +59,12 @@ class CandidateSet:
     def only(self, chosen: np.ndarray) -> CandidateSet:
         """The candidates at the positions (or under the mask) ``chosen``."""
         rows = np.arange(len(self))[chosen]
-        errors = None if self.errors is None else self.errors[rows]
-        return replace(self, candidates=[self.candidates[i] for i in rows], features=self.features[rows], errors=errors)
+        return replace(
+            self,
+            candidates=[self.candidates[i] for i in rows],
+            features=self.features[rows],
+            errors=None if self.errors is None else self.errors[rows],
+        )
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
         """The candidates whose motions all have at least so many points; all candidates when there
@@ -159,9 +163,12 @@ def candidate_set(
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
     """The candidates of several sets of one sequence as one set; all have known errors, or none."""
-    candidates, features = [c for one in sets for c in one.candidates], np.concatenate([one.features for one in sets])
-    errors = None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets])
-    return replace(sets[0], candidates=candidates, features=features, errors=errors)
+    return replace(
+        sets[0],
+        candidates=[candidate for one in sets for candidate in one.candidates],
+        features=np.concatenate([one.features for one in sets]),
+        errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
+    )
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:

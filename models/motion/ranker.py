@@ -2,28 +2,44 @@
 Algorithm 2)."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family
+from ...vision.tracks.candidates import (
+    ALL_FAMILIES,
+    Candidate,
+    Family,
+    MergedFamily,
+    NeighbourFamily,
+    PairFamily,
+    SubspaceFamily,
+)
+from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
+from ...vision.tracks.pairs.frame_pairs import KERNELS
 from ...vision.tracks.pairs.measures import own_residuals
-from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, observed
+from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, REPRESENTATIONS, Tracks, as_tracks, check_motions, observed
 from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
-from .header import FEATURE_SET, check_version, read_families, read_features, read_settings, records
-from .number_of_motions import MotionChooser
-from .ranking_function import RankerSettings, RankingFunction
+from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
+_MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
 OUTLIER_PIXELS = 1.0  # residuals below are never those of outliers; a choice
 OUTLIER_RATIO = 5.0  # an outlier's residual against the median of its motion; a choice
+# Version of the features in a model file: 1 had those of subspaces alone; raise it when a feature
+# changes its meaning.
+FEATURE_SET = 2
+# Kinds in the model file -> class.
+_FAMILIES: dict[str, Any] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily, "merged": MergedFamily}
+_FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
+_KIND_OF: dict[type, str] = {cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()}
 
 
 @dataclass(frozen=True)
@@ -262,16 +278,22 @@ class SegmentationRanker(ModelFile):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
         pool = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
-        header: dict[str, Any] = {"summary": "segments point tracks, or a video, into rigid motions", "feature_set": FEATURE_SET}
-        header |= {"families": records(self.families), "pool": records(pool), "settings": asdict(self.settings)}
-        header |= {"min_motion_size": self.min_motion_size, "features": self.selected_names(), "training": self.training}
-        header["chooser"] = None if self.chooser is None else self.chooser.record()
-        return arrays, header
+        return arrays, {
+            "summary": "segments point tracks, or a video, into rigid motions",
+            "feature_set": FEATURE_SET,
+            "families": records(self.families),
+            "pool": records(pool),
+            "settings": asdict(self.settings),
+            "min_motion_size": self.min_motion_size,
+            "features": self.selected_names(),
+            "training": self.training,
+            "chooser": None if self.chooser is None else self.chooser.record(),
+        }
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
         check_version(header)
-        settings = read_settings(header["settings"])
+        settings = RankerSettings.read(header["settings"])
         features = read_features(header["pool"])
         least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
         n_features = len(features.get_feature_names_out())
@@ -296,9 +318,6 @@ def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
         warnings.warn(f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions", stacklevel=3)
 
 
-_MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
-
-
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
     """Mask (P,) of points far from the fundamental matrices of their own motion."""
     residuals = np.empty(tracks.n_points)
@@ -312,3 +331,57 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
     full = np.full(len(known), np.bincount(labels).argmax(), np.int64)
     full[known] = labels
     return full
+
+
+# -- headers of model files: each part is checked where it is read
+
+
+def check_version(header: Mapping[str, Any]) -> None:
+    """Raise a ValueError for features that this version does not know."""
+    version = header.get("feature_set", 1)
+    if version not in range(1, FEATURE_SET + 1):
+        raise ValueError(f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again")
+
+
+def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Families or features as the header holds them."""
+    return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
+
+
+def read_families(listed: Any) -> tuple[Family, ...]:
+    """Families of candidates; a ValueError says what is wrong."""
+    families = tuple(_read_family(record) for record in listed)
+    if not families:
+        raise ValueError("0 families, expected at least one")
+    return families
+
+
+def _read_family(record: Any) -> Family:
+    family = _FAMILIES[record["kind"]]
+    settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
+    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get("lowest", 0) > settings.get("highest", 0):
+        raise ValueError(f"family {record}: expected a known representation, and no lowest above the highest")
+    if settings.get("kernel", KERNELS[0]) not in KERNELS:
+        raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
+    return family(**settings)
+
+
+def read_features(pool: Any) -> Features:
+    """Features of a model file; feature set 1 holds those of subspaces, without their kind. A
+    ValueError says what is wrong."""
+    if isinstance(pool, dict):
+        pool = [{"kind": "subspace", **pool}]
+    parts = []
+    for record in pool:
+        part = _FEATURES[record["kind"]](**check_settings(_without_kind(record), asdict(_FEATURES[record["kind"]]()), LIMITS))
+        unknown = [name for name in getattr(part, "representations", ()) if name not in REPRESENTATIONS]
+        if unknown:
+            raise ValueError(f"representations {unknown}: expected {', '.join(REPRESENTATIONS)}")
+        parts.append(part)
+    if not parts:
+        raise ValueError("no features")
+    return parts[0] if len(parts) == 1 else JoinedFeatures(tuple(parts))
+
+
+def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "kind"}

@@ -78,18 +78,25 @@ class ActivityModel(ModelFile):
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"coef": self.coef, "transitions": self.transitions, "intercept": self.intercept}
-        summary = f"activities of a home from {len(self.sensors)} binary sensors"
-        names = {"sensors": list(self.sensors), "features": list(self.kinds), "activities": list(self.activities)}
-        header = {"summary": summary, **names, "training": self.training}
-        return arrays, header
+        return arrays, {
+            "summary": f"activities of a home from {len(self.sensors)} binary sensors",
+            "sensors": list(self.sensors),
+            "features": list(self.kinds),
+            "activities": list(self.activities),
+            "training": self.training,
+        }
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
         sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
         check_kinds(kinds)
-        training = dict(header["training"])
-        k = len(activities)
-        n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
-        shapes = {"coef": (k, n_columns), "transitions": (k, k), "intercept": (k,)}
-        checked = {name: check_array(path, arrays, name, np.float64, shape) for name, shape in shapes.items()}
-        return cls(sensors, kinds, activities, **checked, training=training)
+        k, n_columns = len(activities), len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
+        return cls(
+            sensors,
+            kinds,
+            activities,
+            coef=check_array(path, arrays, "coef", np.float64, (k, n_columns)),
+            transitions=check_array(path, arrays, "transitions", np.float64, (k, k)),
+            intercept=check_array(path, arrays, "intercept", np.float64, (k,)),
+            training=dict(header["training"]),
+        )

@@ -1,8 +1,6 @@
 """How the columns of a table become numbers: the same for the rows that a model is fitted to and
 for those it predicts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+
+from ..messages import first_of
 
 NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
 LOGARITHM = "log"
@@ -212,8 +212,7 @@ class TableEncoding:
         """
         gone = [name for name in self.sources if name not in frame.columns]
         if gone:
-            shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
-            raise ValueError(f"the table has no column {shown}, which the model needs")
+            raise ValueError(f"the table has no column {first_of(list(map(repr, gone)), 5)}, which the model needs")
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
         ends = np.cumsum([column.width for column in self.columns]).tolist()
@@ -252,11 +251,14 @@ class TableEncoding:
         for entry in record:
             column = ColumnEncoding(**entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")})
             words = (column.name, column.kind, column.reference, column.style, column.form, *column.levels)
-            number = column.fill is None or isinstance(column.fill, float | int)
-            number &= all(isinstance(share, float | int) for share in column.shares)
-            number &= len(column.shares) in (0, len(column.levels))
-            kinds = (NUMBER, DATE, CATEGORY, RANK)
-            if not all(isinstance(word, str) for word in words) or not number or column.kind not in kinds:
+            fits = (
+                all(isinstance(word, str) for word in words)
+                and column.kind in (NUMBER, DATE, CATEGORY, RANK)
+                and (column.fill is None or isinstance(column.fill, float | int))
+                and all(isinstance(share, float | int) for share in column.shares)
+                and len(column.shares) in (0, len(column.levels))
+            )
+            if not fits:
                 raise ValueError(f"{entry}: expected the encoding of a column")
             columns.append(column)
         return cls(tuple(columns))

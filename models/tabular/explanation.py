@@ -1,7 +1,5 @@
 """Why a row has its score: what each column adds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

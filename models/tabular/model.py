@@ -1,8 +1,6 @@
 """A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and
 loading runs no code."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -215,11 +213,17 @@ class TabularModel(ModelFile):
         arrays["selected"] = additive.selected.astype(np.int64)
         for name, array in arrays.items():
             check_array(path, arrays, name, array.dtype, array.shape)
-        as_they_are = ("summary", "task", "link", "probabilities", "flip", "columns", "about")
-        header = {name: getattr(self, name) for name in as_they_are}
-        header["classes"] = None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes]
-        header["encoding"] = None if self.encoding is None else self.encoding.header()
-        return arrays, header
+        return arrays, {
+            "summary": self.summary,
+            "task": self.task,
+            "link": self.link,
+            "probabilities": self.probabilities,
+            "flip": self.flip,
+            "columns": self.columns,
+            "about": self.about,
+            "classes": None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes],
+            "encoding": None if self.encoding is None else self.encoding.header(),
+        }
 
     @property
     def summary(self) -> str:

@@ -9,11 +9,11 @@ import os
 import sys
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from ..console import command_of, new_app, one_line_errors
+from ..console import command_of, new_app, one_line_errors, root_options
 
 # Libraries would add lines of their own to ours; whoever wants these sets the variables.
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
@@ -21,26 +21,11 @@ os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # name -> module
 _GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "models")}
-_COMMANDS = dict.fromkeys(("select", "predict", "export"), "select")
-_COMMANDS |= {"serve": "serve", "warmup": "serve"}
+_COMMANDS = {"select": "select", "predict": "select", "export": "select", "serve": "serve", "warmup": "serve"}
 _EXPERIMENTS = ("reproduce", "data")  # of the distribution annealed-experiments
 
 app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
-
-
-def _version(value: bool) -> None:
-    if value:
-        from ... import __version__
-
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-) -> None:
-    pass
+app.callback()(root_options)
 
 
 def _add(name: str, command: Any) -> None:

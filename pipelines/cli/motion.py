@@ -44,7 +44,6 @@ def segment(
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
-    number = console.number_or_auto("--motions", motions)
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
@@ -58,10 +57,18 @@ def segment(
         check_video_name(overlay)
     check_outputs([*files, model], [overlay, tracks])
     make_folder(masks)
+    number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
     file_map = file_map_of(jobs, dask, len(files), quiet)
-    options: dict[str, Any] = {"n_motions": number, "overlay": overlay, "outliers": outliers, "tracks_out": tracks, "masks": masks}
-    work = partial(or_reason, partial(segment_file, **options), plain=len(files) <= MAX_FEW)
+    segmented = partial(
+        segment_file,
+        n_motions=number,
+        overlay=overlay,
+        outliers=outliers,
+        tracks_out=tracks,
+        masks=masks,
+    )
+    work = partial(or_reason, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))):
         if error is not None:
@@ -138,7 +145,6 @@ def evaluate(
     from ..common.outputs import check_outputs, make_folder
     from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
-    from ..motion.cross_validation import folds
     from ..motion.methods import METHODS, check_methods, has_lightgbm
     from ..motion.report import REPORT_FILES, print_results, record_of, write_report
     from ..motion.segment import shipped_columns, shipped_settings
@@ -156,7 +162,7 @@ def evaluate(
     # Missing labels and too few videos are reported before the long work.
     for sequence in sequences:
         _ = sequence.n_motions
-    folds(np.array([s.video for s in sequences]), 0)
+    protocol.folds(np.array([s.video for s in sequences]), 0)
     make_folder(report)
     cells = Checkpoint(report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume)
     steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))

@@ -70,8 +70,11 @@ def train(
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        learnt = f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs"
-        console.say(f"{learnt}, cross-validated error {facts['cross_validated_error']:.3f}", quiet)
+        console.say(
+            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
+            f"cross-validated error {facts['cross_validated_error']:.3f}",
+            quiet,
+        )
     console.end(len(files) + len(errors), len(errors))
 
 
@@ -156,8 +159,14 @@ def evaluate(
         console.say("no head boxes: the head's words are left out", quiet)
     make_folder(report)
     found = evaluate_classifier(classifier, files, lambda items, n: console.progress(items, quiet, "columns", n))
-    settings = {"data": str(data), "model": model, "train": len(found.train), "test": len(found.test)}
-    settings |= {"seconds_per_photograph": found.seconds, "breeds": found.breeds}
+    settings = {
+        "data": str(data),
+        "model": model,
+        "train": len(found.train),
+        "test": len(found.test),
+        "seconds_per_photograph": found.seconds,
+        "breeds": found.breeds,
+    }
     record = {"name": "pets evaluate", "settings": settings, "rows": found.rows}
     if report is not None:
         write_report(report, record, classifier, found)

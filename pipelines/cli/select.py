@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..common.config import read_tables
-from ..console import BAD_INPUT, complain, print_json, print_table, progress, say, with_options
+from ..console import print_json, print_table, progress, say, with_options
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
@@ -31,24 +31,21 @@ TableOrUrl = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
 
+@one_line_errors
 def _config(context: typer.Context, path: Path | None) -> Path | None:
     """Take options from a file; those of the command line go before them."""
     if path is None:
         return None
-    try:
-        given = read_tables(path)
-        options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
-        known = {}
-        for name, value in given.items():
-            if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
-                raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
-            several = getattr(option, "multiple", False)
-            if (isinstance(value, list) and not several) or isinstance(value, dict):
-                raise ValueError(f"{path}: {name}={value!r}, expected one value")
-            known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
-    except ValueError as error:
-        complain(error)
-        raise typer.Exit(BAD_INPUT) from None
+    given = read_tables(path)
+    options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
+    known = {}
+    for name, value in given.items():
+        if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
+            raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
+        several = getattr(option, "multiple", False)
+        if (isinstance(value, list) and not several) or isinstance(value, dict):
+            raise ValueError(f"{path}: {name}={value!r}, expected one value")
+        known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
     context.default_map = known
     return path
 
@@ -203,12 +200,12 @@ def export(
       annealed export model.safetensors model.sql --dialect sqlite --table customers
       annealed export model.safetensors model.onnx
     """
+    from ...models import TabularModel
     from ...models import export as write
     from ..common.outputs import check_outputs
-    from ..tabular.prediction import load_tabular
 
     check_outputs([model], [out])
-    kept = load_tabular(model)
+    kept = TabularModel.load(model)
     write(kept, out, table=table, dialect=dialect, keys=key or ())
     if as_json:
         print_json({"model": str(model), "file": str(out), "columns": kept.selected, "bytes": out.stat().st_size})

@@ -1,7 +1,7 @@
 """``annealed sensors``: activities at home from binary sensors."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -84,10 +84,14 @@ def predict(
     spans = []
     for part in np.split(rows, np.flatnonzero(changes) + 1):
         code = codes[part[0]]
-        times = minutes.times[part[0]], minutes.times[part[-1]] + np.timedelta64(1, "m")
-        start, end = (str(time).replace("T", " ") for time in times)
-        span = {"home": found.name, "start": start, "end": end, "activity": trained.activities[code]}
-        spans.append(span | {"probability": float(probability[part, code].mean())})
+        span = {
+            "home": found.name,
+            "start": str(minutes.times[part[0]]).replace("T", " "),
+            "end": str(minutes.times[part[-1]] + np.timedelta64(1, "m")).replace("T", " "),
+            "activity": trained.activities[code],
+            "probability": float(probability[part, code].mean()),
+        }
+        spans.append(span)
     if overlay is not None:
         names = np.array(trained.activities)
         draw_day(overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}")
@@ -122,7 +126,7 @@ def evaluate(
     from ..common.checkpoints import Checkpoint
     from ..common.config import check_names
     from ..common.outputs import check_outputs, make_folder
-    from ..sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
+    from ..sensors.evaluate import check_selection_kinds, evaluate_baselines, evaluate_selection, table_rows
     from ..sensors.readers import read_home
     from ..sensors.report import REPORT_FILES, print_results, write_report
     from ..sensors.selection import METHODS
@@ -132,8 +136,8 @@ def evaluate(
         raise ValueError("--resume needs --report: finished folds are kept in that folder")
     check_names("method", method, METHODS)
     kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
-    if sensors is not None and "last" in kinds:
-        raise ValueError("--features last: depends on all sensors, so that a part would see the others; expected history instead")
+    if sensors is not None:
+        check_selection_kinds(kinds)
     check_outputs([data], report=report, report_files=REPORT_FILES)
     found = read_home(data, home)
     _tell(found.notes, quiet)
@@ -141,14 +145,22 @@ def evaluate(
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}")
     make_folder(report)
-    made_from = {"work": "sensors evaluate", "home": found.name, "minutes": len(minutes.times), "sensors": list(minutes.sensors)}
+    made_from = {
+        "work": "sensors evaluate",
+        "home": found.name,
+        "minutes": len(minutes.times),
+        "sensors": list(minutes.sensors),
+    }
     cells = Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
     baselines = evaluate_baselines(minutes, kinds, folds, cells)
     selections = [] if sensors is None else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
-    days = sorted(set(minutes.days.tolist()))
-    settings: dict[str, Any] = {"home": found.name, "days": len(days), "features": list(kinds), "folds": folds or len(days)}
+    n_days = len(set(minutes.days.tolist()))
     rows = table_rows(minutes, [*baselines, *selections])
-    record = {"name": "sensors evaluate", "settings": settings, "rows": rows}
+    record = {
+        "name": "sensors evaluate",
+        "settings": {"home": found.name, "days": n_days, "features": list(kinds), "folds": folds or n_days},
+        "rows": rows,
+    }
     if report is not None:
         write_report(report, record, minutes, baselines, selections)
     if as_json:

@@ -1,7 +1,5 @@
 """Pictures and files inside JSON and pages: data URLs."""
 
-from __future__ import annotations
-
 import base64
 import io
 import zipfile

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ...learners.compilation import all_threads, plain_forms
-from ..console import jobs_of
+from ..console import say
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -98,8 +98,19 @@ def by_dask(address: str) -> FileMap:
     return partial(_on_workers, address)
 
 
+def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
+    """How many photographs are handled at a time: what was asked for (0: one per core), at most
+    their number and that of cores."""
+    if asked < 0:
+        raise ValueError(f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core")
+    jobs = max(1, min(asked or n_items, n_items, all_threads()))
+    if jobs < asked:
+        say(f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})", quiet)
+    return jobs
+
+
 def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
-    """Where files are handled: in so many processes, see :func:`..console.jobs_of`, or on the
+    """Where files are handled: in so many processes, see :func:`jobs_of`, or on the
     cluster with that address.
 
     Raises
@@ -120,7 +131,7 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
 
 
 def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
-    """So many threads, see :func:`..console.jobs_of`, or the cluster with that address.
+    """So many threads, see :func:`jobs_of`, or the cluster with that address.
 
     Raises
     ------
@@ -312,22 +323,14 @@ def check_scheduler(address: str) -> None:
 
 
 @contextmanager
-def running_on(address: str | None) -> Iterator[None]:
-    """What Dask computes inside runs on the cluster with that address; here, for None.
+def running_on(address: str) -> Iterator[None]:
+    """What Dask computes inside runs on the cluster with that address.
 
     Raises
     ------
     ValueError
         Where no scheduler answers or it goes away, and where workers lack the package.
-
-    Examples
-    --------
-    >>> with running_on(None):
-    ...     pass
     """
-    if address is None:
-        yield
-        return
     with _quiet_client(address, set_as_default=True), _one_line(address):
         yield
 

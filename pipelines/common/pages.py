@@ -1,7 +1,5 @@
 """The frame and the tables of a report's page: one HTML file without outside assets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 

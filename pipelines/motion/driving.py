@@ -5,8 +5,6 @@ Kinds differ in lens, depth, size of the picture and errors; those of ``TEST_KIN
 measuring alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

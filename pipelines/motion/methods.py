@@ -29,8 +29,11 @@ class Choice:
 
     def describe(self) -> dict[str, Any]:
         """A row for tables."""
-        ranker = f"{self.settings.response} {self.settings.n_features_to_select}"
-        return {"families": self.families, "features": self.part, "ranker": ranker}
+        return {
+            "families": self.families,
+            "features": self.part,
+            "ranker": f"{self.settings.response} {self.settings.n_features_to_select}",
+        }
 
 
 # Section 7.3.2 of Barbu et al. (2014): its mu belongs to its own schedule.

@@ -18,8 +18,7 @@ from ...vision.tracks.labels import by_size
 from ..common.outputs import save_figure, write_texts
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark
-from .cross_validation import N_FOLDS
-from .evaluate import Result
+from .evaluate import N_FOLDS, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +48,13 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
-            row = {"method": result.method, "min_motion_size": 0, "category": category, "motions": k}
-            row["sequences"] = int(inside.sum())
+            row = {
+                "method": result.method,
+                "min_motion_size": 0,
+                "category": category,
+                "motions": k,
+                "sequences": int(inside.sum()),
+            }
             for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
                 row[f"{part}_average"] = float(errors.mean())
                 row[f"{part}_median"] = float(np.median(errors, axis=1).mean())
@@ -77,8 +81,8 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
         every = mine["all", "all"]
         by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
         lines.append([method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number])
-    heads = ["method", "least motion", "train", "test", "sd"]
-    heads += [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
+    heads = ["method", "least motion", "train", "test", "sd", *numbers]
     print_table("misclassification in percent, ten folds by video", heads, lines)
 
 
@@ -93,11 +97,20 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
     seconds = benchmark.seconds
-    spent = {"all": seconds.sum(), "per_sequence_median": np.median(seconds), "per_sequence_greatest": seconds.max()}
-    videos, features = len(set(benchmark.videos.tolist())), len(benchmark.features.get_feature_names_out())
-    settings: dict[str, Any] = {"data": str(data), "sequences": len(seconds), "videos": videos, "partitions": partitions}
-    settings |= {"folds": N_FOLDS, "features": features, "seconds": {name: float(value) for name, value in spent.items()}}
-    settings["worst"] = {f"{r.method}, 0": worst(benchmark, r) for r in results}
+    settings = {
+        "data": str(data),
+        "sequences": len(seconds),
+        "videos": len(set(benchmark.videos.tolist())),
+        "partitions": partitions,
+        "folds": N_FOLDS,
+        "features": len(benchmark.features.get_feature_names_out()),
+        "seconds": {
+            "all": float(seconds.sum()),
+            "per_sequence_median": float(np.median(seconds)),
+            "per_sequence_greatest": float(seconds.max()),
+        },
+        "worst": {f"{r.method}, 0": worst(benchmark, r) for r in results},
+    }
     return {"name": "motion evaluate", "settings": settings, "rows": table_rows(benchmark, results)}
 
 
@@ -119,8 +132,8 @@ def write_report(
         text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
             counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
-            text += "\nChosen, and in how many rounds:\n\n"
-            text += "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+            chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
+            text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
     # Rankings on part of the features are in the table; in the picture they would hide the others.
     drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
@@ -145,8 +158,8 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
         for result in results:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
-            look = {"label": result.method, "color": colours[result.method], "linewidth": 1}
-            axes.step(errors, np.arange(1, len(errors) + 1) / len(errors), where="post", **look)
+            shares = np.arange(1, len(errors) + 1) / len(errors)
+            axes.step(errors, shares, where="post", label=result.method, color=colours[result.method], linewidth=1)
         axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
     figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
     return figure

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from ...models.files import replacing
+from ...models.messages import first_of
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
@@ -48,10 +49,14 @@ class FileSegmentation:
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
         found, listed = self.segmentation, zip(self.segmentation.candidates, self.segmentation.scores)
-        candidates = [{"family": c.family, "dimension": c.dimension, "score": float(score)} for c, score in listed]
-        number = {"motions": found.n_motions, "probability_of_motions": found.probability_of_motions}
-        points = {"labels": self.labels.tolist(), "unseen": self.unseen.tolist()}
-        return {"sequence": self.sequence, **number, **points, "candidates": candidates}
+        return {
+            "sequence": self.sequence,
+            "motions": found.n_motions,
+            "probability_of_motions": found.probability_of_motions,
+            "labels": self.labels.tolist(),
+            "unseen": self.unseen.tolist(),
+            "candidates": [{"family": c.family, "dimension": c.dimension, "score": float(score)} for c, score in listed],
+        }
 
     def describe(self) -> str:
         """One line of text: the name, and the size of each motion."""
@@ -60,8 +65,7 @@ class FileSegmentation:
         if self.segmentation.probability_of_motions < 1.0:
             text += f"; the number is right with probability {self.segmentation.probability_of_motions:.2f}"
         if len(self.unseen):
-            listed = ", ".join(str(p) for p in self.unseen[:10]) + (", ..." if len(self.unseen) > 10 else "")
-            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {listed}"
+            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {first_of(list(map(str, self.unseen)), 10)}"
         return text
 
 
@@ -244,6 +248,10 @@ def train_ranker(
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
     ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed, shipped_columns(ranker.features))
-    ranker.training = {"sequences": len(sequences), "videos": len({s.video for s in sequences})}
-    ranker.training |= {"names": [s.name for s in sequences], "synthetic": [s.name for s in made]}
+    ranker.training = {
+        "sequences": len(sequences),
+        "videos": len({s.video for s in sequences}),
+        "names": [s.name for s in sequences],
+        "synthetic": [s.name for s in made],
+    }
     return ranker

@@ -19,8 +19,10 @@ from .data import PetFile, Photographs
 _PLAIN = ("method", "columns", "photographs", "errors", "error")
 COLUMNS = {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "seconds to learn"}
 # Beside the model: the methods, and settings in which they differ from the model's own.
-OTHERS: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in METHODS]
-OTHERS += [("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2})]
+OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+    *((method, method, {}) for method in METHODS),
+    ("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2}),
+]
 COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 1
 
 
@@ -111,9 +113,15 @@ def evaluate_classifier(
 
 
 def _row(part: str, method: str, n_columns: int, wrong: np.ndarray, seconds: float | None = None) -> dict[str, Any]:
-    heads = "with" if part == HEADS else "without"
-    found = {"heads": heads, "method": method, "columns": int(n_columns), "photographs": len(wrong)}
-    return found | {"errors": int(wrong.sum()), "error": float(wrong.mean()), "seconds": seconds}
+    return {
+        "heads": "with" if part == HEADS else "without",
+        "method": method,
+        "columns": int(n_columns),
+        "photographs": len(wrong),
+        "errors": int(wrong.sum()),
+        "error": float(wrong.mean()),
+        "seconds": seconds,
+    }
 
 
 def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:

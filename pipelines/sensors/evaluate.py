@@ -91,8 +91,10 @@ def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray) 
     minutes, missed = drawn @ total, drawn @ wrong
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)
-    interval = {"error": missed.sum(axis=1) / minutes.sum(axis=1), "class_error": per_class}
-    return {f"{key}_interval": np.quantile(values, [0.025, 0.975]).tolist() for key, values in interval.items()}
+    return {
+        "error_interval": np.quantile(missed.sum(axis=1) / minutes.sum(axis=1), [0.025, 0.975]).tolist(),
+        "class_error_interval": np.quantile(per_class, [0.025, 0.975]).tolist(),
+    }
 
 
 def evaluate_baselines(
@@ -245,10 +247,15 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     for one in predictions:
         seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
         own, labels = truth[seen], one.labels[seen]
-        row: dict[str, Any] = {"method": one.method, "sensors": one.k, "minutes": int(seen.sum()), **errors(own, labels)}
-        row |= {f"{key}_active": value for key, value in errors(own, labels, idle=False).items()}
-        row |= bootstrap_interval(own, labels, days[seen])
-        row["per_activity"] = {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)}
+        row: dict[str, Any] = {
+            "method": one.method,
+            "sensors": one.k,
+            "minutes": int(seen.sum()),
+            **errors(own, labels),
+            **{f"{key}_active": value for key, value in errors(own, labels, idle=False).items()},
+            **bootstrap_interval(own, labels, days[seen]),
+            "per_activity": {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)},
+        }
         if one.selected:
             row["chosen"] = dict(Counter(sorted(name for fold in one.selected for name in fold)).most_common())
         rows.append(row)

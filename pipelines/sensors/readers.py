@@ -147,8 +147,10 @@ def _labels(name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int) ->
     notes = []
     if len(overlapping):
         first = ordered.iloc[overlapping[0] + 1]
-        said = f"{len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}"
-        notes.append(f"{name}: {said}; a minute has the one that covers most of it")
+        notes.append(
+            f"{name}: {len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}; "
+            "a minute has the one that covers most of it"
+        )
     return labels.astype(str), notes
 
 

@@ -42,11 +42,14 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         if "chosen" in row:
             frequent = list(row["chosen"].items())[: 2 * row["sensors"]]
             chosen.append([row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)])
-    text = markdown_table(_HEADS, table_lines(rows))
-    text += "\nErrors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines)
+    tables = [
+        markdown_table(_HEADS, table_lines(rows)),
+        "Errors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines),
+    ]
     if chosen:
-        text += "\nSensors, and in how many folds they were selected:\n\n" + markdown_table(["method", "sensors", "chosen"], chosen)
-    return text
+        heading = "Sensors, and in how many folds they were selected:\n\n"
+        tables.append(heading + markdown_table(["method", "sensors", "chosen"], chosen))
+    return "\n".join(tables)
 
 
 def write_report(
@@ -69,8 +72,12 @@ def write_report(
     share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
     for day in dict.fromkeys((min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()):
         rows = minutes.days == day
-        bands = {"truth": minutes.truth[rows], "predicted": best.labels[rows]}
-        draw_day(folder / f"day_{day}.png", minutes.times[rows], bands, f"{day}: {100 * share[day]:.1f}% of the minutes wrong")
+        draw_day(
+            folder / f"day_{day}.png",
+            minutes.times[rows],
+            bands={"truth": minutes.truth[rows], "predicted": best.labels[rows]},
+            title=f"{day}: {100 * share[day]:.1f}% of the minutes wrong",
+        )
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -1,7 +1,5 @@
 """A model of activities from a home, on all or on few of its sensors."""
 
-from typing import Any
-
 import numpy as np
 
 from ...learners import LinearChainCRF
@@ -54,8 +52,20 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
         minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
     X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.truth, sequence=minutes.days)
-    training: dict[str, Any] = {"home": home.name, "days": len(np.unique(minutes.days)), "minutes": len(minutes.times)}
-    training |= {"sensors_of_home": len(home.minutes.sensors), "method": None if n_sensors is None else method}
-    training |= {"ridge": RIDGE, "objective": float(model.objective_)}
-    activities = tuple(map(str, model.classes_))
-    return ActivityModel(minutes.sensors, tuple(kinds), activities, model.coef_, model.transitions_, model.intercept_, training)
+    return ActivityModel(
+        minutes.sensors,
+        tuple(kinds),
+        activities=tuple(map(str, model.classes_)),
+        coef=model.coef_,
+        transitions=model.transitions_,
+        intercept=model.intercept_,
+        training={
+            "home": home.name,
+            "days": len(np.unique(minutes.days)),
+            "minutes": len(minutes.times),
+            "sensors_of_home": len(home.minutes.sensors),
+            "method": None if n_sensors is None else method,
+            "ridge": RIDGE,
+            "objective": float(model.objective_),
+        },
+    )

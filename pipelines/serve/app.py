@@ -1,7 +1,5 @@
 """The pages and endpoints of ``annealed serve``."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -79,9 +77,14 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
         return await _respond(request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name])
 
     async def status(request: Request) -> Response:
-        limits = {name: vars(LIMITS[name]) for name in TABS}
-        state = {"running": pool.running, "waiting": pool.waiting, "limits": limits, "label": labelling is not None}
-        return JSONResponse({"version": __version__, **state})
+        state = {
+            "version": __version__,
+            "running": pool.running,
+            "waiting": pool.waiting,
+            "limits": {name: vars(LIMITS[name]) for name in TABS},
+            "label": labelling is not None,
+        }
+        return JSONResponse(state)
 
     routes = [
         Route("/api/features", features),
@@ -91,8 +94,12 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
         Route("/samples/{name}", sample),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
-    middleware = [Middleware(OriginMiddleware, host=host)]
-    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers=_HANDLERS)
+    return Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[Middleware(OriginMiddleware, host=host)],
+        exception_handlers=_HANDLERS,
+    )
 
 
 async def _refused(request: Request, error: Any) -> Response:

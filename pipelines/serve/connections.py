@@ -1,7 +1,5 @@
 """Connections of ``annealed serve``: those that never finish asking are closed."""
 
-from __future__ import annotations
-
 import asyncio
 
 import h11

@@ -1,7 +1,5 @@
 """Who may ask: requests of this page alone, not of other sites that the same browser shows."""
 
-from __future__ import annotations
-
 import ipaddress
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """The worker processes of the local page: turns, limits of time and memory, cancellation."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

@@ -1,8 +1,6 @@
 """The endpoints of the tab Label: the pictures of one folder, their labels, and a training in the
 background."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess
@@ -49,8 +47,13 @@ class Labelling:
         if self._said is not None:
             self._said.close()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        command = [sys.executable, "-m", "annealed.pipelines.cli", "keypoints", "train", "--jobs", "1"]
-        command += ["--data", str(self.labels.folder), "--out", str(self.out), "--category", self.labels.schema.category]
+        command = [
+            *(sys.executable, "-m", "annealed.pipelines.cli", "keypoints", "train"),
+            *("--jobs", "1"),
+            *("--data", str(self.labels.folder)),
+            *("--out", str(self.out)),
+            *("--category", self.labels.schema.category),
+        ]
         nothing = subprocess.DEVNULL
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 

@@ -8,7 +8,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .label import Labelling
@@ -90,7 +90,14 @@ def serve(
                     webbrowser.open(url)
 
     app = make_app(WorkerPool(workers), host, labelling)
-    limits: dict[str, Any] = {"limit_concurrency": 512, "timeout_keep_alive": 30, "timeout_graceful_shutdown": 2}
-    config = uvicorn.Config(app, http=BoundedConnection, log_level="error", server_header=False, **limits)
+    config = uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        log_level="error",
+        server_header=False,
+        limit_concurrency=512,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+    )
     with suppress(KeyboardInterrupt):  # how one ends it
         Server(config).run(sockets=[server_socket])

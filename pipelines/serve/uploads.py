@@ -1,7 +1,5 @@
 """Reads a form with one file from a request, within limits; nothing is written to disk."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncGenerator

@@ -1,7 +1,5 @@
 """Pictures of a report as SVG text: they lie inside the page, and need no library."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -189,14 +189,13 @@ class Table:
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
         name."""
-        if not len(alone):
-            return self
         # classes are whole numbers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         left = self.take(np.delete(np.arange(len(self.y)), alone))
         for i in alone:
-            said = f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}"
-            left.notes.append(f"{said}, which is put aside (--keep-rare otherwise)")
+            left.notes.append(
+                f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside (--keep-rare otherwise)"
+            )
         return left
 
     def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
@@ -218,8 +217,9 @@ class Table:
             small.twins = _first_equal(small.X, small.y)
             if small.twins is not None:
                 n_twins = (small.twins != np.arange(len(small.y))).sum()
-                same = f"{n_twins} rows equal earlier ones: each is in the fold of its first one"
-                small.notes.append(f"{same} (--split-duplicates otherwise)")
+                small.notes.append(
+                    f"{n_twins} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
+                )
         return small
 
 
@@ -550,8 +550,10 @@ def read_target(values: pd.Series) -> np.ndarray:
     bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
     if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
         row = int(np.flatnonzero(bad)[0])
-        said = f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number"
-        raise ValueError(f"{said}: {words[row]!r} in row {row + 1}; correct or empty such cells")
+        raise ValueError(
+            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
+        )
     some = pd.Series(words[there][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
         raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")

@@ -1,8 +1,6 @@
 """How sure a selection of columns is: a bounded share of false ones, a p-value and an interval for
 each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -47,15 +45,22 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
     found = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(_named(table), table.y)
     names = [table.names[number] for number in np.unique(groups[found.support_])]
     method = "distilled conditional randomisation test" if found.method_ == "conditional" else "knockoffs"
-    promise = f"in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others"
-    notes = [f"{method}: {promise}", *_assumptions(table)]
+    notes = [
+        f"{method}: in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others",
+        *_assumptions(table),
+    ]
     if not names:
         notes.append(f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}")
     if found.exchangeability_ < 0.05:
         notes.append(f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share")
-    numbers = {"estimated_fdr": found.estimated_fdr_, "exchangeability": found.exchangeability_}
-    certainty = {"fdr": fdr, "chosen_by": "the share of false columns", "method": found.method_}
-    return names, certainty | {name: None if np.isnan(value) else value for name, value in numbers.items()} | {"notes": notes}
+    return names, {
+        "fdr": fdr,
+        "chosen_by": "the share of false columns",
+        "method": found.method_,
+        "estimated_fdr": None if np.isnan(found.estimated_fdr_) else found.estimated_fdr_,
+        "exchangeability": None if np.isnan(found.exchangeability_) else found.exchangeability_,
+        "notes": notes,
+    }
 
 
 def add_certainty(columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool) -> list[str]:

@@ -1,13 +1,12 @@
 """Columns that seem to know the answer: what is known only after the target must not predict it;
 and test rows that cannot judge a model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ...models.messages import first_of
 from .encoding import Table
 
 _ALMOST = 0.999  # share of the variance, or of the rows, from which on a prediction is almost perfect
@@ -50,8 +49,10 @@ def leaks(table: Table, task: str) -> list[str]:
             share = 1.0 - rest.var() / y.var()
         if share >= _ALMOST:
             of = "rows" if is_classification else "variance"
-            said = f"column {column.name!r} alone predicts the target almost perfectly ({share:.2%} of the {of})"
-            found.append(f"{said}: known before it? {_out(column.name)}")
+            found.append(
+                f"column {column.name!r} alone predicts the target almost perfectly ({share:.2%} of the {of}): "
+                f"known before it? {_out(column.name)}"
+            )
     return found
 
 
@@ -94,7 +95,7 @@ def doubtful_test(train: Table, test: Table, task: str) -> list[str]:
         lines.append(f"{n_equal} of {n} test rows equal training rows: their score is too good")
     strange = Counter(test.y[~np.isin(test.y, train.y)].tolist()) if task == "classification" else Counter[object]()
     if strange:
-        shown = ", ".join(f"{label!r} ({count})" for label, count in strange.most_common(5)) + ", ..." * (len(strange) > 5)
+        shown = first_of([f"{label!r} ({count})" for label, count in strange.most_common()], 5)
         lines.append(f"{strange.total()} of {n} test rows have a class that no training row has, which counts as wrong: {shown}")
     return lines
 

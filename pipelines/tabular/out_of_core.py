@@ -1,8 +1,6 @@
 """A table in Parquet files that is larger than the memory: encoded block by block, as its rows are
 read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +16,7 @@ from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
 from .encoding import LARGE, MAX_ROWS, Table, is_precise
 from .request import Request
-from .tables import from_frame, usable
+from .tables import table_from_frame, usable
 
 _SHARE = 8  # the part of the memory limit that drawn rows, and what is read of them at once, may take. A choice
 _LEAST_ROWS = 1000  # that are drawn in any case
@@ -98,18 +96,25 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     n_drawn = min(MAX_ROWS, max(_LEAST_ROWS, limit // (_SHARE * 8 * len(names))))
     keep_missing = request.response == "piecewise"
     some = _frame(path, parts, names, -(-n // n_drawn))
-    decided = from_frame(path, some, request, keep_missing, [])
+    decided = table_from_frame(path, some, request, keep_missing, [], logarithms=False)
     whole = decided
     if len(some) < n:
         own = [name for name in (request.target, request.row_groups, request.weight, request.time) if name]
         frame, plain = _frame(path, parts, own, 1), replace(request, include=(), exclude=(), kinds=())
-        whole, lines = from_frame(path, frame, plain, keep_missing, []), decided.notes
+        whole, lines = table_from_frame(path, frame, plain, keep_missing, [], logarithms=False), decided.notes
         decided.notes = [*lines, f"columns are read as {len(some)} of {n} rows show, which are spread evenly"]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(limit, 1.0)
     X = source if len(whole.rows) == n else source[whole.rows]
-    found: dict[str, Any] = {"encoding": decided.encoding, "left_out": decided.left_out, "notes": decided.notes}
-    return usable(path, replace(whole, X=X, max_rows=n_drawn, **found))
+    table = replace(
+        whole,
+        X=X,
+        max_rows=n_drawn,
+        encoding=decided.encoding,
+        left_out=decided.left_out,
+        notes=decided.notes,
+    )
+    return usable(path, table)
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:

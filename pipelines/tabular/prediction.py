@@ -1,12 +1,9 @@
 """Predictions of a saved model for the rows of a table (``annealed predict``)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
 
-from ...models.files import read_header
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
 from ...models.tabular.model import TabularModel
@@ -37,7 +34,7 @@ def predict_table(
     ValueError
         If the model or the table cannot be read, or the table lacks a column of the model.
     """
-    kept = load_tabular(model)
+    kept = TabularModel.load(model)
     thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources
     lines: list[str] = []
@@ -56,17 +53,3 @@ def predict_table(
     if kept.classes is not None and kept.probabilities is not None:
         found |= {f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)}
     return pd.DataFrame(found | (dict(explain(kept, X).to_frame().items()) if contributions else {}))
-
-
-def load_tabular(model: Path) -> TabularModel:
-    """Load a model of a table.
-
-    Raises
-    ------
-    ValueError
-        If the file holds none.
-    """
-    kind = read_header(model)["kind"]
-    if kind != TabularModel.KIND:
-        raise ValueError(f"{model}: holds a model of the kind {kind!r}, expected {TabularModel.KIND!r} (annealed select --save)")
-    return TabularModel.load(model)

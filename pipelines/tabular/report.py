@@ -1,7 +1,5 @@
 """The page about a selection: one HTML file without outside assets, and the same as JSON."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from pathlib import Path
@@ -81,8 +79,10 @@ def _scores(found: Selection) -> str:
     body = "<h2>Scores by cross-validation</h2>" + table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
     number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
     constant = "the most frequent class" if found.task == "classification" else "the mean"
-    words = f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}."
-    body += small(f'{words} "All columns" is a ridge model on every usable column, the baseline {constant}.')
+    body += small(
+        f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
+        f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
+    )
     mean, error = v.path_scores, v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
@@ -105,8 +105,9 @@ def _errors(found: Selection) -> str:
         rows = [(str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration]
         what = f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
         body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
-        words = "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
-        body += small(words)
+        body += small(
+            "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
+        )
     if residuals := errors.get("residuals"):
         body += table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
     return body and f"<h2>Where predictions go wrong</h2>{body}"
@@ -131,11 +132,14 @@ def _columns(found: Selection) -> str:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
     kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
-    words = "Coefficient: change of the score for one unit of the column; over several classes the norm. Effect: standard "
-    words += f"deviation of what the column adds to the score. Stability: the share of {N_HALVES} random halves of the rows from "
-    words += f"which it is selected again.{kappa} P-value: that the target does not depend on the column, given all others, if it "
-    words += "was named in advance. Cost: by how much the first score gets worse without the column, the others refitted, on the "
-    words += "same folds; the columns are given there, not selected anew."
+    words = (
+        "Coefficient: change of the score for one unit of the column; over several classes the norm. "
+        "Effect: standard deviation of what the column adds to the score. "
+        f"Stability: the share of {N_HALVES} random halves of the rows from which it is selected again.{kappa} "
+        "P-value: that the target does not depend on the column, given all others, if it was named in advance. "
+        "Cost: by how much the first score gets worse without the column, the others refitted, on the same folds; "
+        "the columns are given there, not selected anew."
+    )
     shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
     return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
@@ -144,8 +148,11 @@ def _interaction(found: Selection) -> list[str]:
     if found.interaction is None:
         return []
     (a, b), gain = found.interaction["columns"], found.interaction["gain"]
-    pair = f"Of all pairs of columns of numbers the product of {a} and {b} says most beside them"
-    return [f"{pair}: with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'no better, but worse'}"]
+    line = (
+        f"Of all pairs of columns of numbers the product of {a} and {b} says most beside them: "
+        f"with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'no better, but worse'}"
+    )
+    return [line]
 
 
 def _cell(value: float | None, form: str) -> str:
@@ -184,8 +191,10 @@ def _responses(found: Selection) -> str:
         legend = f" The score is the log odds of {classes[1]!s}."
     else:
         legend = " The score is the prediction."
-    words = "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale."
-    words += f" The bars below count rows.{escape(legend)}"
+    words = (
+        "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale. "
+        f"The bars below count rows.{escape(legend)}"
+    )
     return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
@@ -233,8 +242,11 @@ def _alternatives(found: Selection) -> str:
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
     others = table(["column", "columns that could take its place (cost)"], rows, numbers=())
-    words = "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it."
-    return f"<h2>Alternatives</h2>{others}{small(f'{words} The other coefficients adapt.')}"
+    words = small(
+        "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. "
+        "The other coefficients adapt."
+    )
+    return f"<h2>Alternatives</h2>{others}{words}"
 
 
 def _left_out(found: Selection) -> str:

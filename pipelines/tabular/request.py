@@ -149,13 +149,21 @@ class Request:
             raise ValueError(f"--size-rule {self.size_rule}: the number of columns is given; expected -k auto")
         if self.card and self.k == "auto":
             raise ValueError("-k auto: a score card needs a number of rules; expected -k with a number")
-        curves = {"--response piecewise": self.response != "linear", "--monotone": self.monotone, "--bounds": self.bounds}
-        others = {"--include": self.include, "--group": self.group, "--loss": self.loss != "auto"}
-        sure = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
-        for option, given in (curves | others | {"--class-weight": self.class_weight} | sure).items():
+        tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
+        not_for_cards = {
+            "--response piecewise": self.response != "linear",
+            "--monotone": self.monotone,
+            "--bounds": self.bounds,
+            "--include": self.include,
+            "--group": self.group,
+            "--loss": self.loss != "auto",
+            "--class-weight": self.class_weight,
+            **tests,
+        }
+        for option, given in not_for_cards.items():
             if self.card and given:
                 raise ValueError(f"--card: {option} is not for score cards; expected one of them")
-        for option, given in sure.items():
+        for option, given in tests.items():
             if given and self.weight is not None:
                 raise ValueError(f"{option}: tests and intervals take no weights; expected no --weight")
         if self.fdr is not None and not 0 < self.fdr < 1:
@@ -174,8 +182,14 @@ class Request:
         if self.row_groups is not None and self.time is not None:
             raise ValueError("--time orders the rows; expected no --row-groups")
 
+    @property
+    def asks_for_certainty(self) -> bool:
+        """Whether the selected columns get p-values or intervals: not with weights, nor in a score
+        card."""
+        return not self.card and self.weight is None and (self.fdr is not None or self.intervals or self.pvalues)
+
     def record(self) -> dict[str, Any]:
         """The wishes for JSON; None where there is none."""
-        unsaid = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
-        found = {name: value or None for name, value in asdict(self).items() if name not in unsaid}
+        unset = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
+        found = {name: value or None for name, value in asdict(self).items() if name not in unset}
         return {name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v) for name, v in found.items()}

@@ -1,7 +1,5 @@
 """Selection of the columns of a table that predict its target (``annealed select``)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -86,8 +84,13 @@ class Selection:
     def to_model(self, target: str | None) -> TabularModel:
         """Return what ``annealed predict`` needs; its header holds the target's name and the
         cross-validated scores."""
-        about = {"target": target, "n_rows": len(self.table.y), "scores": self.validation.scores}
-        return TabularModel.from_estimator(self.model, self.table.encoding, **about)
+        return TabularModel.from_estimator(
+            self.model,
+            self.table.encoding,
+            target=target,
+            n_rows=len(self.table.y),
+            scores=self.validation.scores,
+        )
 
     @property
     def card(self) -> dict[str, Any] | None:
@@ -98,10 +101,14 @@ class Selection:
         encoding, model = self.table.encoding, self.model
         places = zip(model.rule_columns_, model.rule_thresholds_, strict=True)
         names = [_rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut) for column, cut in places]
-        rules = [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)]
         totals = model.total_points(self.table.X)
-        risk = [{"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_]
-        return {"class": model.classes_[1], "rules": rules, "risk": risk}
+        return {
+            "class": model.classes_[1],
+            "rules": [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)],
+            "risk": [
+                {"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_
+            ],
+        }
 
     @property
     def nothing(self) -> str:
@@ -122,12 +129,25 @@ class Selection:
         path = [{"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())} for k, s, f, loss in sizes]
         by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
         best = None if self.columns or v.best is None else path[v.best]
-        left_out = [{"name": name, "reason": why} for name, why in self.table.left_out.items()]
-        found = {"selected": self.columns, "task": self.task, "n_columns": len(self.columns), "n_rows": len(self.table.y)}
-        found |= {"chosen_by": by, "scores": v.scores, "best_size": best, "size_chosen_in_folds": v.nested, "path": path}
-        found |= {"errors": v.errors, "stability": self.kappa, "interaction": self.interaction, "certainty": self.certainty}
-        found |= {"card": self.card} if self.card else {}
-        return found | {"left_out": left_out, "notes": self.table.notes, "settings": self.settings}
+        return {
+            "selected": self.columns,
+            "task": self.task,
+            "n_columns": len(self.columns),
+            "n_rows": len(self.table.y),
+            "chosen_by": by,
+            "scores": v.scores,
+            "best_size": best,
+            "size_chosen_in_folds": v.nested,
+            "path": path,
+            "errors": v.errors,
+            "stability": self.kappa,
+            "interaction": self.interaction,
+            "certainty": self.certainty,
+            **({"card": self.card} if self.card else {}),
+            "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
+            "notes": self.table.notes,
+            "settings": self.settings,
+        }
 
 
 def select_file(
@@ -155,54 +175,67 @@ def select_file(
         If the file cannot be read or does not fit what was asked for.
     """
     request.check()
-    if request.test is not None:
-        check_table(request.test)
     size = None if request.k is None else number_or_auto("-k", request.k)
-    large = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
-    if request.dask is not None and not large:
-        raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
-    if request.dask is not None:
-        check_scheduler(request.dask)
-    data = (read_out_of_core if large else read_table)(path, request)
-    task = guess_task(data.y) if request.task == "auto" else request.task
-    if request.task == "auto" and (line := note_of_guess(data.y, task)):
-        data.notes.append(line)
-    check_target(data.y, task)
-    if task == "classification":
-        data = data if request.keep_rare else data.without(classes_of_one_row(data.y))
-        data.y = data.y.astype(np.int64) if data.y.dtype.kind == "f" else data.y
-    drawn = data.drawn(task, request.seed, request.split_duplicates)
-    data.notes[:] = [*drawn.notes, *leaks(drawn, task)]
+    table, task = _read_rows(path, request)
     check_score(request.score, task)
-    test = None if request.test is None else read_test(request.test, data, request)
-    if test is not None:
-        data.notes += [*test.notes, *doubtful_test(drawn if isinstance(data.X, Source) else data, test, task)]
-    for text in data.notes:
+    sample = table.drawn(task, request.seed, request.split_duplicates)
+    table.notes = [*sample.notes, *leaks(sample, task)]
+    test = None
+    if request.test is not None:
+        test = read_test(request.test, table, request)
+        compared = sample if isinstance(table.X, Source) else table
+        table.notes += [*test.notes, *doubtful_test(compared, test, task)]
+    for text in table.notes:
         note(text)
-    n_units = int(units_of(data, request.group).max()) + 1
+    units = units_of(table, request.group)
+    n_units = int(units.max()) + 1
     if size is not None and size > n_units and not request.card:
         warnings.warn(f"-k {request.k}: only {n_units} usable columns, all are kept", stacklevel=2)
         size = n_units
-    only, certainty = None, dict[str, Any]()
+    trusted, certainty = None, dict[str, Any]()
     if request.fdr is not None:
         from .inference import trusted_columns
 
-        only, certainty = trusted_columns(data, make_model(request, data, task, 1), request.fdr)
-        size = len(np.unique(units_of(data, request.group)[data.columns_of(only)]))
-    found = select_columns(data, task, size, request, progress, only, drawn)
-    if not request.card and request.weight is None and (request.fdr is not None or request.intervals or request.pvalues):
+        trusted, certainty = trusted_columns(table, make_model(request, table, task, 1), request.fdr)
+        size = len(np.unique(units[table.columns_of(trusted)]))
+    selection = select_columns(table, task, size, request, progress, trusted, sample)
+    selection.settings = {"table": str(path), **request.record()}
+    if request.asks_for_certainty:
         from .inference import add_certainty
 
-        rows = drawn.with_logarithms(found.logarithms)
-        notes = [*certainty.get("notes", ()), *add_certainty(found.columns, rows, found.model, request.intervals)]
-        found.certainty = {**certainty, "notes": notes}
+        rows = sample.with_logarithms(selection.logarithms)
+        notes = [*certainty.get("notes", ()), *add_certainty(selection.columns, rows, selection.model, request.intervals)]
+        selection.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
-    if test is not None and found.validation.scores:
-        new = HeldOut.of(found.model, test.with_logarithms(found.logarithms))
-        found.validation.scores["test"] = measures(task, new, request.score)
-    found.settings = {"table": str(path), **request.record()}
-    return found
+    if test is not None and selection.validation.scores:
+        predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
+        selection.validation.scores["test"] = measures(task, predicted, request.score)
+    return selection
+
+
+def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
+    """Read a table, in memory or as Parquet files out of core, and find its task; rows that cannot
+    be used are left out."""
+    if request.test is not None:
+        check_table(request.test)
+    out_of_core = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
+    if request.dask is not None:
+        if not out_of_core:
+            raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
+        check_scheduler(request.dask)
+    table = (read_out_of_core if out_of_core else read_table)(path, request)
+    task: str = request.task
+    if task == "auto":
+        task = guess_task(table.y)
+        table.notes += note_of_guess(table.y, task)
+    check_target(table.y, task)
+    if task == "classification":
+        alone = classes_of_one_row(table.y)
+        if len(alone) and not request.keep_rare:
+            table = table.without(alone)
+        table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
+    return table, task
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -223,15 +256,15 @@ def guess_task(y: np.ndarray) -> str:
     return "classification" if few and (values == np.round(values)).all() else "regression"
 
 
-def note_of_guess(y: np.ndarray, task: str) -> str | None:
+def note_of_guess(y: np.ndarray, task: str) -> list[str]:
     """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
     otherwise."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
-        return None
+        return []
     if task == "classification":
-        return f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
-    return f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
+        return [f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"]
+    return [f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
@@ -297,9 +330,8 @@ def select_columns(
     Raises
     ------
     ValueError
-        For a target that does not fit the task, and for more columns to include than k.
+        For more columns to include than k.
     """
-    check_target(table.y, task)
     drawn = table if drawn is None else drawn
     units = units_of(table, request.group)
     least = len(np.unique(units[table.columns_of(request.include)]))
@@ -328,8 +360,11 @@ def select_columns(
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
-    with running_on(request.dask):
-        model = fitted(model, validation.size, table if request.dask is None else replace(table, X=on_dask(table.X)))
+    if request.dask is None:
+        model = fitted(model, validation.size, table)
+    else:
+        with running_on(request.dask):
+            model = fitted(model, validation.size, replace(table, X=on_dask(table.X)))
     # out of core: effects and distributions are those of the drawn rows
     columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
     found = Selection(task, table, model, columns, validation, kappa, k is None)
@@ -373,13 +408,19 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
         encoding = table.encoding.columns[number]
         added = parts[:, members].sum(axis=1)
         effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
-        found: dict[str, Any] = {"name": encoding.name, "coefficient": None, "effect": effect, "kind": encoding.kind}
-        found |= {"form": encoding.form} if encoding.form else {}
-        found["stability"] = None if np.isnan(frequency[number]) else float(frequency[number])
-        found |= {} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)
-        found |= {"ranks": list(encoding.levels)} if encoding.kind == RANK else {}
-        found |= {} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}
-        columns.append(found | {"alternatives": _alternatives(table, int(number), units, model)})
+        found = {
+            "name": encoding.name,
+            "coefficient": None,
+            "effect": effect,
+            "kind": encoding.kind,
+            **({"form": encoding.form} if encoding.form else {}),
+            "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
+            **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+            **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
+            **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
+            "alternatives": _alternatives(table, int(number), units, model),
+        }
+        columns.append(found)
     return sorted(columns, key=lambda column: -column["effect"])
 
 
@@ -414,14 +455,19 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
-        levels = [{"level": encoding.reference, "coefficient": [0.0] * table.shape[2]}]
-        levels += [{"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)]
+        levels = [
+            {"level": encoding.reference, "coefficient": [0.0] * table.shape[2]},
+            *({"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)),
+        ]
         value = float(steps[0, 0]) if steps.shape == (1, 1) else float(np.sqrt((steps**2).sum()))
         return {"coefficient": value, "levels": levels}
     if additive.knots.shape[1]:
         missing = additive.missing_responses
-        curve = {"x": additive.knots[members[0]].tolist(), "y": table[0].tolist()}
-        curve["missing"] = None if missing is None else missing[members[0]].tolist()  # type: ignore[assignment]
+        curve = {
+            "x": additive.knots[members[0]].tolist(),
+            "y": table[0].tolist(),
+            "missing": None if missing is None else missing[members[0]].tolist(),
+        }
         return {"curve": curve}
     coefficient = table[0, 0]
     return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}

@@ -1,7 +1,5 @@
 """The estimator that the options of ``annealed select`` make."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Sequence

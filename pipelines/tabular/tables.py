@@ -1,8 +1,6 @@
 """Files as the tables that ``annealed select`` and ``annealed predict`` work on and write: csv,
 parquet, xlsx, npz and svmlight."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import sys
@@ -15,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
+from ...models.messages import first_of
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
 from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
 from .leaks import gap_leaks
@@ -80,7 +79,7 @@ def read_table(path: str | Path, request: Request) -> Table:
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        table = from_frame(path, frame, request, keep_missing, notes)
+        table = table_from_frame(path, frame, request, keep_missing, notes)
         del frame
         if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
@@ -122,46 +121,59 @@ def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclu
 
 def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
-        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {shown}")
+        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}")
 
 
-def from_frame(path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str]) -> Table:
-    """What is decided on a data frame, after some notes; see :func:`read_table`."""
-    names, target, exclude, excluded = list(frame.columns), request.target, request.exclude, set(request.exclude)
-    y = _target(path, frame, target)
-    for option, (name, *_) in ((option, own) for option, own in _special(request)[:3] if own):
-        _check_column(path, name, names, option)
-    rows = _rows_with_target(path, y, notes)
-    groups = times = None
-    if request.row_groups is not None:
-        words = as_words(frame[request.row_groups].iloc[rows])
-        groups = np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
-    if request.time is not None:
-        times = _times(path, frame[request.time].iloc[rows], request.dates or "")
-    left = [name for name in names if name not in (target, request.row_groups, request.weight)]
-    _check_names(path, left, request.include, exclude)
-    used = frame[[name for name in left if name not in excluded]]
-    used = used if len(rows) == len(y) else used.iloc[rows]
-    if y.dtype != object and frame[target].dtype.kind not in "biuf":
-        notes.append(f"the target {target!r} holds numbers with thousands separators")
-    ids = [name for name in used.columns if numbers_rows(frame[name], first=name == names[0])]
-    kinds = _kinds(path, list(used.columns), request.kinds)
-    X, decisions = encode_frame(used, keep_missing, request, ids, kinds)
-    y = y[rows].astype(str) if y.dtype == object else y[rows]
-    left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    incomplete = [column.name for column in decisions.columns if not column.form and column.name not in decisions.complete]
-    gaps = gap_leaks(((name, used[name].isna().to_numpy()) for name in incomplete), y)
-    encoding, weight = TableEncoding(tuple(decisions.columns)), _weights(path, frame, request.weight, rows)
+def table_from_frame(
+    path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str], logarithms: bool = True
+) -> Table:
+    """Decide what becomes of the columns of a data frame, after some notes; see
+    :func:`read_table`. Without ``logarithms`` skewed numbers stay as they are."""
+    target = _target(path, frame, request.target)
+    rows = _rows_with_target(path, target, notes)
+    if target.dtype != object and frame[request.target].dtype.kind not in "biuf":
+        notes.append(f"the target {request.target!r} holds numbers with thousands separators")
+    weight = _weights(path, frame, request.weight, rows)
+    row_groups = _row_groups(path, frame, request.row_groups, rows)
+    times = _times(path, frame, request.time, rows, request.dates or "")
+
+    of_rows = (request.target, request.row_groups, request.weight)
+    usable_names = [name for name in frame.columns if name not in of_rows]
+    _check_names(path, usable_names, request.include, request.exclude)
+    excluded = set(request.exclude)
+    columns = frame[[name for name in usable_names if name not in excluded]]
+    if len(rows) < len(frame):
+        columns = columns.iloc[rows]
+    kinds, first_name = _kinds(path, list(columns), request.kinds), frame.columns[0]
+    row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
+    X, decisions = encode_frame(columns, keep_missing, request, row_numbers, kinds)
+
+    encoding = TableEncoding(tuple(decisions.columns))
+    y = _of_rows(target, rows)
+    incomplete = [column.name for column in encoding.columns if not column.form and column.name not in decisions.complete]
+    leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
     skewed: tuple[str, ...] = ()
-    if not keep_missing and request.fdr is None and not request.intervals:
+    if logarithms and not keep_missing and request.fdr is None and not request.intervals:
         as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
         skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
     if skewed:
-        said = "of skewed numbers above 0, or their logarithms where the training rows agree more with these"
-        gaps.insert(0, f"{len(skewed)} column{'s' * (len(skewed) > 1)} {said} (--as COLUMN=number otherwise): {', '.join(skewed)}")
-    lines = [*notes, *decisions.notes(), *gaps]
-    return Table(X, y, encoding, left_out, lines, rows, groups, weight, times, skewed=skewed)
+        line = (
+            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed numbers above 0, or their logarithms where the training "
+            f"rows agree more with these (--as COLUMN=number otherwise): {', '.join(skewed)}"
+        )
+        leak_notes.insert(0, line)
+    return Table(
+        X,
+        y,
+        encoding,
+        left_out=dict.fromkeys(request.exclude, "named by --exclude") | decisions.left_out,
+        notes=[*notes, *decisions.notes(), *leak_notes],
+        rows=rows,
+        row_groups=row_groups,
+        weight=weight,
+        times=times,
+        skewed=skewed,
+    )
 
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
@@ -186,12 +198,29 @@ def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
     return weight
 
 
-def _times(path: Path, values: pd.Series, style: str) -> np.ndarray:
+def _row_groups(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+    if name is None:
+        return None
+    _check_column(path, name, list(frame.columns), "--row-groups")
+    words = as_words(frame[name].iloc[rows])
+    return np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
+
+
+def _times(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray, style: str) -> np.ndarray | None:
+    if name is None:
+        return None
+    _check_column(path, name, list(frame.columns), "--time")
+    values = frame[name].iloc[rows]
     times = values.to_numpy(np.float64, na_value=np.nan) if values.dtype.kind in "iuf" else days(values, style)
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
-        raise ValueError(f"{path}: --time {values.name}: {cell!s} is no number and no date (--dates says how dates are written)")
+        raise ValueError(f"{path}: --time {name}: {cell!s} is no number and no date (--dates says how dates are written)")
     return times
+
+
+def _of_rows(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The target of some rows: labels as text."""
+    return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
 def read_rows(
@@ -236,7 +265,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         X = table.encoding.encode(frame.iloc[rows])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    y = y[rows].astype(str) if y.dtype == object else y[rows]
+    y = _of_rows(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
     if y.dtype.kind not in "US" and table.y.dtype.kind in "US":  # classes of which these rows have the numbers only
@@ -265,10 +294,15 @@ def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: boo
     if len(used) < len(names):
         X, names = X[:, used], [names[j] for j in used]
     X, decisions = encode_matrix(X, names, keep_missing, include)
-    left_out = dict.fromkeys(exclude, "named by --exclude") | decisions.left_out
-    encoding = TableEncoding(tuple(decisions.columns))
-    groups = None if matrix.row_groups is None else matrix.row_groups[rows]
-    return Table(X, y, encoding, left_out, [*notes, *decisions.notes()], rows, groups)
+    return Table(
+        X,
+        y,
+        TableEncoding(tuple(decisions.columns)),
+        left_out=dict.fromkeys(exclude, "named by --exclude") | decisions.left_out,
+        notes=[*notes, *decisions.notes()],
+        rows=rows,
+        row_groups=None if matrix.row_groups is None else matrix.row_groups[rows],
+    )
 
 
 def check_table(path: Path) -> str:

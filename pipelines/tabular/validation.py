@@ -85,9 +85,11 @@ class Validation:
         if self.best is None or self.size not in self.sizes:
             return ""
         at = self.sizes.index(self.size)
-        marks = {place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)}
-        marks |= {self.best: " (least loss)"}
-        marks |= {at: f" (selected{', least loss' if at == self.best else ''})"}
+        marks = {
+            **{place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)},
+            self.best: " (least loss)",
+            at: f" (selected{', least loss' if at == self.best else ''})",
+        }
         parts = [f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}" for place in sorted(marks)]
         return "; ".join(parts).replace(" ", " column " if parts[0].startswith("1 ") else " columns ", 1)
 
@@ -134,12 +136,21 @@ class HeldOut:
     @classmethod
     def together(cls, parts: list[HeldOut]) -> HeldOut:
         """The rows of several folds of the same classes."""
-        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "predicted")}
-        alike = all(np.array_equal(part.classes, parts[0].classes) for part in parts)  # type: ignore[arg-type]
-        for name, there in (("weight", True), ("probabilities", alike)):
-            there = there and getattr(parts[0], name) is not None
-            joined[name] = np.concatenate([getattr(part, name) for part in parts]) if there else None
-        return cls(**joined, classes=parts[0].classes, calibrated=parts[0].calibrated)
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else np.concatenate(values)
+
+        first = parts[0]
+        alike = all(np.array_equal(part.classes, first.classes) for part in parts)  # type: ignore[arg-type]
+        return cls(
+            joined("y"),
+            joined("predicted"),
+            weight=joined("weight"),
+            classes=first.classes,
+            probabilities=joined("probabilities") if alike else None,
+            calibrated=first.calibrated,
+        )
 
 
 def _balanced(held: HeldOut) -> float:
@@ -153,10 +164,6 @@ def _row_losses(held: HeldOut, least: float = MIN_PROBABILITY) -> np.ndarray:
         return (held.y - held.predicted) ** 2
     likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(axis=1)
     return -np.log(np.maximum(likelihood, least))
-
-
-def _log_loss(held: HeldOut) -> float:
-    return _mean(_row_losses(held, 1e-15), held.weight)
 
 
 def _r2(held: HeldOut) -> float:
@@ -190,7 +197,7 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "balanced_accuracy": ("classification", 1, _balanced),
     "average_precision": ("classification", 1, _ranked("average_precision")),
     "roc_auc": ("classification", 1, _ranked("roc_auc")),
-    "log_loss": ("classification", -1, _log_loss),
+    "log_loss": ("classification", -1, lambda h: _mean(_row_losses(h, 1e-15), h.weight)),
     "r2": ("regression", 1, _r2),
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
@@ -209,6 +216,11 @@ def check_score(score: str | None, task: str) -> None:
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
         raise ValueError(f"--score {score}: expected one of {', '.join(known)} for a {task}")
+
+
+def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
+    """The measure that decides: 1 where more is better, else -1, and the function."""
+    return SCORES[score or _SHOWN[task][0]][1:]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
@@ -275,40 +287,57 @@ def validate(
     folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
     within the training rows, which are fewer.
     """
+    competitors = _competitors(task, request, getattr(model, "class_weight", None))
+    by_fold: list[list[HeldOut]] = []  # one for each size
+    held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
+    for train, test in progress(splits, "sizes"):
+        rows, new_rows = table.take(train), table.take(test)
+        logarithms = rows.better_logarithms(task)
+        rows, new_rows = rows.with_logarithms(logarithms), new_rows.with_logarithms(logarithms)
+        by_fold.append([HeldOut.of(fitted_model, new_rows) for fitted_model in _models(model, sizes, rows)])
+        for name, fit in competitors.items():
+            held_out[name].append(HeldOut.of(fit(rows), new_rows))
+    tests = [test for _, test in splits]
+    losses = np.array([[_loss(one, request.score) for one in fold] for fold in by_fold])
+    if task == "regression" and request.score is None:
+        scores = 1.0 - losses / _variance(np.concatenate(tests), table)
+    else:
+        measure = first_measure(task, request.score)[1]
+        scores = np.array([[measure(one) for one in fold] for fold in by_fold])
+
+    def best_size(without: int | None = None) -> int:
+        """The size by the losses of all folds, or all but one."""
+        remaining = [fold for fold in range(len(splits)) if fold != without]
+        return chosen_size(sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request)
+
+    nested = size is None and len(splits) > 1
+    size = best_size() if size is None else size
+    for fold, of_sizes in enumerate(by_fold):
+        size_of_fold = best_size(without=fold) if nested else size
+        held_out["selected"].append(of_sizes[min(int(np.searchsorted(sizes, size_of_fold)), len(sizes) - 1)])
+    joined = {name: HeldOut.together(parts) for name, parts in held_out.items()}
+    return Validation(
+        size,
+        sizes.tolist(),
+        path=scores,
+        losses=losses,
+        scores={name: measures(task, one, request.score) for name, one in joined.items()},
+        nested=nested,
+        held_out=[len(test) for test in tests],
+        errors=errors(joined["selected"]),
+    )
+
+
+def _competitors(task: str, request: Request, class_weight: Any) -> dict[str, Callable[[Table], Any]]:
+    """What is scored beside the selected columns: functions that fit it to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    score = request.score
-    check_score(score, task)
     baseline = DummyClassifier if task == "classification" else DummyRegressor
-    path, losses, along = [], [], []
-    held: dict[str, list[HeldOut]] = {"selected": [], "all columns": [], "baseline": []}
-    for train, test in progress(splits, "sizes"):
-        rows, new = table.take(train), table.take(test)
-        logs = rows.better_logarithms(task)
-        rows, new = rows.with_logarithms(logs), new.with_logarithms(logs)
-        along.append([HeldOut.of(one, new) for one in _models(model, sizes, rows)])
-        losses.append([_loss(one, score) for one in along[-1]])
-        path.append([SCORES[score or _SHOWN[task][0]][2](one) for one in along[-1]])
-        others = {"all columns": all_columns(task, rows, getattr(model, "class_weight", None))}
-        others["baseline"] = baseline().fit(rows.X, rows.y, rows.weight)
-        if request.boosting:
-            others["boosting"] = _boosting(task, rows)
-        for name, one in others.items():
-            held.setdefault(name, []).append(HeldOut.of(one, new))
-    scores, lost = np.array(path), np.array(losses)
-    if task == "regression" and score is None:
-        scores = 1.0 - lost / _variance(np.concatenate([test for _, test in splits]), table)
-    together = partial(_rows_together, table, [test for _, test in splits], along)
-    chosen, nested = size, size is None and len(splits) > 1
-    if chosen is None:
-        chosen = chosen_size(sizes, lost, together(), request)
-    for fold, models in enumerate(along):
-        own = chosen_size(sizes, np.delete(lost, fold, axis=0), together(fold), request) if nested else chosen
-        held["selected"].append(models[min(int(np.searchsorted(sizes, own)), len(sizes) - 1)])
-    joined = {name: HeldOut.together(parts) for name, parts in held.items()}
-    found = {name: measures(task, one, score) for name, one in joined.items()}
-    held_out = [len(test) for _, test in splits]
-    return Validation(chosen, sizes.tolist(), scores, lost, found, nested, held_out, errors(joined["selected"]))
+    found: dict[str, Callable[[Table], Any]] = {
+        "all columns": lambda table: all_columns(task, table, class_weight),
+        "baseline": lambda table: baseline().fit(table.X, table.y, table.weight),
+    }
+    return found | ({"boosting": partial(_boosting, task)} if request.boosting else {})
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
@@ -350,11 +379,11 @@ def costs(table: Table, task: str, request: Request, names: list[str], splits: S
 
     All are fitted and scored on the same folds. The columns are given, not selected anew.
     """
-    _, more, measure = SCORES[request.score or _SHOWN[task][0]]
+    sign, measure = first_measure(task, request.score)
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
-        return more * measure(_refitted(_part(table, kept or names), task, request, splits, bool(kept)))
+        return sign * measure(_refitted(_part(table, kept or names), task, request, splits, bool(kept)))
 
     whole = score()
     return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
@@ -367,7 +396,7 @@ def interaction(table: Table, task: str, request: Request, names: list[str], spl
 
     It is the best of all pairs on the rows that score it: a hint, not a test.
     """
-    whole, (_, more, measure) = _part(table, names), SCORES[request.score or _SHOWN[task][0]]
+    whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
     numbers = [name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY][:_MAX_PAIRED]
     if len(numbers) < 2 or hasattr(table.X, "tocsr"):
         return None
@@ -387,7 +416,7 @@ def interaction(table: Table, task: str, request: Request, names: list[str], spl
     i, j = max(combinations(range(len(numbers)), 2), key=agreement)
     columns = (*whole.encoding.columns, ColumnEncoding(f"{numbers[i]} x {numbers[j]}", fill=0.0))
     more_columns = replace(whole, X=np.column_stack([whole.X, X[:, i] * X[:, j]]), encoding=TableEncoding(columns))
-    gain = more * (measure(_refitted(more_columns, task, request, splits)) - measure(base))
+    gain = sign * (measure(_refitted(more_columns, task, request, splits)) - measure(base))
     return {"columns": [numbers[i], numbers[j]], "gain": gain}
 
 
@@ -429,11 +458,10 @@ class RowLosses:
     groups: np.ndarray | None = None
 
 
-def _rows_together(table: Table, tests: list[np.ndarray], along: list[list[HeldOut]], without: int | None = None) -> RowLosses:
-    """Of all folds, or all but one."""
-    some = [fold for fold in range(len(tests)) if fold != without]
-    rows = np.concatenate([tests[fold] for fold in some])
-    losses = np.concatenate([[_row_losses(one) for one in along[fold]] for fold in some], axis=1)
+def _rows_of_folds(table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]) -> RowLosses:
+    """Losses of the rows that some of the folds hold out."""
+    rows = np.concatenate([tests[fold] for fold in folds])
+    losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
     groups = table.twins if table.row_groups is None else table.row_groups
     return RowLosses(losses, *(None if values is None else values[rows] for values in (table.weight, groups)))
 

@@ -10,8 +10,7 @@ import numpy as np
 from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark, prepare
-from annealed.pipelines.motion.cross_validation import N_FOLDS, cross_validate, folds
-from annealed.pipelines.motion.evaluate import Result, made_from
+from annealed.pipelines.motion.evaluate import N_FOLDS, Result, cross_validate, folds, made_from
 from annealed.pipelines.motion.methods import PAPER, Fit, fit_fsa, fit_rankboost, fit_rule
 from annealed.pipelines.motion.report import table_rows
 from annealed.vision.tracks.io import read_sequences

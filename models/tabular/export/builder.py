@@ -1,7 +1,5 @@
 """From a fitted model to its formula."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -63,8 +61,17 @@ def formula_of(model: Any) -> Formula:
     added = {name: adds[o] for o in range(n) for name, (_, adds) in zip(names[o], terms)}
     scores = {f"s{o + 1}": ("+", intercept[o], *names[o]) for o in range(n)}
     more, results = _meaning(kept, list(scores), outputs)
-    styles = {feature.column: feature.style for feature in used}
-    return Formula(kinds, styles, inputs, outputs, classes, intercept, terms, [added, scores, *more], results)
+    return Formula(
+        columns=kinds,
+        styles={feature.column: feature.style for feature in used},
+        inputs=inputs,
+        outputs=outputs,
+        classes=classes,
+        intercept=intercept,
+        terms=terms,
+        stages=[added, scores, *more],
+        results=results,
+    )
 
 
 def _terms(additive: AdditiveModel, features: list[Feature]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:

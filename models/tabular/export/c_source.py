@@ -1,7 +1,5 @@
 """A formula as one C99 file: standard headers only, no allocation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

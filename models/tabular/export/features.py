@@ -67,11 +67,6 @@ class Feature:
             object.__setattr__(self, "value", ("cell", self.column, self.offset))
 
     @property
-    def is_cell(self) -> bool:
-        """Whether it is the cell itself."""
-        return self.levels is None and self.value == ("cell", self.column, 0.0)
-
-    @property
     def cell_kind(self) -> str:
         """How its cell is read."""
         return TEXT if self.levels is not None and all(isinstance(level, str) for level in self.levels) else self.kind
@@ -79,9 +74,13 @@ class Feature:
     def then(self, op: str, number: float) -> Feature:
         """The number after one more operation."""
         act = _ACTIONS[op]
-        levels = self.levels and {level: act(v, number) for level, v in self.levels.items()}
-        changed = {"other": act(self.other, number), "missing": act(self.missing, number), "levels": levels}
-        return replace(self, value=(op, self.value, number), **changed)
+        return replace(
+            self,
+            value=(op, self.value, number),
+            other=act(self.other, number),
+            missing=act(self.missing, number),
+            levels=self.levels and {level: act(value, number) for level, value in self.levels.items()},
+        )
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
@@ -127,7 +126,8 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         return _scaled(step, features)
     if name == "SimpleImputer" and _is_empty(step.missing_values):
         return _imputed(step, features)
-    if name in ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder") and all(feature.is_cell for feature in features):
+    cells = all(f.levels is None and f.value == ("cell", f.column, 0.0) for f in features)
+    if name in ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder") and cells:
         return _encoded(step, features)
     if hasattr(step, "get_support"):
         return [feature for feature, kept in zip(features, step.get_support()) if kept]

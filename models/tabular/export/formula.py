@@ -1,8 +1,6 @@
 """The one form that is exported and explained: expressions of the cells of a row. Writers differ in
 their symbols only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,18 +83,37 @@ class Formula:
 
     def record(self) -> dict[str, Any]:
         """The formula for JSON, as docs/export.md describes it; NaN is None."""
-        names = ("columns", "outputs", "classes", "stages", "results")
-        return {"format": "annealed formula", "version": 1} | {name: _plain(getattr(self, name)) for name in names}
+        return {
+            "format": "annealed formula",
+            "version": 1,
+            "columns": _plain(self.columns),
+            "outputs": _plain(self.outputs),
+            "classes": _plain(self.classes),
+            "stages": _plain(self.stages),
+            "results": _plain(self.results),
+        }
 
 
 # What formulas of programs, databases and spreadsheets have in common.
-INFIX: dict[str, Callable[..., str]] = {"+": lambda *parts: f"({' + '.join(parts)})", "cell": "({} - {})".format}
-INFIX |= {"cell date": INFIX["cell"]} | {op: f"({{}} {op} {{}})".format for op in "-*/<"}
-_NUMPY: dict[str, Callable] = {"-": np.subtract, "*": np.multiply, "/": np.divide, "<": np.less, "if": np.where}
-_NUMPY |= {"cell": np.subtract, "cell date": np.subtract, "is": np.equal, "is text": np.equal, "empty": np.isnan}
-_NUMPY |= {
-    "log": logarithm,
+INFIX: dict[str, Callable[..., str]] = {
+    "+": lambda *parts: f"({' + '.join(parts)})",
+    **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
+    "cell": "({} - {})".format,
+    "cell date": "({} - {})".format,
+}
+_NUMPY: dict[str, Callable] = {
     "+": lambda *parts: sum(parts),
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "<": np.less,
+    "if": np.where,
+    "log": logarithm,
+    "cell": np.subtract,
+    "cell date": np.subtract,
+    "is": np.equal,
+    "is text": np.equal,
+    "empty": np.isnan,
     "empty date": np.isnan,
     "empty text": lambda cells: np.array([word is None for word in cells], bool),
 }

@@ -1,8 +1,6 @@
 """A formula as an ONNX graph in float32, with the names that scikit-learn's converter gives to
 outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,8 +11,22 @@ from ...messages import naming_extra
 from .formula import DATE, NUMBER, TEXT, Formula, Printer
 
 OUTPUTS = {"prediction": "variable", "probability": "probabilities", "score": "score"}
-_OPERATIONS = {"+": "Sum", "-": "Sub", "*": "Mul", "/": "Div", "max": "Max", "exp": "Exp", "log": "Log", "<": "Less", "if": "Where"}
-_OPERATIONS |= {"cell": "Sub", "is": "Equal", "is text": "Equal", "empty date": "IsNaN", "none": "IsNaN"}
+_OPERATIONS = {
+    "+": "Sum",
+    "-": "Sub",
+    "*": "Mul",
+    "/": "Div",
+    "max": "Max",
+    "exp": "Exp",
+    "log": "Log",
+    "<": "Less",
+    "if": "Where",
+    "cell": "Sub",
+    "is": "Equal",
+    "is text": "Equal",
+    "empty date": "IsNaN",
+    "none": "IsNaN",
+}
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -66,9 +78,12 @@ def write_onnx(formula: Formula) -> bytes:
         outputs.append(helper.make_tensor_value_info(name, kind, shape))
     types = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
     inputs = [helper.make_tensor_value_info(name, types[kind], [None, 1]) for name, kind in formula.columns.items()]
-    made = helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
-    model = helper.make_model(made, opset_imports=opsets, ir_version=8, producer_name="annealed")
+    model = helper.make_model(
+        helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)],
+        ir_version=8,
+        producer_name="annealed",
+    )
     checker.check_model(model)
     return model.SerializeToString()
 

@@ -1,8 +1,6 @@
 """A formula as a score sheet: cells to fill in, and formulas beside them that say what each
 adds."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """A formula as one query of a database."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Export of a fitted model by the suffix of a file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What the tab Camera asks for: the faces of frame after frame, with the numbers of their
 persons."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The fields of a form, in the types of the command line's options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tab Label asks for: a picture, and what the present model proposes for it."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

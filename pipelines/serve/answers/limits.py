@@ -1,8 +1,6 @@
 """What a request may cost, and how it is refused: numbers that are choices, for a page on one's
 computer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MIB = 2**20

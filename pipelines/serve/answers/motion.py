@@ -1,7 +1,5 @@
 """What the tab Motion asks for: which tracks move together, and the frames to show them on."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -99,8 +97,14 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         width, height = kept[0][1]
     places = np.round(shown, 1).astype(object)
     places[~np.isfinite(shown)] = None
-    labelled = {"motions": found.labels[points].tolist(), "points": places.transpose(1, 0, 2).tolist()}
-    return {"width": width, "height": height, "frames": frames.tolist(), "pictures": pictures, **labelled}
+    return {
+        "width": width,
+        "height": height,
+        "frames": frames.tolist(),
+        "pictures": pictures,
+        "motions": found.labels[points].tolist(),
+        "points": places.transpose(1, 0, 2).tolist(),
+    }
 
 
 def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:

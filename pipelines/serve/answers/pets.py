@@ -1,7 +1,5 @@
 """What the tab Pets asks for: what a photograph shows, and where the evidence lies."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,5 +45,8 @@ def _evidence(explained: Explanation) -> dict[str, Any]:
     layer = np.empty((*heat.shape, 4), np.uint8)
     layer[:, :, :3] = np.where(heat[:, :, None] > 0, _FOR, _AGAINST)
     layer[:, :, 3] = np.round(235 * share)
-    contributions = [{"name": name, "value": value} for name, value in explained.contributions[:N_CONTRIBUTIONS]]
-    return {"picture": jpeg_url(explained.image), "heat": png_url(layer), "contributions": contributions}
+    return {
+        "picture": jpeg_url(explained.image),
+        "heat": png_url(layer),
+        "contributions": [{"name": name, "value": value} for name, value in explained.contributions[:N_CONTRIBUTIONS]],
+    }

@@ -1,8 +1,6 @@
 """Samples to try the page with: photographs of scikit-image, a synthetic video, a table of
 scikit-learn."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

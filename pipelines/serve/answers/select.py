@@ -1,7 +1,5 @@
 """What the tab Select asks for: the columns of a table that predict its target, and the report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -29,8 +27,16 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
             tell(what, i, len(items))
             yield item
 
-    given: dict[str, Any] = {name: fields.text(name) for name in ("target", "row_groups", "sep", "encoding")}
-    given |= {name: fields.listed(name) for name in ("include", "exclude")}
-    given |= {name: fields.choice(name, get_args(kind)) for name, kind in (("task", Task), ("response", Response))}
-    found = select_file(path, Request(k=fields.text("k") or "auto", **given), bar)
+    request = Request(
+        target=fields.text("target"),
+        k=fields.text("k") or "auto",
+        task=fields.choice("task", get_args(Task)),
+        response=fields.choice("response", get_args(Response)),
+        include=fields.listed("include"),
+        exclude=fields.listed("exclude"),
+        row_groups=fields.text("row_groups"),
+        sep=fields.text("sep"),
+        encoding=fields.text("encoding"),
+    )
+    found = select_file(path, request, bar)
     return found.record() | ({"report": page(found)} if fields.flag("report") else {})

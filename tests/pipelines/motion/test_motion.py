@@ -11,8 +11,7 @@ from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
-from annealed.pipelines.motion.cross_validation import choose_in_training_folds, cross_validate, folds
-from annealed.pipelines.motion.evaluate import evaluate
+from annealed.pipelines.motion.evaluate import choose_in_training_folds, cross_validate, evaluate, folds
 from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence

@@ -238,3 +238,12 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     ):
         result = select(*arguments)
         assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, (arguments, result.stderr)
+
+
+def test_skewed_numbers_stay_as_they_are(frame, folder):
+    for path in folder.rglob("*.parquet"):
+        part = pd.read_parquet(path)
+        part.assign(income=np.exp(1.5 * part["b"])).drop(columns="b").to_parquet(path)
+    found = json.loads(select(folder, "-k", 3).stdout)
+    income = next(column for column in found["selected"] if column["name"] == "income")
+    assert "form" not in income and not any("logarithms" in note for note in found["notes"])

@@ -11,7 +11,7 @@ from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.report import page
 from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import select_columns, select_file
+from annealed.pipelines.tabular.selection import check_target, select_columns, select_file
 from annealed.pipelines.tabular.validation import HeldOut, errors, folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))
@@ -122,7 +122,7 @@ def test_measures():
 )
 def test_targets_that_do_not_fit_the_task(y, task, message):
     with pytest.raises(ValueError, match=message):
-        select_columns(table(y), task, 1)
+        check_target(y, task)
 
 
 def test_the_cost_of_doing_without_a_column(tmp_path):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..common.config import read_tables
-from ..console import print_json, print_table, progress, say, with_options
+from ..console import one_line_errors, print_json, print_table, progress, say, with_options
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:

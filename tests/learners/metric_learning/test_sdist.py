@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from annealed.learners import SDist, SDistCV
 from annealed.learners.metric_learning.boosting import SparseMetric, best_step
 from annealed.learners.metric_learning.boosting_run import strongest_products
-from annealed.learners.metric_learning.directions import lanczos, laplacian_times, margins, truncated_power
+from annealed.learners.metric_learning.directions import lanczos, laplacian, margins, truncated_power
 from annealed.learners.metric_learning.feature_map import ExpandedColumns, FeatureMap
 from annealed.learners.metric_learning.neighbours import nearest, same_and_other_neighbours
 from hypothesis import given, settings
@@ -60,7 +60,7 @@ def test_products_with_A_equal_the_explicit_matrix():
     weight = np.random.default_rng(1).random(40)
     A = explicit_matrix(X, same, other, weight)
     v = np.random.default_rng(2).normal(size=6)
-    np.testing.assert_allclose(X.T @ laplacian_times(X @ v, same, other, weight), A @ v, atol=1e-12)
+    np.testing.assert_allclose(X.T @ laplacian(same, other, weight)(X @ v), A @ v, atol=1e-12)
     assert v @ A @ v == pytest.approx(weight @ margins((X @ v)[:, None], same, other))
     vector, largest, smallest = lanczos(lambda u: A @ u, np.ones(6), 6)
     values, vectors = np.linalg.eigh(A)

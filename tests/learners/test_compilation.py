@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from annealed.learners import compilation
 from annealed.learners.designs import kernels
 from annealed.learners.objective import margin_kernels
-from annealed.learners.selectors import logitboost, rankboost
+from annealed.learners.selectors import logitboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -225,7 +225,6 @@ def kernel_cases():
         yield margin_kernels.flipped_logistic_terms, (y, scores, weight, flip, *terms)
     sums = np.ascontiguousarray(full.T), low, high, features, weight, scores[:, 0].copy(), np.empty((3, 3))
     yield logitboost.weighted_sums, sums
-    yield rankboost._best_threshold, (rng.integers(0, 6, (7, 130)), full[:, 0].copy(), 5)
 
 
 @pytest.mark.parametrize("kernel, args", list(kernel_cases()), ids=lambda value: getattr(value, "__name__", ""))
@@ -321,16 +320,15 @@ def test_a_fork_after_a_fit(response, n_jobs):
 # -- where machine code is kept --------------------------------------------------------------------
 
 COMPILE = """
-import sys, numpy as np
+import sys
 import annealed.learners.compilation as compilation
 compilation.TELL_AFTER = 0.0
 import numba.core.caching as caching
 nowhere = len(sys.argv) > 1
 if nowhere:  # as where neither the package nor the home folder can be written
     caching.CacheImpl._locator_classes = [c for c in caching.CacheImpl._locator_classes if "UserProvided" in c.__name__]
-from annealed.learners.metric_learning.directions import margins
-i = np.zeros((3, 1), np.int32)
-assert margins.compiled(np.zeros((3, 2)), i, i).tolist() == [0, 0, 0]
+from annealed.learners.online.kernels import shrink
+assert shrink.compiled(3.0, 1.0) == 2.0
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import compilation
 from annealed.learners.designs import kernels
-from annealed.learners.objective import margin_kernels
+from annealed.learners.objective import losses
 from annealed.learners.selectors import logitboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -222,7 +222,7 @@ def kernel_cases():
     yield kernels.table_histograms, (0, 2, codes, features, residual, np.empty((3, 256)))
     for flip in (0.0, 0.02):
         terms = np.empty(y.shape), np.empty(y.shape)
-        yield margin_kernels.flipped_logistic_terms, (y, scores, weight, flip, *terms)
+        yield losses.flipped_logistic_terms, (y, scores, weight, flip, *terms)
     sums = np.ascontiguousarray(full.T), low, high, features, weight, scores[:, 0].copy(), np.empty((3, 3))
     yield logitboost.weighted_sums, sums
 

@@ -12,8 +12,6 @@ from ..images import read_image
 from .feature_pool import FeaturePool
 from .patches import extract_patches
 
-__all__ = ["ImageWindows", "PatchSource"]
-
 _ROWS = 1024  # windows whose features are computed together: 2 MB of pixels, a choice
 
 

@@ -1,8 +1,6 @@
 """Targets: classes as the losses want them and back again, targets of unit variance, groups of
 columns as numbers."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

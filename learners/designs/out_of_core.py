@@ -6,8 +6,6 @@ what the loop asks for is a sum over rows: the sum over the blocks is the result
 (2017), section 2.2, "Large Scale Implementation".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """After annealing: exchange features where the data can tell which is better, and fit the remaining
 ones to the end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

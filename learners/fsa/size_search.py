@@ -1,8 +1,6 @@
 """How many features, and with few rows how they are refined: by an information criterion, or by
 held-out rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ and (2.12)). L is therefore a signed graph Laplacian with 2 k edges per row, and
 costs O(n k) and two products with X~.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ Distances come from matrix products on blocks of query rows; ties go to the lowe
 that the result depends on nothing but the data.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed

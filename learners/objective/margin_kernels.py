@@ -7,8 +7,6 @@ the same everywhere, and the parameter that of the loss (``flip`` of the logisti
 and their sources stand with the classes in ``losses``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..compilation import jit

@@ -1,7 +1,5 @@
 """What the sparse linear classifiers share that learn from one row at a time."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, Self
 

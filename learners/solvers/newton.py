@@ -4,8 +4,6 @@ Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` wi
 everywhere below the estimators.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables in Parquet files and folders of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Matrices in raw and NumPy files."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -65,7 +65,9 @@ class FSARanker(FSAEstimator):
     fit_intercept: bool = field(default=False, init=False)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Select features and fit.
 
         Parameters
@@ -141,16 +143,4 @@ class FSARanker(FSAEstimator):
         """
         return self._scores(X)[:, 0]
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Score items, as :meth:`decision_function` does.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The greater the better.
-        """
-        return self.decision_function(X)
+    predict = decision_function

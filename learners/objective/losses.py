@@ -166,7 +166,7 @@ class HuberisedHingeLoss(MarginLoss):
     name = "huberised_hinge"
     tasks = frozenset({"binary", "multiclass", "online"})
     default_step_size = 1.0
-    kernel = kernels.HUBERISED_HINGE
+    kernel, kernel_parameter = kernels.HUBERISED_HINGE, "h"
 
     def __init__(self, h: float = 0.1) -> None:
         self.h = h
@@ -174,10 +174,6 @@ class HuberisedHingeLoss(MarginLoss):
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
         return 0.5 / self.h
-
-    @property
-    def kernel_parameter(self) -> float:  # type: ignore[override]
-        return self.h
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         h = self.h
@@ -240,7 +236,7 @@ class FlippedLogisticLoss(_Logistic):
     """
 
     name = "flipped_logistic"
-    kernel = kernels.LOGISTIC
+    kernel, kernel_parameter = kernels.LOGISTIC, "flip"
 
     def __init__(self, flip: float = 0.02) -> None:
         self.flip = flip
@@ -256,10 +252,6 @@ class FlippedLogisticLoss(_Logistic):
             Weighted, sum to one; a class without weight does not count.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
-
-    @property
-    def kernel_parameter(self) -> float:  # type: ignore[override]
-        return self.flip
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         return -np.log(self.flip + (1.0 - 2.0 * self.flip) * expit(u))

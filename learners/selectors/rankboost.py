@@ -185,20 +185,7 @@ class RankBoost(BaseEstimator):
         X = validated(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
-    def predict(self, X: Matrix) -> np.ndarray:
-        """Scores (n_samples,): the greater the better.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The scores.
-        """
-        return self.decision_function(X)
+    predict = decision_function
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -331,7 +331,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -409,7 +409,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), loss.target_scaling)
         self.loss_, names = loss, getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict.

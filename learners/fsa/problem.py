@@ -168,7 +168,7 @@ class FitProblem:
         basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
-    def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
+    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
         """The problem under constraints.
 
         Raises
@@ -177,8 +177,6 @@ class FitProblem:
             For columns that are not there, that are both in and out, and for bounds and directions
             that cannot be met.
         """
-        if constraints is None:
-            return self
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
@@ -284,12 +282,6 @@ class Solution:
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
-def description(solution: Solution) -> str:
-    """What made a model, with the reasons of its plan; written once, and never parsed."""
-    reasons = () if solution.plan is None else solution.plan.reasons
-    return "; ".join((", ".join(solution.done), *reasons))
-
-
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
     """The fitted attributes of one solution by their names; ``size_by``: what chose the size."""
     m, q = problem.X.shape[1], problem.y.shape[1]
@@ -304,11 +296,12 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
+    reasons = () if solution.plan is None else solution.plan.reasons
     attributes = {
         "support_": support,
         "feature_importances_": importance,
         "ridge_": solution.ridge,
-        "refinement_": size_by + description(solution),
+        "refinement_": size_by + "; ".join((", ".join(solution.done), *reasons)),
         "alternatives_": alternatives,
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,

@@ -127,7 +127,7 @@ class FSARanker(FSAEstimator):
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
         self.loss_, names = PairwiseLogisticLoss(ij, r, pair_weight), getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

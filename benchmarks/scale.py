@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSAClassifierCV, on_disk
-from annealed.learners.designs.out_of_core import BlockDesign, Reader
+from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.solvers.schedules import inverse
 from common import new_parser
 from layouts import bytes_of_read
@@ -213,8 +213,8 @@ def compile_first(path: Path, order: str) -> None:
 
 def forget_between_passes(path: Path) -> None:
     """No pass finds in memory what another one read."""
-    blocks, load = Reader.blocks, BlockDesign._load
-    Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+    blocks, load = BlockDesign._read, BlockDesign._load
+    BlockDesign._read = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
     BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
 
 

@@ -33,7 +33,7 @@ from common import new_parser, print_head, print_line
 # (select), 24 and 65 (segment).
 LIMITS: dict[str, dict[str, int]] = {
     "fit": {"modules": 20, "stays": 60, "entries": 5},
-    "paper": {"modules": 15},
+    "paper": {"modules": 14},
     "detect": {"modules": 35, "stays": 119},
     "select": {"modules": 38, "stays": 140},
     "segment": {"modules": 24, "stays": 84},

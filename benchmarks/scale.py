@@ -20,9 +20,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSAClassifierCV, on_disk
-from annealed.learners.designs.out_of_core import BlockDesign, Reader
+from annealed.learners.designs.out_of_core import BlockDesign
 from annealed.learners.solvers.schedules import inverse
 from common import new_parser
+from layouts import bytes_of_read
 
 NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
 
@@ -162,7 +163,7 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     requested = []
     read = source.read
     source.read = lambda rows, columns, out: (
-        requested.append(source.cost(columns) * (rows.stop - rows.start) // source.shape[0]) or read(rows, columns, out)
+        requested.append(bytes_of_read(source, columns) * (rows.stop - rows.start) // source.shape[0]) or read(rows, columns, out)
     )
     compile_first(path, source.order)
     passes.clear()
@@ -184,11 +185,11 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     rounds = passes.count(m) - 1
     # Rows of chunks that do not fit into a block: scores first, then the gradient.
     twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > source.memory_limit)
-    some = [source.cost(np.sort(rng.choice(m, int(count), replace=False))) for count in large]
-    steps = [source.cost(np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
+    some = [bytes_of_read(source, np.sort(rng.choice(m, int(count), replace=False))) for count in large]
+    steps = [bytes_of_read(source, np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
     steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]
-    newcomers = rounds * source.cost(everything[:: max(1, m // (5 * k))][: 5 * k])
-    model_bytes = source.cost(everything) * (1 + rounds) + sum(steps) + newcomers
+    newcomers = rounds * bytes_of_read(source, everything[:: max(1, m // (5 * k))][: 5 * k])
+    model_bytes = bytes_of_read(source, everything) * (1 + rounds) + sum(steps) + newcomers
     found = model.get_support(indices=True)
     return {
         "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
@@ -212,8 +213,8 @@ def compile_first(path: Path, order: str) -> None:
 
 def forget_between_passes(path: Path) -> None:
     """No pass finds in memory what another one read."""
-    blocks, load = Reader.blocks, BlockDesign._load
-    Reader.blocks = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+    blocks, load = BlockDesign._read, BlockDesign._load
+    BlockDesign._read = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
     BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
 
 

@@ -34,22 +34,22 @@ class Growing(BlockDesign):
     def _first_read(self, residual):
         if not Growing.shares or Growing.shares[0] == 1.0:
             return Growing.whole_first_read(self, residual)
-        reader, size = self._reader, self.n_samples // PARTS
-        chosen = np.sort(reader.random.permutation(PARTS)[: round(PARTS * Growing.shares[0])]) * size
+        size = self.n_samples // PARTS
+        chosen = np.sort(self.random.permutation(PARTS)[: round(PARTS * Growing.shares[0])]) * size
         stretches = [slice(int(start), int(start) + size) for start in chosen]
-        scale = reader.weight.sum() / sum(reader.weight[rows].sum() for rows in stretches)
+        scale = self.weight.sum() / sum(self.weight[rows].sum() for rows in stretches)
         m, q = self.n_features, residual.shape[1]
-        shift = np.zeros(m, reader.source.dtype)
+        shift = np.zeros(m, self.source.dtype)
         total, square, product, left = np.zeros(m), np.zeros(m), np.zeros((m, q)), np.zeros(q)
         for number, rows in enumerate(stretches):
             left += residual[rows].sum(axis=0) * scale
             for part in np.array_split(np.arange(m), PARTS):
-                block = reader.source._empty(size, len(part))
-                reader.source.read(rows, self.columns[part], block)
+                block = self.source._empty(size, len(part))
+                self.source.read(rows, self.columns[part], block)
                 if number == 0:
                     shift[part] = block[0]
                 for i in range(q):
-                    sums = first_sums(block, shift[part], reader.weight[rows] * scale * (i == 0), residual[rows, i] * scale)
+                    sums = first_sums(block, shift[part], self.weight[rows] * scale * (i == 0), residual[rows, i] * scale)
                     total[part] += sums[0]
                     square[part] += sums[1]
                     product[part, i] += sums[2]
@@ -60,7 +60,7 @@ class Growing(BlockDesign):
     def _some(self, tiles, sample_weight):
         Growing.step += 1
         share = Growing.shares[Growing.step] if Growing.step < len(Growing.shares) else 1.0
-        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, share, self._reader.random)
+        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, share, self.random)
         return [tiles[i] for i in chosen], sample_weight * scale
 
 

@@ -14,6 +14,7 @@ from annealed.learners import FSAClassifier, Refinement
 from annealed.learners.sources.raw import RawSource
 from annealed_experiments.tables.simulated import simulate
 from common import new_parser
+from layouts import bytes_of_read
 
 
 class Counting(RawSource):
@@ -22,7 +23,7 @@ class Counting(RawSource):
     bytes_read = 0
 
     def read(self, rows, columns, out):
-        self.bytes_read += (rows.stop - rows.start) * self.cost(columns) // self.shape[0]
+        self.bytes_read += (rows.stop - rows.start) * bytes_of_read(self, columns) // self.shape[0]
         super().read(rows, columns, out)
 
 

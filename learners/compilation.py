@@ -6,8 +6,6 @@ form, the same computation as an expression in NumPy: the readable form, the ref
 and what runs on small problems.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

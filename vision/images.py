@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-__all__ = ["as_rgb", "read_image"]
-
 # Pillow also reads formats that start other programs (EPS starts Ghostscript): those are not
 # opened.
 _FORMATS = (

@@ -7,8 +7,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Level", "gaussian_pyramid", "pixel_of", "shrink"]
-
 # Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when
 # they are needed. Choices: all levels of a photograph take 10 bytes per pixel, and making one takes
 # less than a hundredth of its search.

@@ -1,7 +1,5 @@
 """A fitted sum of responses of single columns: the one place where it is evaluated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Access to matplotlib, which is an extra."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """What scikit-learn asks of many estimators, written once."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted

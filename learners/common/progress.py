@@ -1,7 +1,5 @@
 """Progress of long work on stderr: a bar on a terminal, one line a minute elsewhere."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,8 +1,6 @@
 """Targets: classes as the losses want them and back again, targets of unit variance, groups of
 columns as numbers."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -138,9 +136,7 @@ class SparseClassifierMixin(ClassifierMixin):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for ``classes_[1]``; else one for each class.
         """
-        return self._decisions(self._scores(X))
-
-    def _decisions(self, scores: Any) -> Any:
+        scores = self._scores(X)
         if len(self.classes_) > 2:
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]

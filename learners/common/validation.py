@@ -1,7 +1,5 @@
 """Checks of parameters: one clear line for every bad value."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Iterator

@@ -11,8 +11,6 @@ Coefficients are (n_features, width, n_outputs) in these standardised coordinate
 fixed order, so results do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from typing import Self

@@ -7,8 +7,6 @@ are joined into tiles of the old size and persisted, as often as a third of them
 fit into the memory of the client.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Linear responses on a dense matrix, read in place."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

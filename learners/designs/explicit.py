@@ -1,7 +1,5 @@
 """The standardised columns themselves: for small data, which need no compiled code."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

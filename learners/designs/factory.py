@@ -1,8 +1,6 @@
 """One design for every kind of data: arrays, sparse matrices, files, Dask collections, torch
 tensors; and the units of columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

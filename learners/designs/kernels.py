@@ -7,8 +7,6 @@ per feature and a gradient a histogram of 256 bins. Codes lie as (block, feature
 neighbouring rows of one feature are contiguous.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..compilation import jit

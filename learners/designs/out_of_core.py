@@ -6,11 +6,8 @@ what the loop asks for is a sum over rows: the sum over the blocks is the result
 (2017), section 2.2, "Large Scale Implementation".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -31,87 +28,6 @@ _TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the
 _RESIDENT = 2
 _HELD = 0.75  # with the columns that polishing asks for later
 _STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
-
-
-@dataclass
-class Reader:
-    """What all designs on one file share.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    weight : ndarray of shape (n_samples,)
-        Sums to one.
-    limit : int
-        Bytes of memory to be used.
-    subsample : float
-        Fraction of the rows that a step reads while the columns do not fit into memory.
-    random : RandomState
-        Which rows these are.
-    """
-
-    source: Source
-    weight: np.ndarray
-    limit: int
-    subsample: float
-    random: np.random.RandomState
-
-    def tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
-        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the
-        file.
-
-        Parameters
-        ----------
-        whole : {"", "rows", "columns"}
-            What must not be cut. None where whole rows do not fit; whole columns are read one at a
-            time if need be.
-        """
-        n, m = self.source.shape[0], len(columns)
-        values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
-        height = values // m
-        if whole == "rows":
-            if self.subsample < 1.0:
-                height = min(height, int(np.ceil(n * self.subsample / _STRETCHES)))
-            rows = self.source.cuts(height)
-            return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
-        if self.source.order == "F" or height < self.source.row_step:
-            height = max(1, values // min(m, 64))
-        found = []
-        for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
-            width = max(1, values // (r.stop - r.start))
-            first = 0
-            while first < m:
-                last = min(m, first + width)
-                # Cut between the file's own rectangles
-                if last < m and self.source.column_step > 1:
-                    unit = self.source.column_step
-                    aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
-                    last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
-                found.append((r, slice(first, last)))
-                first = last
-        return found
-
-    def blocks(self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """The rectangles' values: the next is read while the caller works on this one, which is
-        gone afterwards."""
-        size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
-        buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
-
-        def read(i: int) -> tuple[slice, slice, np.ndarray]:
-            rows, part = tiles[i]
-            shape = rows.stop - rows.start, part.stop - part.start
-            block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload, arg-type]
-            self.source.read(rows, columns[part], block)
-            return rows, part, block
-
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(read, 0)
-            for i in range(len(tiles)):
-                current = coming.result()
-                if i + 1 < len(tiles):
-                    coming = reader.submit(read, i + 1)
-                yield current
 
 
 def random_part(
@@ -236,25 +152,81 @@ class BlockDesign(OutOfCoreDesign):
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state: Seed = None):
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
-        self._reader = Reader(source, sample_weight, self.limit, source.subsample, check_random_state(random_state))
+        self.source, self.weight, self.random = source, sample_weight, check_random_state(random_state)
         self.columns, self.itemsize, self._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
         self.n_samples, self.n_features = source.shape
+
+    def _tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
+        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the
+        file.
+
+        Parameters
+        ----------
+        whole : {"", "rows", "columns"}
+            What must not be cut. None where whole rows do not fit; whole columns are read one at a
+            time if need be.
+        """
+        n, m = self.source.shape[0], len(columns)
+        values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
+        height = values // m
+        if whole == "rows":
+            if self.source.subsample < 1.0:
+                height = min(height, int(np.ceil(n * self.source.subsample / _STRETCHES)))
+            rows = self.source.cuts(height)
+            return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
+        if self.source.order == "F" or height < self.source.row_step:
+            height = max(1, values // min(m, 64))
+        found = []
+        for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
+            width = max(1, values // (r.stop - r.start))
+            first = 0
+            while first < m:
+                last = min(m, first + width)
+                # Cut between the file's own rectangles
+                if last < m and self.source.column_step > 1:
+                    unit = self.source.column_step
+                    aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
+                    last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
+                found.append((r, slice(first, last)))
+                first = last
+        return found
+
+    def _read(self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """The rectangles' values: the next is read while the caller works on this one, which is
+        gone afterwards."""
+        size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
+        buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
+
+        def read(i: int) -> tuple[slice, slice, np.ndarray]:
+            rows, part = tiles[i]
+            shape = rows.stop - rows.start, part.stop - part.start
+            block = np.ndarray(shape, self.source.dtype, buffers[i % 2], order=self.source.order)  # type: ignore[call-overload, arg-type]
+            self.source.read(rows, columns[part], block)
+            return rows, part, block
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, 0)
+            for i in range(len(tiles)):
+                current = coming.result()
+                if i + 1 < len(tiles):
+                    coming = reader.submit(read, i + 1)
+                yield current
 
     def _blocks(
         self, whole: str = "", tiles: Sequence[tuple[slice, slice]] | None = None
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        tiles = self._reader.tiles(self.columns, whole) if tiles is None else tiles
-        return self._reader.blocks(self.columns, tiles)  # type: ignore[arg-type]  # None for whole rows alone
+        tiles = self._tiles(self.columns, whole) if tiles is None else tiles
+        return self._read(self.columns, tiles)  # type: ignore[arg-type]  # None for whole rows alone
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         m, q = self.n_features, residual.shape[1]
-        shift = np.zeros(m, self._reader.source.dtype)
+        shift = np.zeros(m, self.source.dtype)
         total, square, product = np.zeros(m), np.zeros(m), np.zeros((m, q))
         for rows, part, block in self._blocks():
             if rows.start == 0:
                 shift[part] = block[0]
             for i in range(q):
-                sums = first_sums(block, shift[part], self._reader.weight[rows] * (i == 0), residual[rows, i])
+                sums = first_sums(block, shift[part], self.weight[rows] * (i == 0), residual[rows, i])
                 total[part] += sums[0]
                 square[part] += sums[1]
                 product[part, i] += sums[2]
@@ -283,7 +255,7 @@ class BlockDesign(OutOfCoreDesign):
     def scores_and_gradient(
         self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        tiles = self._reader.tiles(self.columns, "rows") if loss.pointwise else None
+        tiles = self._tiles(self.columns, "rows") if loss.pointwise else None
         # No scores, no need of whole rows: the file is read as it lies
         if tiles is None or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
@@ -300,12 +272,11 @@ class BlockDesign(OutOfCoreDesign):
         self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
     ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
         """Blocks of rows, or some of them at random, and weights that make up for the others."""
-        reader = self._reader
-        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, reader.subsample, reader.random)
+        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random)
         return [tiles[i] for i in chosen], sample_weight * scale
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        tiles = self._reader.tiles(self.columns, "rows")
+        tiles = self._tiles(self.columns, "rows")
         if tiles is None:
             return super().covariance(direction, sample_weight)
         tiles, weight = self._some(tiles, sample_weight)
@@ -315,7 +286,7 @@ class BlockDesign(OutOfCoreDesign):
         return out
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
-        source = self._reader.source
+        source = self.source
         values = np.empty((self.n_samples, len(columns)), source.dtype, order=source.order)  # type: ignore[call-overload]
         if len(columns):
             source.read(slice(0, self.n_samples), columns, values)
@@ -373,7 +344,7 @@ class PiecewiseBlockDesign(BlockDesign):
         return self._from_codes(codes, len(block), part)
 
     def _from_codes(self, codes: np.ndarray, n_samples: int, part: slice) -> PiecewiseDesign:
-        found, dtype = (self.mean[part], self.inv[part]), self._reader.source.dtype
+        found, dtype = (self.mean[part], self.inv[part]), self.source.dtype
         return PiecewiseDesign(codes, n_samples, self.n_bins, self.missing, None, dtype, moments=found, knots=self.knots[part])
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
@@ -384,7 +355,7 @@ class PiecewiseBlockDesign(BlockDesign):
         self._moments = mean, inv
         for rows, part, block in self._blocks():
             tile = self._tile(block, part)
-            histograms[part] += tile._histograms(self._reader.weight[rows])
+            histograms[part] += tile._histograms(self.weight[rows])
             for i in range(q):
                 product[part, :, i] += tile._histograms(residual[rows, i]) @ self.basis
         self._moments = block_moments(histograms, self.basis)
@@ -397,7 +368,7 @@ class PiecewiseBlockDesign(BlockDesign):
         codes = np.zeros((-(-self.n_samples // ROWS), len(columns), ROWS), np.uint8)
         lines = self.knots[np.searchsorted(self.columns, columns)]
         if len(columns):
-            for rows, part, block in self._reader.blocks(columns, self._reader.tiles(columns)):  # type: ignore[arg-type]
+            for rows, part, block in self._read(columns, self._tiles(columns)):  # type: ignore[arg-type]
                 encode(block, lines[part], self.even, codes[:, part], rows.start)
         return codes
 

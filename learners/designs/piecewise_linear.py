@@ -1,7 +1,5 @@
 """Piecewise-linear responses on one-byte codes of a dense matrix."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Linear responses on a sparse matrix, in memory or in files, never densified."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Self
 

@@ -1,8 +1,6 @@
 """A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
 responses."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """scikit-learn's callbacks (1.9 and later) after each step of annealing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -73,20 +73,17 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with whole_or_as_before(self):
-            return self._choose_and_fit(X, y, sample_weight, groups)
-
-    def _choose_and_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
-        settings = self.fit_settings()
-        problem = self.encode(X, y, sample_weight=sample_weight)
-        if self.criterion == "ebic":
-            self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
-            self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
-            self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
-        else:
-            labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
-            settings, how = self._cross_validated(problem, settings, X, labels, sample_weight, groups), "cross-validation"
-        settings = replace(settings, size=min(self.n_features_, problem.n_units), undecided=False)
-        return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
+            settings = self.fit_settings()
+            problem = self.encode(X, y, sample_weight=sample_weight)
+            if self.criterion == "ebic":
+                self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
+                self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
+                self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
+            else:
+                labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
+                settings, how = self._cross_validated(problem, settings, X, labels, sample_weight, groups), "cross-validation"
+            settings = replace(settings, size=min(self.n_features_, problem.n_units), undecided=False)
+            return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
 
     def _cross_validated(
         self, problem: FitProblem, settings: FitSettings, X: Any, y: np.ndarray, sample_weight: Any, groups: Any
@@ -101,7 +98,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
-        at = self._best(self.cv_scores_, constant)
+        at = choose_size(-self.cv_scores_, self.rule, -constant)
         # Other ridges of annealing, at the sizes that have one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
@@ -109,14 +106,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             for ridge in ridges if own.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
                 scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
-                new = self._best(scores, constant)
+                new = choose_size(-scores, self.rule, -constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried
         self.n_features_ = int(self.sizes_[at])
         return settings
-
-    def _best(self, scores: np.ndarray, constant: np.ndarray) -> int:
-        return choose_size(-scores, self.rule, -constant)
 
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None

@@ -115,7 +115,6 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     loss_: Loss
     # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
     encode: Callable[..., FitProblem]
-    fit: Callable[..., Self]
     predict: Callable[..., np.ndarray]
 
     def fit_settings(self) -> FitSettings:
@@ -131,6 +130,31 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             Naming the parameter, its value and what was expected.
         """
         return FitSettings.of(vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
+            Labels of any type, two classes or more; in regression numbers.
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        FSAClassifier or FSARegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            One class only, NaN with linear responses, a parameter out of range.
+        """
+        settings = self.fit_settings()
+        with whole_or_as_before(self):
+            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
@@ -291,31 +315,6 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     class_weight: ClassWeight = None
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Select features and fit.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels of any type, two classes or more.
-        sample_weight : array of shape (n_samples,) or None, default None
-
-        Returns
-        -------
-        FSAClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            One class only, NaN with linear responses, a parameter out of range.
-        """
-        settings = self.fit_settings()
-        with whole_or_as_before(self):
-            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
-
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
@@ -332,7 +331,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -392,30 +391,6 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Select features and fit.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array of shape (n_samples,) or None, default None
-
-        Returns
-        -------
-        FSARegressor
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            NaN with linear responses, a parameter out of range.
-        """
-        settings = self.fit_settings()
-        with whole_or_as_before(self):
-            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
-
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
@@ -434,7 +409,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), loss.target_scaling)
         self.loss_, names = loss, getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict.

@@ -1,8 +1,6 @@
 """The fit from a problem and its settings to solutions: make the design, anneal along the sizes,
 refine each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace

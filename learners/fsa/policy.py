@@ -26,8 +26,6 @@ P. Peduzzi et al., "A simulation study of the number of events per variable in l
 analysis", Journal of Clinical Epidemiology 49 (1996).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal

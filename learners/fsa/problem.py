@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_container, check_finite
+from ..common.validation import check_finite, validated
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.base import effective_rows
@@ -57,10 +57,12 @@ class FitProblem:
         +1 or -1 where a piecewise-linear response may not fall or rise, else 0.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
-    n_rows, n_copies : float
-        Rows, each as often as its weight; the effective number where weights count no copies.
+    n_rows : float
+        Rows, each as often as its weight.
     n_features, n_units, n_included : int
         Columns that may be selected; groups of them, where there are any; how many of these stay.
+    columns_per_unit : float
+        Mean number of columns of a group; 1 without groups.
     bounded : bool
         Whether coefficients have bounds or responses a direction.
     facts : Facts
@@ -84,10 +86,10 @@ class FitProblem:
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
-    n_copies: float = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
+    columns_per_unit: float = field(init=False)
     bounded: bool = field(init=False)
     facts: Facts = field(init=False)
 
@@ -97,14 +99,11 @@ class FitProblem:
         if not self.n_rows > 0:
             raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
         self.sample_weight = self.weight / self.n_rows
-        self.n_copies = effective_rows(self.weight)
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
         self.n_included = len(included if self.groups is None else np.unique(self.groups[included]))
-        self.facts = self._facts()
-
-    def _facts(self) -> Facts:
+        self.columns_per_unit = self.n_features / self.n_units
         n_samples, n_outputs = self.y.shape
         if self.classification:
             counts = self.weight @ (self.y > 0)
@@ -112,7 +111,7 @@ class FitProblem:
         else:
             n_rarest = self.loss.n_informative(self.y, self.weight)
         sparse = hasattr(self.X, "nnz")
-        return Facts(
+        self.facts = Facts(
             loss=self.loss,
             classification=self.classification,
             n_samples=n_samples,
@@ -130,9 +129,9 @@ class FitProblem:
         )
 
     @property
-    def columns_per_unit(self) -> float:
-        """Mean number of columns of a group; 1 without groups."""
-        return self.n_features / self.n_units
+    def n_copies(self) -> float:
+        """Rows, each as often as its weight; the effective number where weights count no copies."""
+        return effective_rows(self.weight)
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
         """Columns of X behind features."""
@@ -169,7 +168,7 @@ class FitProblem:
         basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
-    def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
+    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
         """The problem under constraints.
 
         Raises
@@ -178,8 +177,6 @@ class FitProblem:
             For columns that are not there, that are both in and out, and for bounds and directions
             that cannot be met.
         """
-        if constraints is None:
-            return self
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
@@ -285,12 +282,6 @@ class Solution:
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
-def description(solution: Solution) -> str:
-    """What made a model, with the reasons of its plan; written once, and never parsed."""
-    reasons = () if solution.plan is None else solution.plan.reasons
-    return "; ".join((", ".join(solution.done), *reasons))
-
-
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
     """The fitted attributes of one solution by their names; ``size_by``: what chose the size."""
     m, q = problem.X.shape[1], problem.y.shape[1]
@@ -305,11 +296,12 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
+    reasons = () if solution.plan is None else solution.plan.reasons
     attributes = {
         "support_": support,
         "feature_importances_": importance,
         "ridge_": solution.ridge,
-        "refinement_": size_by + description(solution),
+        "refinement_": size_by + "; ".join((", ".join(solution.done), *reasons)),
         "alternatives_": alternatives,
         "intercept_": offset[0] if problem.flat else offset,
         "loss_curve_": solution.loss_curve,
@@ -340,14 +332,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
 def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
     """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``;
     NaN in dense matrices alone."""
-    check_container("X", X)
-    if not isinstance(y, str):
-        check_container("y", y, numbers=options.get("y_numeric", False))
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
     options |= {"accept_sparse": False if piecewise else ("csr", "csc"), "dtype": [np.float64, np.float32], "reset": reset}
-    checked = validate_data(estimator, X, y, ensure_all_finite="allow-nan" if piecewise and not reset else False, **options)
+    checked = validated(estimator, X, y, ensure_all_finite="allow-nan" if piecewise and not reset else False, **options)
     matrix = checked[0] if isinstance(checked, tuple) else checked
     # A dense matrix to fit is checked by the first read that is made of it.
     if sp.issparse(matrix) or not (piecewise or reset):
@@ -366,7 +355,7 @@ def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: boo
             named = pd.DataFrame(columns=X.names)
         validate_data(estimator, named, reset=False, skip_check_array=True)
         return X
-    checked = validate_data(estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options)
+    checked = validated(estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options)
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X

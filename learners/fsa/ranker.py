@@ -65,7 +65,9 @@ class FSARanker(FSAEstimator):
     fit_intercept: bool = field(default=False, init=False)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Select features and fit.
 
         Parameters
@@ -125,7 +127,7 @@ class FSARanker(FSAEstimator):
             raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
         self.loss_, names = PairwiseLogisticLoss(ij, r, pair_weight), getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.
@@ -141,16 +143,4 @@ class FSARanker(FSAEstimator):
         """
         return self._scores(X)[:, 0]
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Score items, as :meth:`decision_function` does.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The greater the better.
-        """
-        return self.decision_function(X)
+    predict = decision_function

@@ -1,8 +1,6 @@
 """After annealing: exchange features where the data can tell which is better, and fit the remaining
 ones to the end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,6 @@ import scipy.sparse as sp
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..model_selection.size import ebic
-from ..objective.losses import Loss
 from ..objective.priors import Prior
 from ..solvers.accelerated_gradient import accelerated_gradient
 from ..solvers.annealing import Annealed
@@ -65,7 +62,9 @@ def refine(
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
-        degrees = _degrees(solution.coef, problem.loss)
+        # Centring takes one knot, the losses of several classes one class
+        k, width, q = solution.coef.shape
+        degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
         solution.ebic = ebic(
             solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
         )
@@ -106,22 +105,19 @@ def _exchanged(
     rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds)
     done = "exchanges"
-    if plan.search and searches(problem.facts, plan, len(kept), _share_wrong(design, problem, kept, coef, intercept)):
+    small = design.keep(kept)
+    wrong = problem.y * (small.scores(coef) + intercept) <= 0  # means something of two classes alone
+    if searches(problem.facts, plan, len(kept), float(problem.sample_weight @ wrong[:, 0])):
         flip = problem.loss.flip
         searched = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=flip, fixed=problem.included)
         done = "exchanges and the longer search"
         if not np.array_equal(searched, kept):
-            fit = refit(support, design.keep(searched).matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9)
+            small = design.keep(searched)
+            fit = refit(support, small.matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9)
             kept, coef, intercept = searched, fit.theta[:, None], fit.intercept
     ridge = settings.ridge or SHRINKAGE
     done_so_far = (done, f"ridge {ridge:.2g}")
-    return replace(solution, kept=kept, coef=coef, intercept=intercept, design=design.keep(kept), ridge=ridge, done=done_so_far)
-
-
-def _share_wrong(design: Design, problem: FitProblem, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> float:
-    """Share of the training rows of two classes on the wrong side."""
-    wrong = problem.y * (design.keep(kept).scores(coef) + intercept) <= 0
-    return float(problem.sample_weight @ wrong[:, 0])
+    return replace(solution, kept=kept, coef=coef, intercept=intercept, design=small, ridge=ridge, done=done_so_far)
 
 
 def _refined_by_newton(
@@ -175,9 +171,3 @@ def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
         coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
     solution.coef, solution.intercept = (solution.coef + coef[:, None]) / 2.0, (solution.intercept + intercept) / 2.0
     solution.done += ("mean with linear discriminant analysis",)
-
-
-def _degrees(coef: np.ndarray, loss: Loss) -> int:
-    """Free coefficients: centring takes one knot, the losses of several classes one class."""
-    k, width, q = coef.shape
-    return k * max(1, width - 1) * (q - loss.redundant_outputs if q > 1 else q)

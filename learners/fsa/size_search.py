@@ -1,11 +1,8 @@
 """How many features, and with few rows how they are refined: by an information criterion, or by
 held-out rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -112,7 +109,11 @@ def _row_losses(problem: FitProblem, settings: FitSettings, folds: list[Split], 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
     """Whether exchanges or shrinkage without them serve a given size, up to 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
-    choices, score = _treatments(problem, settings, sizes), partial(_minus_loss, problem)
+
+    def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
+        return -problem.loss.value(problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows])
+
+    choices = _treatments(problem, settings, sizes)
     folds = _folds(problem, _N_FOLDS_OF_SIZE) if decide(problem.facts, settings).treatment_by_folds else []
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
@@ -168,8 +169,3 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
         solutions = [solution for run in runs if len(run) for solution in solve_path(part, silent, run)]
         scores[fold] = [score(part, solution, test) for solution in solutions]
     return scores
-
-
-def _minus_loss(problem: FitProblem, part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-    """Minus the mean loss of held-out rows; responses are linear."""
-    return -problem.loss.value(problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows])

@@ -1,8 +1,6 @@
 """What a column holds beyond the others: residuals of its regression on them, all columns at
 once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

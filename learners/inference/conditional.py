@@ -5,8 +5,6 @@ Target and column are both predicted from the other columns; under the null hypo
 of the two residuals have mean zero. It is enough that one of the two predictions is good.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Knockoffs: copies of the columns that are exchangeable with them, and say nothing about the
 target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -132,17 +132,14 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             what the
             estimator raises.
         """
-        self._check()
-        with whole_or_as_before(self):
-            self._fit(X, y, fit_params)
-        return self
-
-    def _check(self) -> None:
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
         check_integer("n_draws", self.n_draws, 1)
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order",))
+        with whole_or_as_before(self):
+            self._fit(X, y, fit_params)
+        return self
 
     def _fit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
         model, problem, columns, included = checked_problem(self.estimator, X, y, fit_params)

@@ -5,8 +5,6 @@ A few rounds redraw candidates around the atoms that remain, with the moves of t
 without their acceptance rule.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..compilation import jit

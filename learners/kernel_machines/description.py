@@ -1,7 +1,5 @@
 """Atoms in the units of the data, and the features that they make."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,24 +7,21 @@ and (2.12)). L is therefore a signed graph Laplacian with 2 k edges per row, and
 costs O(n k) and two products with X~.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..compilation import is_small, jit
 from ..solvers.annealing import strongest
+
+_BLOCK_VALUES = 1 << 20  # of differences that are held at a time
 
 
 def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """The product u -> L u of :func:`laplacian_times`: where there are few rows, by a sparse matrix
-    of the edges' weights c.
+    """The product u -> L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over
+    same j)``, and its mirror at each j; by a sparse matrix of the edges' weights c.
     """
-    if not is_small(same.size):
-        return lambda u: laplacian_times(u, same, other, weight)
     rows = np.hstack([other, same])
     known = rows >= 0
     share = [sign * weight / np.maximum((r >= 0).sum(axis=1), 1) for r, sign in ((other, 1.0), (same, -1.0))]
@@ -35,64 +32,18 @@ def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callab
     return lambda u: diagonal * u - edges @ u - mirrored @ u  # ... and takes it from (i, j) and (j, i)
 
 
-@jit
-def laplacian_times(u: np.ndarray, same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same j)``, and its
-    mirror at each j.
-    """
-    n, k = same.shape
-    out = np.zeros(n)
-    for i in range(n):
-        if weight[i] == 0.0:
-            continue
-        for kind in range(2):
-            rows = other[i] if kind == 0 else same[i]
-            count = 0
-            while count < k and rows[count] >= 0:
-                count += 1
-            if count == 0:
-                continue
-            c = weight[i] / count if kind == 0 else -weight[i] / count
-            total = 0.0
-            for e in range(count):
-                j = rows[e]
-                d = c * (u[i] - u[j])
-                total += d
-                out[j] -= d
-            out[i] += total
-    return out
-
-
-def _margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(Z))
-    for rows, sign in ((other, 1.0), (same, -1.0)):
-        known = rows >= 0
-        difference = Z[:, None] - Z[rows]
-        square = np.where(known, np.einsum("nkd,nkd->nk", difference, difference), 0.0)
-        out += sign * square.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return out
-
-
-@jit(plain=_margins)
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f
     of Ma (thesis), eq. (2.3).
     """
-    n, k = same.shape
-    d = Z.shape[1]
-    out = np.zeros(n)
-    for i in range(n):
-        for kind in range(2):
-            rows = other[i] if kind == 0 else same[i]
-            total = 0.0
-            count = 0
-            while count < k and rows[count] >= 0:
-                j = rows[count]
-                for c in range(d):
-                    total += (Z[i, c] - Z[j, c]) ** 2
-                count += 1
-            if count:
-                out[i] += total / count if kind == 0 else -total / count
+    out = np.zeros(len(Z))
+    step = max(1, _BLOCK_VALUES // max(1, same.shape[1] * Z.shape[1]))
+    for block in (slice(start, start + step) for start in range(0, len(Z), step)):
+        for rows, sign in ((other[block], 1.0), (same[block], -1.0)):
+            known = rows >= 0
+            difference = Z[block, None] - Z[rows]
+            square = np.where(known, np.einsum("nkd,nkd->nk", difference, difference), 0.0)
+            out[block] += sign * square.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return out
 
 

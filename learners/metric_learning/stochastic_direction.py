@@ -2,8 +2,6 @@
 place of Algorithm 2.1.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,8 +5,6 @@ A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the i
 shrunk.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import cast
 

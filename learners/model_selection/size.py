@@ -1,8 +1,6 @@
 """How many features: candidate sizes, the extended Bayesian information criterion, and the choice
 by held-out rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import gammaln
 

@@ -149,9 +149,10 @@ class Loss(BaseEstimator):
     has_curvature: bool = False
     has_surrogate: bool = False
     bounds_rows: bool = False
-    # Number for the compiled loops, see margin_kernels; only where the class itself sets it
+    # Number for the compiled loops, see margin_kernels: only where the class itself sets it. Which
+    # attribute is its parameter
     kernel: int
-    kernel_parameter: float = 0.0
+    kernel_parameter: str = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -167,7 +168,7 @@ class Loss(BaseEstimator):
         A subclass does not inherit the number: it may have changed any of the methods.
         """
         number = vars(type(self)).get("kernel")
-        return None if number is None else (number, float(self.kernel_parameter))
+        return None if number is None else (number, float(getattr(self, self.kernel_parameter, 0.0)))
 
     @property
     def smooth(self) -> Loss:

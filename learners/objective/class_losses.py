@@ -1,7 +1,5 @@
 """Losses of several classes: one score and one column of 0 / 1 per class."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import log_softmax, softmax
 

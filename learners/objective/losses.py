@@ -24,12 +24,59 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from ..compilation import jit
 from . import margin_kernels as kernels
 from .base import Loss, MarginLoss, SecondOrder, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
 from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
 from .survival import CoxLoss
+
+# Of the majorising curvature of flipped labels, where the true one is less or negative: a choice
+MIN_SHARE = 0.2
+
+
+def _flipped_logistic_terms(
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+) -> float:
+    u, w = y * scores, weight[:, None] * np.abs(y)
+    right = expit(u)
+    if flip == 0.0:
+        down = w * expit(-u)  # minus the slope
+        gradient[:], curvature[:] = down * -y, down * right
+        return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
+    clean = (1.0 - 2.0 * flip) * right
+    likelihood = flip + clean
+    down = (1.0 - right) * clean / likelihood
+    curvature[:] = np.maximum(right + right + down - 1.0, MIN_SHARE * right) * (down * w)
+    gradient[:] = -(down * w * y)
+    return float(-np.vdot(w, np.log(likelihood)))
+
+
+@jit(plain=_flipped_logistic_terms, error_model="numpy")
+def flipped_logistic_terms(
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+) -> float:
+    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss
+    where ``flip`` is 0."""
+    value = 0.0
+    for i in range(scores.shape[0]):
+        for q in range(scores.shape[1]):
+            if y[i, q] == 0.0:
+                gradient[i, q] = curvature[i, q] = 0.0
+                continue
+            u = y[i, q] * scores[i, q]
+            e = np.exp(-abs(u))
+            larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+            right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
+            clean = (1.0 - 2.0 * flip) * right
+            likelihood = flip + clean
+            w = weight[i]
+            value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
+            part = clean / likelihood if flip > 0 else 1.0
+            gradient[i, q] = -w * y[i, q] * part * wrong
+            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, MIN_SHARE * right)
+    return value
 
 
 class SquaredLoss(Loss):
@@ -67,9 +114,7 @@ class _Logistic(MarginLoss):
 
     def _terms(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         gradient, curvature = np.empty(scores.shape), np.empty(scores.shape)
-        value = kernels.flipped_logistic_terms(
-            y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature
-        )
+        value = flipped_logistic_terms(y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature)
         return value, gradient, curvature
 
     def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
@@ -121,7 +166,7 @@ class HuberisedHingeLoss(MarginLoss):
     name = "huberised_hinge"
     tasks = frozenset({"binary", "multiclass", "online"})
     default_step_size = 1.0
-    kernel = kernels.HUBERISED_HINGE
+    kernel, kernel_parameter = kernels.HUBERISED_HINGE, "h"
 
     def __init__(self, h: float = 0.1) -> None:
         self.h = h
@@ -129,10 +174,6 @@ class HuberisedHingeLoss(MarginLoss):
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
         return 0.5 / self.h
-
-    @property
-    def kernel_parameter(self) -> float:  # type: ignore[override]
-        return self.h
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         h = self.h
@@ -195,7 +236,7 @@ class FlippedLogisticLoss(_Logistic):
     """
 
     name = "flipped_logistic"
-    kernel = kernels.LOGISTIC
+    kernel, kernel_parameter = kernels.LOGISTIC, "flip"
 
     def __init__(self, flip: float = 0.02) -> None:
         self.flip = flip
@@ -212,10 +253,6 @@ class FlippedLogisticLoss(_Logistic):
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
-    @property
-    def kernel_parameter(self) -> float:  # type: ignore[override]
-        return self.flip
-
     def margin_value(self, u: np.ndarray) -> np.ndarray:
         return -np.log(self.flip + (1.0 - 2.0 * self.flip) * expit(u))
 
@@ -230,7 +267,7 @@ class FlippedLogisticLoss(_Logistic):
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         part = clean / (self.flip + clean)
-        return part * (1.0 - p) * np.maximum(p - (1.0 - part) * (1.0 - p), kernels.MIN_SHARE * p)
+        return part * (1.0 - p) * np.maximum(p - (1.0 - part) * (1.0 - p), MIN_SHARE * p)
 
 
 class HingeLoss(MarginLoss):

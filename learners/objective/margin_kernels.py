@@ -7,59 +7,11 @@ the same everywhere, and the parameter that of the loss (``flip`` of the logisti
 and their sources stand with the classes in ``losses``.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from scipy.special import expit
 
 from ..compilation import jit
 
 SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
-# Of the majorising curvature of flipped labels, where the true one is less or negative: a choice
-MIN_SHARE = 0.2
-
-
-def _flipped_logistic_terms(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
-) -> float:
-    u, w = y * scores, weight[:, None] * np.abs(y)
-    right = expit(u)
-    if flip == 0.0:
-        down = w * expit(-u)  # minus the slope
-        gradient[:], curvature[:] = down * -y, down * right
-        return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
-    clean = (1.0 - 2.0 * flip) * right
-    likelihood = flip + clean
-    down = (1.0 - right) * clean / likelihood
-    curvature[:] = np.maximum(right + right + down - 1.0, MIN_SHARE * right) * (down * w)
-    gradient[:] = -(down * w * y)
-    return float(-np.vdot(w, np.log(likelihood)))
-
-
-@jit(plain=_flipped_logistic_terms, error_model="numpy")
-def flipped_logistic_terms(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
-) -> float:
-    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss
-    where ``flip`` is 0."""
-    value = 0.0
-    for i in range(scores.shape[0]):
-        for q in range(scores.shape[1]):
-            if y[i, q] == 0.0:
-                gradient[i, q] = curvature[i, q] = 0.0
-                continue
-            u = y[i, q] * scores[i, q]
-            e = np.exp(-abs(u))
-            larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
-            right, wrong = (larger, smaller) if u > 0 else (smaller, larger)
-            clean = (1.0 - 2.0 * flip) * right
-            likelihood = flip + clean
-            w = weight[i]
-            value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
-            part = clean / likelihood if flip > 0 else 1.0
-            gradient[i, q] = -w * y[i, q] * part * wrong
-            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, MIN_SHARE * right)
-    return value
 
 
 @jit(plain=True, error_model="numpy")

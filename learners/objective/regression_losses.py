@@ -1,7 +1,5 @@
 """Losses of numbers besides the squared one: counts, outliers, quantiles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,7 @@
 """What the sparse linear classifiers share that learn from one row at a time."""
 
-from __future__ import annotations
-
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -70,6 +69,9 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
     max_iter: int
     random_state: Seed
     verbose: bool
+    _new_state: Callable[..., Any]
+    _learn: Callable[..., None]
+    _weights: Callable[..., tuple[np.ndarray, float]]
     _row_length: Any  # mean squared length of a row; None before the first
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -151,15 +153,6 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     def _descent(self, scale: float) -> Descent:
         return Descent(*margin_code(self.loss), bool(self.fit_intercept), float(scale))
-
-    def _new_state(self, n_features: int, rng: np.random.RandomState) -> Any:
-        raise NotImplementedError
-
-    def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
-        raise NotImplementedError
-
-    def _weights(self, state: Any) -> tuple[np.ndarray, float]:
-        raise NotImplementedError
 
     def _begin(self, n_features: int) -> None:
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))

@@ -2,8 +2,6 @@
 proportional to their non-zeros.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 encoded targets.
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -9,8 +9,6 @@ over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum 
 cuts that hold column j.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple

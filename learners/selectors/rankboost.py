@@ -7,20 +7,30 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import check_integer, check_sample_weight, validated
-from ..compilation import jit, problem_of
 from ..objective.pairwise import check_pairs, graded_pairs
 from ..sklearn_bases import BaseEstimator
 from ..types import ArrayLike, Matrix
 
 
-def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
-    bins = codes + (n_thresholds + 1) * np.arange(len(codes))[:, None]
-    histogram = np.bincount(bins.ravel(), np.tile(potential, len(codes)), len(codes) * (n_thresholds + 1))
-    above = np.cumsum(histogram.reshape(len(codes), -1)[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
+def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
+    """Which items have each code of each feature: (n_features * n_codes, n_items) of ones."""
+    m, n = codes.shape
+    counts = np.bincount((codes + n_codes * np.arange(m)[:, None]).ravel(), minlength=m * n_codes)
+    items = np.argsort(codes.astype(np.min_scalar_type(n_codes)), axis=1, kind="stable").ravel().astype(np.int32)
+    return sp.csr_array((np.ones(m * n), items, np.append(0, np.cumsum(counts))), shape=(m * n_codes, n))
+
+
+def _best_threshold(indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
+    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
+    items above the threshold.
+    """
+    histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
+    above = np.cumsum(histogram[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
     best, place, start = 0.0, -1, 0
     while len(better := np.flatnonzero(np.abs(above[start:]) > abs(best) + 1e-12)):
         place = start + better[0]
@@ -28,24 +38,6 @@ def _plain_best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds
     if place < 0:
         return best, -1, -1
     return best, place // n_thresholds, n_thresholds - 1 - place % n_thresholds
-
-
-@jit(plain=_plain_best_threshold)
-def _best_threshold(codes: np.ndarray, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
-    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
-    items above the threshold.
-    """
-    best, best_feature, best_threshold = 0.0, -1, -1
-    for j in range(codes.shape[0]):
-        histogram = np.zeros(n_thresholds + 1)
-        for i in range(codes.shape[1]):
-            histogram[codes[j, i]] += potential[i]
-        r = 0.0
-        for t in range(n_thresholds - 1, -1, -1):
-            r += histogram[t + 1]
-            if abs(r) > abs(best) + 1e-12:
-                best, best_feature, best_threshold = r, j, t
-    return best, best_feature, best_threshold
 
 
 class RankBoost(BaseEstimator):
@@ -148,8 +140,7 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt")
-        with problem_of(X.size):
-            self._boost(X, above, below, strength / strength.sum())
+        self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
         self.feature_importances_ = importance / importance.sum()
         return self
@@ -159,10 +150,10 @@ class RankBoost(BaseEstimator):
         low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
-        rounds = []
+        indicator, rounds = _indicator(codes, b + 1), []
         for _ in range(self.n_rounds):
             potential = np.bincount(above, distribution, len(X)) - np.bincount(below, distribution, len(X))
-            r, feature, threshold = _best_threshold(codes, potential, b)
+            r, feature, threshold = _best_threshold(indicator, potential, b)
             if feature < 0:
                 break
             r = np.clip(r, -1.0 + 1e-9, 1.0 - 1e-9)
@@ -194,20 +185,7 @@ class RankBoost(BaseEstimator):
         X = validated(self, X, reset=False, dtype=np.float64)
         return (X[:, self.features_] > self.thresholds_) @ self.alphas_
 
-    def predict(self, X: Matrix) -> np.ndarray:
-        """Scores (n_samples,): the greater the better.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The scores.
-        """
-        return self.decision_function(X)
+    predict = decision_function
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,8 +5,6 @@ They are what Liu et al. (2014) compare with (L1-CRF): a sensor is selected if a
 coefficients is not zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -2,8 +2,6 @@
 enters, what leaves, and exchanges.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Accelerated gradient steps: the refit of supports that are too large for Newton's method, and of
 losses without curvature."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..designs.base import Design

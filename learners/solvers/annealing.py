@@ -1,8 +1,6 @@
 """The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al.,
 2014 and 2017, Algorithm 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

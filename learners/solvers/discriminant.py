@@ -1,7 +1,5 @@
 """Linear discriminant analysis with a shrunken covariance, in closed form."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _RIDGE = 1e-6  # of the covariance, where columns do not vary within classes

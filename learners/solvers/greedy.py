@@ -1,8 +1,6 @@
 """The search of forward-backward greedy selection, for every model that can gain and lose units
 (Liu et al., 2014, Algorithm 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

@@ -4,8 +4,6 @@ Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` wi
 everywhere below the estimators.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,20 +76,17 @@ class SupportProblem:
             gradient += self.prior.gradient(self._blocks(theta), self.n_knots).reshape(theta.shape)
         return gradient
 
-    def penalty_curvature(self) -> np.ndarray:
-        """Bound on the Hessian of :meth:`penalty` for one feature, (width, width)."""
-        curvature = 2.0 * self.shrinkage * np.eye(self.width)
-        return curvature if self.prior is None else curvature + self.prior.curvature(self.n_knots, self.width)
-
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """The same for so many columns and, where one is fitted, the intercept behind them."""
+        """Bound on the Hessian of :meth:`penalty` for so many columns and, where one is fitted, the
+        intercept behind them."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
             # A view; in a third of the time of ``flat``
             H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage
         else:
-            H[:n_columns, :n_columns] = np.kron(np.eye(n_columns // self.width), self.penalty_curvature())
+            curvature = 2.0 * self.shrinkage * np.eye(self.width) + self.prior.curvature(self.n_knots, self.width)
+            H[:n_columns, :n_columns] = np.kron(np.eye(n_columns // self.width), curvature)
         return H
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:

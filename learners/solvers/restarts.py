@@ -7,8 +7,6 @@ a class is rare), more than most data have: a smaller rate lets a few rows decid
 objective then belongs to a wrong support more often.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

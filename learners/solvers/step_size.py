@@ -6,8 +6,6 @@ the largest eigenvalue of the weighted covariance of the standardised columns. P
 estimates lambda from below, so each caller multiplies it by a ``slack``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -52,9 +52,6 @@ class BatchSource(Source):
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         self._passes.read(rows, slice(None) if len(columns) == self.shape[1] else columns, out)
 
-    def cost(self, columns: np.ndarray) -> int:
-        return self.shape[0] * self.shape[1] * self.stored.itemsize
-
 
 class _Passes:
     """Where the pass over the batches is; copies of a source share it."""

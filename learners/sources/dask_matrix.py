@@ -119,7 +119,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     """
     if isinstance(X, Source) and not isinstance(X, SparseSource):
         return DaskMatrix(X, memory_limit or X.memory_limit, subsample if subsample != 1.0 else X.subsample)
-    if not is_dask(X):
+    if type(X).__module__.split(".")[0] not in ("dask", "dask_expr"):
         raise TypeError(f"{type(X).__name__} is not on Dask; expected a Dask array or data frame")
     return DaskMatrix(X, memory_limit, subsample)
 
@@ -151,8 +151,3 @@ def _block(source: Source, rows: slice, columns: slice) -> np.ndarray:
     out = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype, order=source.order)  # type: ignore[call-overload]
     source.read(rows, np.arange(columns.start, columns.stop), out)
     return out
-
-
-def is_dask(X: Matrix) -> bool:
-    """Whether the data are a collection of Dask."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")

@@ -19,19 +19,22 @@ from .sparse_files import SparseSource
 
 
 class ChunkedSource(Source):
-    """A Zarr array or HDF5 data set: whole chunks are read.
+    """A Zarr array or HDF5 data set: whole chunks are read, or stretches of rows where there are
+    none.
 
     Parameters
     ----------
     array : zarr.Array or h5py.Dataset
-        Of two dimensions, in chunks.
+        Of two dimensions.
     """
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape = array, tuple(array.shape)
         self.name = str(array.file.filename if hasattr(array, "file") else getattr(array, "store_path", "a Zarr array"))
         self.stored, self.dtype = np.dtype(array.dtype), float_dtype(array.dtype)
-        self.row_step, self.column_step = (min(c, n) for c, n in zip(array.chunks, self.shape))
+        m = self.shape[1]
+        chunks = array.chunks or (max(1, PIECE_BYTES // (m * self.stored.itemsize)), m)
+        self.row_step, self.column_step = (min(c, n) for c, n in zip(chunks, self.shape))
         if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
             as_requested(array.file.id.get_vfd_handle())
 
@@ -190,18 +193,7 @@ def _of_array(data: Any, filters: Any, columns: list[str] | None, target: str | 
     if module == "h5py" and data.chunks is None and data.id.get_offset() is not None:
         size = data.dtype.itemsize
         return RawSource(data.file.filename, data.id.get_offset(), data.shape, data.dtype, (data.shape[1] * size, size))
-    return ChunkedSource(data if data.chunks is not None else _Whole(data))
-
-
-class _Whole:
-    """An array without chunks, in stretches of rows."""
-
-    def __init__(self, array: Any) -> None:
-        self.shape, self.dtype, self._array = array.shape, array.dtype, array
-        self.chunks = (max(1, PIECE_BYTES // (array.shape[1] * array.dtype.itemsize)), array.shape[1])
-
-    def __getitem__(self, where: Any) -> Any:
-        return self._array[where]
+    return ChunkedSource(data)
 
 
 def _open(path: Path | str, name: str | None, filters: Any) -> Any:

@@ -214,11 +214,6 @@ class Source(OutOfCoreMatrix):
         """Fill ``out`` (rows, columns); ``columns`` ascend."""
         raise NotImplementedError
 
-    def cost(self, columns: np.ndarray) -> int:
-        """Bytes that the layout makes one read of these columns, all rows."""
-        touched = len(np.unique(np.asarray(columns) // self.column_step)) * self.column_step
-        return -(-self.shape[0] // self.row_step) * self.row_step * touched * self.stored.itemsize
-
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         out = np.empty((self.shape[0], n_outputs))
         for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):

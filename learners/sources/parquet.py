@@ -1,7 +1,5 @@
 """Tables in Parquet files and folders of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -149,16 +147,6 @@ class ParquetSource(Source):
                 for j, cells in enumerate(part.read(g, [self.names[c] for c in columns[first : first + 256]])):
                     values = cells.to_numpy()
                     out[start - rows.start : stop - rows.start, first + j] = values[start - first_row : stop - first_row]
-
-    def cost(self, columns: np.ndarray) -> int:
-        """Bytes of these columns as they are stored, compressed."""
-        total = 0
-        for part in dict.fromkeys(part for part, _ in self._groups):
-            meta = part.file.metadata
-            at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
-            places = [at[self.names[j]] for j in columns if self.names[j] not in part.keys]
-            total += sum(meta.row_group(g).column(place).total_compressed_size for g in part.groups for place in places)
-        return total
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:

@@ -1,7 +1,5 @@
 """Matrices in raw and NumPy files."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -60,10 +58,6 @@ class RawSource(Source):
                 self._read_columns(file, rows, columns, out)
         finally:
             os.close(file)
-
-    def cost(self, columns: np.ndarray) -> int:
-        width = len(columns) if self.order == "F" else int(columns[-1] - columns[0]) + 1
-        return self.shape[0] * width * self.stored.itemsize
 
     def _read_rows(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         """Stretches of whole rows, from the first to the last column asked for."""

@@ -91,9 +91,6 @@ class SparseSource(Source):
         for here, block in some.blocks(PIECE_BYTES):
             out[here] = block[:, columns].toarray()
 
-    def cost(self, columns: np.ndarray) -> int:
-        return self.nnz * (self.stored.itemsize + 4)
-
 
 def write_csr(
     path: str | PathLike[str],

@@ -1,7 +1,5 @@
 """Matrices that are torch tensors, on the CPU or on a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

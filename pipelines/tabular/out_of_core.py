@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...learners.sources.files import anywhere
-from ...learners.sources.matrix import Source, parse_bytes
+from ...learners.sources.matrix import parse_bytes
 from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
 from .encoding import LARGE, MAX_ROWS, Table, is_precise
@@ -61,8 +61,6 @@ class EncodedSource(ParquetSource):
                 values = part.read(g, [column.source])[0][start - low : stop - low].to_pandas()
                 numbers = column.encode(values.rename(column.source))
                 out[start - rows.start : stop - rows.start, there] = numbers[:, (columns - first)[there]]
-
-    cost = Source.cost
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:

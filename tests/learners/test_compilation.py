@@ -13,9 +13,8 @@ import pytest
 import scipy.sparse as sp
 from annealed.learners import compilation
 from annealed.learners.designs import kernels
-from annealed.learners.metric_learning import directions, neighbours
-from annealed.learners.objective import margin_kernels
-from annealed.learners.selectors import logitboost, rankboost
+from annealed.learners.objective import losses
+from annealed.learners.selectors import logitboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -214,9 +213,6 @@ def kernel_cases():
     residual, features = rng.normal(size=(2, kernels.ROWS)), np.array([1, 3, 6])
     y, scores = np.where(rng.normal(size=(130, 2)) > 0, 1.0, -1.0), rng.normal(size=(130, 2))
     y[3, 0] = 0.0
-    distance, classes = rng.integers(0, 20, (40, 130)).astype(float), rng.integers(0, 3, 130)
-    rows = rng.integers(-1, 130, (2, 130, 4)).astype(np.int32)
-    rows = np.where(np.arange(4) > 2, -1, np.abs(rows)).astype(np.int32)
     yield kernels.encode_knots, (X, edges, 63, np.zeros((7, kernels.ROWS), np.uint8))
     scale = 252.0 / np.maximum(high - low, 0.1)
     yield kernels.encode_even, (X, low, scale, 252.0, np.zeros((7, kernels.ROWS), np.uint8))
@@ -226,15 +222,9 @@ def kernel_cases():
     yield kernels.table_histograms, (0, 2, codes, features, residual, np.empty((3, 256)))
     for flip in (0.0, 0.02):
         terms = np.empty(y.shape), np.empty(y.shape)
-        yield margin_kernels.flipped_logistic_terms, (y, scores, weight, flip, *terms)
+        yield losses.flipped_logistic_terms, (y, scores, weight, flip, *terms)
     sums = np.ascontiguousarray(full.T), low, high, features, weight, scores[:, 0].copy(), np.empty((3, 3))
     yield logitboost.weighted_sums, sums
-    yield rankboost._best_threshold, (rng.integers(0, 6, (7, 130)), full[:, 0].copy(), 5)
-    for k in (3, 60):  # more than there are in a class
-        found = np.full((2, 130, k), -1, np.int32)
-        yield neighbours._same_and_other, (distance, 20, classes, found[0], found[1])
-        yield neighbours._nearest, (distance, 20, found[0].copy(), np.full((130, k), np.inf))
-    yield directions.margins, (full, rows[0], rows[1])
 
 
 @pytest.mark.parametrize("kernel, args", list(kernel_cases()), ids=lambda value: getattr(value, "__name__", ""))
@@ -245,15 +235,6 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
         results.append([form(*own), *own])
     for plain, compiled in zip(*results, strict=True):
         assert plain is None or np.allclose(plain, compiled, rtol=1e-12, atol=1e-12, equal_nan=True)
-
-
-def test_laplacian():
-    rng = np.random.default_rng(0)
-    same, other = rng.integers(0, 60, (2, 60, 4)).astype(np.int32)
-    other[:, 3] = -1
-    weight, u = rng.uniform(size=60) * (rng.uniform(size=60) > 0.2), rng.normal(size=60)
-    plain, compiled = both(lambda: directions.laplacian(same, other, weight)(u))
-    assert np.allclose(plain, compiled, rtol=1e-12, atol=1e-13)
 
 
 # -- one rule --------------------------------------------------------------------------------------
@@ -339,16 +320,15 @@ def test_a_fork_after_a_fit(response, n_jobs):
 # -- where machine code is kept --------------------------------------------------------------------
 
 COMPILE = """
-import sys, numpy as np
+import sys
 import annealed.learners.compilation as compilation
 compilation.TELL_AFTER = 0.0
 import numba.core.caching as caching
 nowhere = len(sys.argv) > 1
 if nowhere:  # as where neither the package nor the home folder can be written
     caching.CacheImpl._locator_classes = [c for c in caching.CacheImpl._locator_classes if "UserProvided" in c.__name__]
-from annealed.learners.metric_learning.directions import margins
-i = np.zeros((3, 1), np.int32)
-assert margins.compiled(np.zeros((3, 2)), i, i).tolist() == [0, 0, 0]
+from annealed.learners.online.kernels import shrink
+assert shrink.compiled(3.0, 1.0) == 2.0
 """
 
 

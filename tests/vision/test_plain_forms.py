@@ -9,8 +9,6 @@ from annealed.pipelines.common.image_folders import list_images
 from annealed.vision import level_channels
 from annealed.vision.images import read_image
 from annealed.vision.point_histograms import Frame, point_histograms
-from annealed.vision.tracks.clustering import k_means
-from annealed.vision.tracks.labels import canonical_labels
 from annealed.vision.tracks.pairs.geometry import distances
 from annealed.vision.windows.scan import predict_windows, scan_level, score_windows
 from hypothesis import given, settings
@@ -114,15 +112,6 @@ def test_hardly_any_windows(n):
     channels, at = level_channels(IMAGE, POOL), np.arange(n)
     for a, b in zip(*both(lambda: (score_windows(channels, MODELS[1], at, at), predict_windows(channels, OFFSETS, at, at)))):
         np.testing.assert_allclose(a, b, atol=5e-5)
-
-
-@settings(max_examples=25, deadline=None)
-@given(seeds, st.integers(1, 60), st.integers(2, 5), st.sampled_from([0.0, 0.1, 1.0]))
-def test_k_means(seed, n, k, noise):
-    rng = np.random.default_rng(seed)
-    points = rng.normal(size=(k, k))[rng.integers(0, k, n)] + noise * rng.normal(size=(n, k))
-    plain, compiled = both(lambda: k_means(points, k))
-    np.testing.assert_array_equal(canonical_labels(plain), canonical_labels(compiled))
 
 
 @settings(max_examples=25, deadline=None)

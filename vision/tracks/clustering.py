@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
-from ...learners.compilation import jit
-
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     """Angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
@@ -41,7 +39,9 @@ def _seeds(points: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     return centres
 
 
-def _plain_k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
+def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
+    """Labels of the best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run
+    r."""
     n_points, width = points.shape
     n_runs, n_clusters = uniforms.shape
     centres = _seeds(points, uniforms)
@@ -71,75 +71,6 @@ def _plain_k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) 
     return labels[best]
 
 
-@jit
-def _assign(points: np.ndarray, centres: np.ndarray, labels: np.ndarray) -> float:
-    """Nearest centres; returns the sum of the squared distances."""
-    total = 0.0
-    for i in range(points.shape[0]):
-        best = np.inf
-        for c in range(centres.shape[0]):
-            distance = 0.0
-            for j in range(points.shape[1]):
-                distance += (points[i, j] - centres[c, j]) ** 2
-            if distance < best:
-                best = distance
-                labels[i] = c
-        total += best
-    return total
-
-
-@jit(plain=_plain_k_means, by_size=False)
-def _k_means(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
-    """Best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run r by the
-    k-means++ rule."""
-    n, width = points.shape
-    n_runs, k = uniforms.shape
-    best_labels = np.zeros(n, np.int64)
-    best = np.inf
-    labels = np.zeros(n, np.int64)
-    previous = np.empty(n, np.int64)
-    for run in range(n_runs):
-        centres = np.zeros((k, width))
-        nearest = np.ones(n)
-        for c in range(k):
-            threshold = uniforms[run, c] * nearest.sum()
-            chosen = n - 1
-            running = 0.0
-            for i in range(n):
-                running += nearest[i]
-                if running > threshold:
-                    chosen = i
-                    break
-            centres[c] = points[chosen]
-            for i in range(n):
-                distance = 0.0
-                for j in range(width):
-                    distance += (points[i, j] - centres[c, j]) ** 2
-                nearest[i] = distance if c == 0 else min(nearest[i], distance)
-        previous[:] = -1
-        total = np.inf
-        for _ in range(n_iterations):
-            total = _assign(points, centres, labels)
-            if np.all(labels == previous):
-                break
-            previous[:] = labels
-            counts = np.zeros(k)
-            sums = np.zeros((k, width))
-            for i in range(n):
-                counts[labels[i]] += 1.0
-                for j in range(width):
-                    sums[labels[i], j] += points[i, j]
-            for c in range(k):
-                if counts[c] > 0:
-                    centres[c] = sums[c] / counts[c]
-        # A tie in the last digits must not depend on the order of the runs: only a real gain
-        # replaces the best.
-        if total < best * (1.0 - 1e-9):
-            best = total
-            best_labels[:] = labels
-    return best_labels
-
-
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
     """Best of several runs of k-means with k-means++ seeds from a fixed stream.
 
@@ -156,7 +87,7 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
         Labels 0 .. n_clusters-1.
     """
     uniforms = np.random.RandomState(0).uniform(size=(n_runs, n_clusters))
-    return _k_means(np.ascontiguousarray(points, float), uniforms, 100)
+    return _best_run(np.ascontiguousarray(points, float), uniforms, 100)
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:

@@ -1,8 +1,6 @@
 """Join the motions of a segmentation that one geometric model explains, until as many are left as
 there should be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .pairs.measures import moment_sums, motion_costs

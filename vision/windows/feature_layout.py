@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from .kernels import MAGNITUDE_SCALE
 
-__all__ = ["HAAR_KINDS", "Column", "HogLayout", "Program", "WindowLayout", "compile_program", "haar_features", "hog_features"]
-
 
 class Column(IntEnum):
     """Columns of a feature array (n, 8); `annealed.vision.FeaturePool` says what they hold."""

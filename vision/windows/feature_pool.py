@@ -22,8 +22,6 @@ from .feature_layout import (
 from .patch_values import block_tables, evaluate_rows
 from .responses import CompiledModel, Responses, compile_model
 
-__all__ = ["FeaturePool"]
-
 
 @dataclass(frozen=True)
 class FeaturePool:

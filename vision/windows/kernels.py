@@ -15,8 +15,6 @@ import numpy as np
 
 from ...learners.compilation import jit
 
-__all__ = ["LANES", "MAGNITUDE_SCALE"]
-
 #: Windows per block.
 LANES = 64
 

@@ -13,8 +13,6 @@ from .feature_layout import Program
 from .feature_pool import FeaturePool
 from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
-__all__ = ["Buffers", "Histograms", "LevelChannels", "LevelTables", "level_channels"]
-
 # Entries of a strip's histograms that take as long as the histograms of one window (measured).
 _WINDOW_COST = 60
 

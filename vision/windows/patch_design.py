@@ -15,8 +15,6 @@ from .feature_pool import FeaturePool
 from .kernels import LANES, clipped_ramps, ramp
 from .patch_values import Bins, block_tables, encode_rows
 
-__all__ = ["PatchDesign", "value_range"]
-
 _T = TypeVar("_T")
 _SUM_FEATURES = 512  # single precision sums over this many features, double precision beyond
 # rows whose gradients are added up before they join the total, in the order of the rows

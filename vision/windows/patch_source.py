@@ -12,8 +12,6 @@ from ..images import read_image
 from .feature_pool import FeaturePool
 from .patches import extract_patches
 
-__all__ = ["ImageWindows", "PatchSource"]
-
 _ROWS = 1024  # windows whose features are computed together: 2 MB of pixels, a choice
 
 
@@ -137,7 +135,3 @@ class PatchSource(Source):
         for first in range(rows.start, rows.stop, _ROWS):
             last = min(rows.stop, first + _ROWS)
             out[first - rows.start : last - rows.start] = self.pool.evaluate(np.asarray(windows[first:last]), features)
-
-    def cost(self, columns: npt.NDArray[np.int64]) -> int:
-        """Bytes of all windows, whatever the features."""
-        return self.shape[0] * (self.pool.window + 2) ** 2 * 3

@@ -9,8 +9,6 @@ from ...learners.compilation import jit
 from .feature_layout import Program, WindowLayout
 from .kernels import LANES, gradients, inverse_deviation, scaled, sum_corners
 
-__all__ = ["Bins", "BlockTables", "block_tables", "encode_rows", "evaluate_rows"]
-
 # features whose values are kept before they are used: 128 KB, which stay in the cache. A choice
 _CHUNK = 512
 

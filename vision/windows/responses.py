@@ -10,8 +10,6 @@ import numpy.typing as npt
 from .feature_layout import Program
 from .kernels import accumulate
 
-__all__ = ["CompiledModel", "ResponseTables", "Responses", "compile_model"]
-
 # features of the first stage of a cascade; every next stage has twice as many. A choice
 _FIRST_STAGE = 8
 

@@ -17,8 +17,6 @@ from .kernels import LANES, gather_corners, respond, sum_corners
 from .level_features import LevelChannels
 from .responses import CompiledModel, Responses
 
-__all__ = ["dense_values", "predict_windows", "scan", "scan_level", "score_windows", "windows_around"]
-
 #: Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
 #: of other groups. A choice.
 MAX_SPARSE = 16

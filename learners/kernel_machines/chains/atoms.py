@@ -10,8 +10,6 @@ and covariance of a frequency, normal and inverse Wishart in the text, are integ
 multivariate t distribution.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

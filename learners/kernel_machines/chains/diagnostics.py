@@ -7,8 +7,6 @@ References
        (2021), eqs. (1) to (14).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata

@@ -6,8 +6,6 @@ parameter. With weights b ~ N(0, I / precision), integrated out, a move changes 
 matrix of rank 2 to 4: O(N D + D^2) time.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -2,8 +2,6 @@
 times proposal ratio.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ References
        section 4 and the supplement: the rejection sampler of Devroye.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

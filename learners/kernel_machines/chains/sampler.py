@@ -2,8 +2,6 @@
 the weights integrated out.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

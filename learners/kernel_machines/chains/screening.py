@@ -7,8 +7,6 @@ are the sums of squared correlations of products of Fourier features with the ta
 if columns are independent.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

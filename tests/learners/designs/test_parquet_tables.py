@@ -33,7 +33,6 @@ def test_partitions_are_columns_that_can_be_asked_for(table, folder):
     for matrix in (source, pickle.loads(pickle.dumps(source))):
         np.testing.assert_array_equal(matrix[100:500, :], table[["c4", "year", "c0"]].to_numpy()[100:500])
         assert (matrix.target == table["town"]).all() and (matrix.weight == table["c5"]).all()
-    assert source.cost(np.arange(3)) == on_disk(folder, columns=["c4", "c0"]).cost(np.arange(2))
     found = FSAClassifier(1).fit(source, table["year"] > 2022)
     assert source.names[found.get_support(indices=True)[0]] == "year"
     with pytest.raises(ValueError, match=r"town=a b/p\.parquet: column 'town' holds string; expected numbers"):

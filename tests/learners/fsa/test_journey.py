@@ -14,6 +14,7 @@ LOOP = "solvers.annealing"  # calls the functions that it is given after every s
 # which it asks of the estimator that is validated
 OF_SCIKIT_LEARN = {"__sklearn_tags__", "__sklearn_is_fitted__", "get_params"}
 WITH_BASE_CLASSES = {"designs", "objective"}
+WRAPPER = ("compilation", "__call__")  # of a decorated function: looked through, as those of other packages
 
 
 def circles(action):
@@ -31,6 +32,8 @@ def circles(action):
         if not name.startswith(PREFIX):
             return None  # of another package, which is looked through
         module = name.removeprefix(PREFIX)
+        if (module, code.co_name) == WRAPPER:
+            return None
         start = max((i for i, call in enumerate(stack) if call and call[2]), default=0)
         way = [call for call in stack[start:] if call]
         is_method = "." in code.co_qualname.rpartition("<locals>.")[2]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import SDist, SDistCV
+from annealed.learners.metric_learning import directions
 from annealed.learners.metric_learning.boosting import SparseMetric, best_step
 from annealed.learners.metric_learning.boosting_run import strongest_products
-from annealed.learners.metric_learning.directions import lanczos, laplacian_times, margins, truncated_power
+from annealed.learners.metric_learning.directions import lanczos, laplacian, margins, truncated_power
 from annealed.learners.metric_learning.feature_map import ExpandedColumns, FeatureMap
 from annealed.learners.metric_learning.neighbours import nearest, same_and_other_neighbours
 from hypothesis import given, settings
@@ -60,12 +61,20 @@ def test_products_with_A_equal_the_explicit_matrix():
     weight = np.random.default_rng(1).random(40)
     A = explicit_matrix(X, same, other, weight)
     v = np.random.default_rng(2).normal(size=6)
-    np.testing.assert_allclose(X.T @ laplacian_times(X @ v, same, other, weight), A @ v, atol=1e-12)
+    np.testing.assert_allclose(X.T @ laplacian(same, other, weight)(X @ v), A @ v, atol=1e-12)
     assert v @ A @ v == pytest.approx(weight @ margins((X @ v)[:, None], same, other))
     vector, largest, smallest = lanczos(lambda u: A @ u, np.ones(6), 6)
     values, vectors = np.linalg.eigh(A)
     assert largest == pytest.approx(values[-1]) and smallest == pytest.approx(values[0])
     assert abs(vector @ vectors[:, -1]) == pytest.approx(1.0)
+
+
+def test_margins_block_by_block(monkeypatch):
+    X, y = blobs(40, 6)
+    same, other = same_and_other_neighbours(X, y, 5)
+    whole = margins(X, same, other)
+    monkeypatch.setattr(directions, "_BLOCK_VALUES", 7 * 5 * 6)
+    np.testing.assert_allclose(margins(X, same, other), whole, rtol=1e-12)
 
 
 def test_truncated_power_finds_the_sparse_eigenvector():

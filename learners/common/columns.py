@@ -1,5 +1,7 @@
 """Columns that a user names: by number, by name, or as a mask."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def write_parts(
 
 
 def read_parts(
-    path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
+    path: str | Path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
     """Return what :func:`write_parts` took; guides, face cascade and face finder may be missing.
 
@@ -63,7 +64,7 @@ def read_parts(
     return models, guides, cascade, finder
 
 
-def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
+def read_guide(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
     """Return the guide of one keypoint; errors as of :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again")
@@ -75,7 +76,7 @@ def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePo
     )
 
 
-def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
+def _read_face_cascade(path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
     coarser = float(check_settings({"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)})["coarser"])
     names = list(described["expected"])
     check_settings(described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10)))
@@ -103,7 +104,7 @@ def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, A
 
 
 def _read_responses(
-    path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
+    path: str | Path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, Responses]:
     """Features and their responses."""
     features = pool.check(check_array(path, arrays, f"{name}/features", np.int32, (None, 8)))
@@ -116,7 +117,7 @@ def _read_responses(
     return features, Responses(low, bin_width, values)
 
 
-def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
+def _read_model(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
     features, responses = _read_responses(path, arrays, name, pool)
     threshold = float(check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"])
     intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
@@ -152,7 +153,7 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
     return header
 
 
-def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
+def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
     """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError
     for damaged files."""
     names, anchors = tuple(described["keypoints"]), list(described["anchors"])
@@ -214,7 +215,7 @@ def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> InstanceFind
     return InstanceFinder(assembler, regressor, names, classifier, probabilities, own_weight, radius, support, assembly)
 
 
-def _features(path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
+def _features(path: str | Path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
     features = check_array(path, arrays, name, np.int32, (None,))
     if not len(features) or features.min() < 0 or features.max() >= n_points * VALUES_PER_POINT:
         raise ValueError(f"{name}: expected numbers from 0 to {n_points * VALUES_PER_POINT - 1}")

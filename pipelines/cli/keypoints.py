@@ -283,7 +283,13 @@ class _Output:
     pictures: list[Path]
     n_failed: int = field(default=0, init=False)
 
-    def write(self, detector, results: Iterator[FileDetections], finished: Finished | None, source: str | int | None) -> None:
+    def write(
+        self,
+        detector: KeypointDetector,
+        results: Iterator[FileDetections],
+        finished: Finished | None,
+        source: str | int | None,
+    ) -> None:
         """Answer one photograph or frame after the other, after what an earlier run finished."""
         import time
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...models.keypoints.instances.probabilities import probability_of
 
@@ -51,7 +52,16 @@ class MatchedDetections:
     n_points: int
 
 
-def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detections=MAX_DETECTIONS) -> MatchedDetections:
+def judge(
+    xy: ArrayLike,
+    score: ArrayLike,
+    points: ArrayLike,
+    visible: ArrayLike,
+    ied: ArrayLike,
+    ignore: ArrayLike = (),
+    tolerance: float = 0.05,
+    max_detections: int = MAX_DETECTIONS,
+) -> MatchedDetections:
     """Decide of each detection of one keypoint in one image: a hit, false, or neither.
 
     Parameters
@@ -67,32 +77,32 @@ def judge(xy, score, points, visible, ied, ignore=(), tolerance=0.05, max_detect
     tolerance : float
         Largest distance of a hit, in reference lengths.
     """
-    xy = np.asarray(xy, float).reshape(-1, 2)
-    score = np.asarray(score, float)
-    points = np.asarray(points, float).reshape(-1, 2)
-    visible = np.asarray(visible, bool) & np.isfinite(points).all(axis=1)
-    ignore = np.asarray(ignore, float).reshape(-1, 4)
-    order = np.argsort(-score, kind="stable")[:max_detections]
-    xy, score = xy[order], score[order]
+    scores = np.asarray(score, float)
+    order = np.argsort(-scores, kind="stable")[:max_detections]
+    scores, at = scores[order], np.asarray(xy, float).reshape(-1, 2)[order]
+    truth = np.asarray(points, float).reshape(-1, 2)
+    seen = np.asarray(visible, bool) & np.isfinite(truth).all(axis=1)
+    boxes = np.asarray(ignore, float).reshape(-1, 4)
 
-    distance = np.hypot(*(xy[:, None] - points[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    distance = np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
     distance[np.isnan(distance)] = np.inf
     # whether a point lies on the circle must not depend on the rounding of its decimals
     slack = 1e-9
-    ignored = ((xy[:, None] >= ignore[None, :, :2]) & (xy[:, None] <= ignore[None, :, 2:])).all(axis=2).any(axis=1)
-    ignored |= (distance[:, ~visible] <= NEAR + slack).any(axis=1)
+    inside = np.logical_and(at[:, None] >= boxes[:, :2], at[:, None] <= boxes[:, 2:]).all(axis=2)
+    ignored = np.logical_or.reduce(inside, axis=1)
+    ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
     false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
 
     outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
-    face = np.full(len(xy), -1)
-    free = visible.copy()
+    face = np.full(len(at), -1)
+    free = seen.copy()
     for i in np.flatnonzero(~ignored):
         reach = np.where(free, distance[i], np.inf)
         if len(reach) and reach.min() <= tolerance + slack:
             face[i] = reach.argmin()
             free[face[i]] = False
             outcome[i] = HIT
-    return MatchedDetections(xy, score, outcome, face, int(visible.sum()))
+    return MatchedDetections(at, scores, outcome, face, int(seen.sum()))
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class Curve:
         return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
 
 
-def curve(score, outcome, n_points: int) -> Curve:
+def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
     """Precision-recall curve of judged detections of images; equal scores come in together.
 
     Examples
@@ -154,14 +164,14 @@ def curve(score, outcome, n_points: int) -> Curve:
     >>> curve([3.0, 2.0, 1.0], [HIT, FALSE, HIT], 2).average_precision
     0.8333333333333333
     """
-    score, outcome = np.asarray(score, float), np.asarray(outcome)
-    counted = outcome != NEITHER
-    score, hit = score[counted], (outcome[counted] == HIT)
-    order = np.argsort(-score, kind="stable")
-    score, hit = score[order], hit[order]
-    last = np.append(np.diff(score) != 0, True)[: len(score)]  # of each group of equal scores
-    hits, seen = np.cumsum(hit)[last], np.arange(1, len(score) + 1)[last]
-    return Curve(score[last], hits / seen, hits / max(n_points, 1), n_points)
+    outcomes = np.asarray(outcome)
+    counted = outcomes != NEITHER
+    scores, hit = np.asarray(score, float)[counted], outcomes[counted] == HIT
+    order = np.argsort(-scores, kind="stable")
+    scores, hit = scores[order], hit[order]
+    last = np.append(np.diff(scores) != 0, True)[: len(scores)]  # of each group of equal scores
+    hits, seen = np.cumsum(hit)[last], np.arange(1, len(scores) + 1)[last]
+    return Curve(scores[last], hits / seen, hits / max(n_points, 1), n_points)
 
 
 def pooled(judged: list[MatchedDetections]) -> Curve:

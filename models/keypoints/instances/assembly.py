@@ -247,7 +247,16 @@ def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength
     return near[np.unique(candidates.anchor[near], return_index=True)[1]]
 
 
-def _support(best, anchor, position, strength, ied, templates, max_pairs, max_turn):
+def _support(
+    best: np.ndarray,
+    anchor: np.ndarray,
+    position: np.ndarray,
+    strength: np.ndarray,
+    ied: np.ndarray,
+    templates: np.ndarray,
+    max_pairs: int,
+    max_turn: float,
+) -> np.ndarray:
     """The best-supported hypotheses, different ones: rows of support, scale_rotation (2),
     translation (2), template.
 
@@ -260,7 +269,16 @@ def _support(best, anchor, position, strength, ied, templates, max_pairs, max_tu
     return pairs[suppress_transforms(pairs[:, 1:5], max_pairs)]
 
 
-def _plain_score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
+def _plain_score_pairs(
+    best: np.ndarray,
+    anchor: np.ndarray,
+    position: np.ndarray,
+    strength: np.ndarray,
+    ied: np.ndarray,
+    templates: np.ndarray,
+    max_turn: float,
+    pairs: np.ndarray,
+) -> int:
     anchor, position, strength, ied = anchor[best], position[best], strength[best], ied[best]
     alike = np.maximum.outer(ied, ied) <= _MAX_WINDOW_RATIO * np.minimum.outer(ied, ied)
     of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(len(templates), bool)
@@ -284,7 +302,16 @@ def _plain_score_pairs(best, anchor, position, strength, ied, templates, max_tur
 
 
 @jit(plain=_plain_score_pairs, by_size=False)
-def _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pairs):
+def _score_pairs(
+    best: np.ndarray,
+    anchor: np.ndarray,
+    position: np.ndarray,
+    strength: np.ndarray,
+    ied: np.ndarray,
+    templates: np.ndarray,
+    max_turn: float,
+    pairs: np.ndarray,
+) -> int:
     """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
     count = 0
     for i in range(len(best)):
@@ -319,7 +346,15 @@ def _score_pairs(best, anchor, position, strength, ied, templates, max_turn, pai
 
 
 @jit
-def _support_at(expected, radius, k, best, anchor, position, strength):
+def _support_at(
+    expected: complex,
+    radius: float,
+    k: int,
+    best: np.ndarray,
+    anchor: np.ndarray,
+    position: np.ndarray,
+    strength: np.ndarray,
+) -> float:
     """Strength of the best candidate of anchor k around its expected position, less the penalty of
     its distance, or 0."""
     support = 0.0

@@ -102,7 +102,7 @@ def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
     return 2 ** (math.ceil(4 * math.log2(np.clip(1.2 * _range(side)["ied_low"] / smallest, 1, 4))) / 4)
 
 
-def _settings(scan: TrainingSettings, held_out: float, **more) -> DetectorSettings:
+def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorSettings:
     default, spread = DetectorSettings(), {"ied_low": scan.ied_low, "ied_high": scan.ied_high}
     parts = {name: replace(getattr(default, name), **spread) for name in ("guide", "classifier")}
     return DetectorSettings(held_out, scan, **parts, **more)

@@ -2,7 +2,7 @@
 threshold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +11,8 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.windows.non_maximum_suppression import Localisation, suppress_non_maxima
 from .....models.keypoints.windows.window_models import KeypointModel, Mode
 from ....common.file_map import Jobs
-from ...average_precision import NEAR, judge, pooled
-from .views import NamedView, each, open_view
+from ...average_precision import NEAR, Curve, judge, pooled
+from .views import NamedView, View, each, open_view
 
 # of the default threshold, else it takes the balance of precision and recall. A choice
 _MIN_RECALL = 0.1
@@ -34,7 +34,7 @@ def calibrate(
     """
     model = detector.models[keypoint]
 
-    def score_view(item: NamedView):
+    def score_view(item: NamedView) -> tuple[View, np.ndarray]:
         view = open_view(item[0], keypoint, item[1])
         levels = detector.search.pyramid(view.pixels)
         windows = detector.search.score_levels(levels, keypoint, mode)
@@ -42,13 +42,13 @@ def calibrate(
 
     scored = list(each(views, score_view, n_jobs))
 
-    def detections(place: Localisation):
+    def detections(place: Localisation) -> Iterator[tuple[View, np.ndarray, np.ndarray, np.ndarray]]:
         """Detections of every view, and the unit of the offset (in image pixels) at each."""
         for view, (x, y, scale, score) in scored:
             found = suppress_non_maxima(x, y, scale, score, place, detector.reference_length, detector.suppression)
             yield view, found[:, :2], found[:, 2], detector.reference_length / found[:, 3]
 
-    def curve_of(place: Localisation, tolerance: float):
+    def curve_of(place: Localisation, tolerance: float) -> Curve:
         return pooled(
             [
                 judge(xy, score, v.points, v.visible, v.reference_length, v.ignore, tolerance)

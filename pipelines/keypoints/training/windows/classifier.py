@@ -259,7 +259,7 @@ class ClassifierTraining:
         """Positives, held-out positives, and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)
 
-        def sample(item, n_random: int):
+        def sample(item: tuple[int, NamedView], n_random: int) -> tuple[Windows, Windows]:
             number, (image, flip) = item
             return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
 

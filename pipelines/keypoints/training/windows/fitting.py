@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from .....learners.designs.base import Design
 from .....learners.objective.losses import Loss, get_loss
 from .....learners.objective.priors import Prior
 from .....learners.solvers.accelerated_gradient import accelerated_gradient
-from .....learners.solvers.annealing import anneal
+from .....learners.solvers.annealing import Annealed, anneal
 from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
 from .....models.keypoints.windows.window_models import KeypointModel, OffsetModel
@@ -132,7 +133,7 @@ def _select(
     counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
-    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start):
+    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start: Any) -> Annealed:
         rate = annealing_step(loss, weight, s.learning_rate)
         return anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start)
 

@@ -15,15 +15,12 @@ from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
-from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, InstanceFinder
-from .instances.probabilities import probability_of
-from .instances.suppression import suppress_instances
+from .instances.assembly import Assembly, suppress_instances
+from .instances.instance_finder import Instance, InstanceFinder, probability_of
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .windows.non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
 from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
-from .windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
 KIND = "keypoint detector"

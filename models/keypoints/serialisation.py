@@ -12,12 +12,10 @@ from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
 from ..files import check_array, check_settings
 from .instances.assembly import MAX_ROLL, Assembler, Assembly
-from .instances.instance_finder import InstanceFinder
-from .instances.probabilities import POINT_INPUTS, InstanceProbabilities, ShapeClassifier
+from .instances.instance_finder import POINT_INPUTS, InstanceFinder, InstanceProbabilities
 from .instances.shape_models import RigidModel, ShapeModel
-from .instances.shape_regression import RegressionStage, ShapeRegressor
-from .windows.non_maximum_suppression import Localisation
-from .windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
+from .instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
+from .windows.window_models import FaceCascade, Guide, KeypointModel, Localisation, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...models.keypoints.instances.probabilities import probability_of
+from ...models.keypoints.instances.instance_finder import probability_of
 
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # reference lengths

@@ -11,10 +11,9 @@ import numpy as np
 
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.assembly import Assembly
+from ...models.keypoints.instances.assembly import SAME_INSTANCE, Assembly
 from ...models.keypoints.instances.instance_finder import Instance
 from ...models.keypoints.instances.shape_models import RigidModel, pose_of
-from ...models.keypoints.instances.suppression import SAME_INSTANCE
 from ...vision.images import read_image
 from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
 from .box_measures import oks_rows, score

@@ -33,7 +33,7 @@ from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..data_folder import data_folder

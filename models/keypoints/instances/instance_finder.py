@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import Assembler, Assembly, Candidates
-from .probabilities import InstanceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
+from .assembly import Assembler, Assembly, Candidates, is_same_instance, suppress_instances
 from .shape_models import Pose, RigidModel, pose_of
-from .shape_regression import ShapeRegressor
-from .suppression import is_same_instance, suppress_instances
+from .shape_regression import ShapeClassifier, ShapeRegressor
 
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
 _LIKELY = 0.5  # probability from which something is rather a face than none
@@ -24,6 +22,83 @@ _LIKELY = 0.5  # probability from which something is rather a face than none
 _MAY_BE = 0.02
 MAX_INSTANCES = 12  # hypotheses that are refined where only probable faces are asked for
 MAX_HYPOTHESES = 30  # where all are
+POINT_INPUTS = 8
+_MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
+_EXACT = 0.003  # reference lengths: answers that agree better than this are alike. A choice
+
+
+def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
+    """Probability of log-odds."""
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)))
+
+
+def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
+    """Log-odds of a probability, finite for 0 and 1 too."""
+    p = np.clip(probability, 1e-12, 1 - 1e-12)
+    return np.log(p / (1 - p))
+
+
+@dataclass(frozen=True)
+class InstanceProbabilities:
+    """Logistic regressions that were fitted on photographs kept back from training.
+
+    Parameters
+    ----------
+    face : ndarray of shape (4,)
+        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds
+        and of the logarithm of the reference length, and a constant.
+    within_10, within_5 : ndarray of shape (n_keypoints, 8)
+        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the reference length:
+        weights of the face's log-odds, of the own detection's log-odds, whether there is one, its
+        distance from the refined point in tenths of the reference length, the logarithm of the
+        distance of two refinements, the face's turn to a side, the logarithm of the reference
+        length, and a constant.
+    alone : float
+        Added to the log-odds of a detection that belongs to no assembled face.
+
+    Notes
+    -----
+    The reference length is in units of 30 pixels.
+    """
+
+    face: np.ndarray
+    within_10: np.ndarray
+    within_5: np.ndarray
+    alone: float
+
+    def instance_log_odds(self, score: float, support: float, ied: float) -> float:
+        """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and
+        the reference length in pixels."""
+        return float(self.face @ instance_inputs(score, support, ied))
+
+
+def instance_inputs(score: float, support: float, ied: float) -> np.ndarray:
+    """Inputs (4,) of the regression for a face."""
+    return np.array([score, support, np.log(ied / 30.0), 1.0])
+
+
+def point_inputs(
+    instance_log_odds: float, own: np.ndarray, distance: np.ndarray, disagreement: np.ndarray, yaw: float, ied: float
+) -> np.ndarray:
+    """Inputs (n_keypoints, 8) of the regressions for the points of a face.
+
+    Parameters
+    ----------
+    instance_log_odds : float
+    own, distance : ndarray of shape (n_keypoints,)
+        Log-odds of own detections, NaN where there is none, and how far they lie from the refined
+        points, in reference lengths.
+    disagreement : ndarray of shape (n_keypoints,)
+        Distance of what two refinements from different starts give, in reference lengths.
+    yaw : float
+        In radians.
+    ied : float
+        In pixels.
+    """
+    present = np.isfinite(own)
+    of_own = np.where(present, np.clip(own, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
+    columns = np.clip(instance_log_odds, -8.0, 8.0), *of_own, np.log(disagreement + _EXACT), abs(yaw), np.log(ied / 30.0), 1.0
+    return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
 class InstancePoint(NamedTuple):

@@ -17,7 +17,7 @@ from .instances.probabilities import ProbabilitySettings
 from .instances.refinement import RegressionSettings
 from .stages import DetectorSettings
 from .windows.classifier import ClassifierTraining, TrainingJob
-from .windows.settings import TrainingSettings
+from .windows.fitting import TrainingSettings
 
 SIDES = (0.6, 0.85, 1.2, 1.7)
 """Reference lengths: sides of windows that are tried. A choice: windows of faces have 0.85."""

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
-from .....models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier, instance_inputs
+from .....models.keypoints.instances.instance_finder import InstanceFinder, InstanceProbabilities, RefinedShape, instance_inputs
+from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
 from .candidates import SearchedImage

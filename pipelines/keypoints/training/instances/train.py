@@ -9,8 +9,7 @@ from itertools import chain
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.instances.instance_finder import InstanceFinder
-from .....models.keypoints.instances.probabilities import probability_of
+from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...average_precision import HIT, judge
 from ...data import AnnotatedImage
 from ..unlike_views import unlike_views

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.windows.non_maximum_suppression import Localisation, suppress_non_maxima
-from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
+from .....models.keypoints.windows.window_search import suppress_non_maxima
 from ....common.file_map import Jobs
 from ...average_precision import NEAR, Curve, judge, pooled
 from .views import NamedView, View, each, open_view

@@ -23,9 +23,8 @@ from ...data import AnnotatedImage
 from ..turned_heads import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
-from .fitting import fit_rows
+from .fitting import TrainingSettings, fit_rows
 from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
-from .settings import TrainingSettings
 from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
 
 #: Kind of the model file that holds the negatives of an unfinished training.

@@ -14,7 +14,7 @@ import numpy as np
 from .....vision.pyramid import Level, gaussian_pyramid
 from .....vision.windows.patches import extract_patches
 from ...data import AnnotatedImage
-from .settings import TrainingSettings
+from .fitting import TrainingSettings
 from .views import SCALES_PER_OCTAVE, View, open_view
 
 _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the lowest 16 bits

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
-from annealed.models.keypoints.instances.assembly import Assembler
-from annealed.models.keypoints.instances.instance_finder import InstanceFinder
-from annealed.models.keypoints.instances.probabilities import (
+from annealed.models.keypoints.instances.assembly import Assembler, suppress_instances
+from annealed.models.keypoints.instances.instance_finder import (
+    InstanceFinder,
     InstanceProbabilities,
-    ShapeClassifier,
     log_odds_of,
     point_inputs,
     probability_of,
 )
 from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
-from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
-from annealed.models.keypoints.instances.suppression import suppress_instances
+from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid

@@ -10,6 +10,7 @@ from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.pipelines.keypoints.faces import FACES, KEYPOINTS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.pipelines.keypoints.training.windows.guided_search import GUIDED, GuideSettings
 from annealed.pipelines.keypoints.training.windows.sampling import (
     Windows,
@@ -19,7 +20,6 @@ from annealed.pipelines.keypoints.training.windows.sampling import (
     sample_view,
     unpack_keys,
 )
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
 from annealed.pipelines.keypoints.training.windows.views import View, each, held_out, open_view, without_objects
 from annealed.vision.pyramid import Level, gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS

@@ -280,8 +280,8 @@ class KeypointDetector:
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
         """Candidates that no face explains, with the probability that their score suggests."""
-        assert self.finder is not None and self.finder.probabilities is not None
-        assembler, alone = self.finder.assembler, self.finder.probabilities.alone
+        assert self.finder is not None
+        assembler, alone = self.finder.assembler, self.finder.trained.alone
         detections = []
         for i, name in enumerate(self.finder.anchors):
             if name not in names:

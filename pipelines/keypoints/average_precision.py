@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...models.keypoints.instances.instance_finder import probability_of
+from .data import in_boxes
 
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # reference lengths
@@ -60,14 +61,13 @@ def judge(
     ied: ArrayLike,
     ignore: ArrayLike = (),
     tolerance: float = 0.05,
-    max_detections: int = MAX_DETECTIONS,
 ) -> MatchedDetections:
     """Decide of each detection of one keypoint in one image: a hit, false, or neither.
 
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Detections in pixels; the best ``max_detections`` take part, earlier ones first among
+        Detections in pixels; the best `MAX_DETECTIONS` take part, earlier ones first among
         equals.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
         That keypoint of each face, NaN where unknown; whether it can be seen; reference lengths
@@ -78,18 +78,16 @@ def judge(
         Largest distance of a hit, in reference lengths.
     """
     scores = np.asarray(score, float)
-    order = np.argsort(-scores, kind="stable")[:max_detections]
+    order = np.argsort(-scores, kind="stable")[:MAX_DETECTIONS]
     scores, at = scores[order], np.asarray(xy, float).reshape(-1, 2)[order]
     truth = np.asarray(points, float).reshape(-1, 2)
     seen = np.asarray(visible, bool) & np.isfinite(truth).all(axis=1)
-    boxes = np.asarray(ignore, float).reshape(-1, 4)
 
     distance = np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
     distance[np.isnan(distance)] = np.inf
     # whether a point lies on the circle must not depend on the rounding of its decimals
     slack = 1e-9
-    inside = np.logical_and(at[:, None] >= boxes[:, :2], at[:, None] <= boxes[:, 2:]).all(axis=2)
-    ignored = np.logical_or.reduce(inside, axis=1)
+    ignored = in_boxes(at, np.asarray(ignore, float).reshape(-1, 4))
     ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
     false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...models.keypoints.schema import BOX_SHARE
 from .average_precision import FALSE, HIT, NEITHER, curve
-from .data import AnnotatedImage
+from .data import AnnotatedImage, in_boxes
 
 TOLERANCE = 0.1
 """Share of the root of the area of an object's box."""
@@ -36,9 +36,7 @@ def distances(image: AnnotatedImage, found: Found) -> np.ndarray:
 
 def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
     """Whether the middle of each found object (n_found,) lies in a box to ignore."""
-    middle = np.array([points.mean(axis=0) for points in found]).reshape(-1, 1, 2)
-    inside = np.logical_and(middle >= image.ignore[:, :2], middle <= image.ignore[:, 2:])
-    return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
+    return in_boxes(np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore)
 
 
 def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:

@@ -23,6 +23,7 @@ from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
 
 Point = tuple[float, float, bool]  # x, y, and whether it is visible
+View = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class AnnotatedImage:
     origin: str = ""
     schema: Schema = FACES
     boxes: np.ndarray | None = None
-    view: Callable[[np.ndarray], np.ndarray] | None = None
+    view: View | None = None
 
     @property
     def name(self) -> str:
@@ -80,6 +81,13 @@ class AnnotatedImage:
         between the eye centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
+    @property
+    def points(self) -> np.ndarray:
+        """Points (n_faces, n), complex, that are refined together: the landmarks, or the keypoints
+        where there are none; NaN where not annotated."""
+        points = self.instances if self.landmarks is None else self.landmarks
+        return points[..., 0] + 1j * points[..., 1]
+
     def pixels(self) -> np.ndarray:
         """Read the picture: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
@@ -87,17 +95,38 @@ class AnnotatedImage:
 
     def mirrored(self, width: int) -> AnnotatedImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
-        order, landmarks = self.schema.mirror_order, self.landmarks
-        if landmarks is not None:
-            landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
-        instances, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
-        boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
-        ignore = _mirrored_boxes(self.ignore, width)
-        return replace(self, instances=instances, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+        order = self.schema.mirror_order
+        landmarks = None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
+        renamed = replace(self, instances=self.instances[:, order], visible=self.visible[:, order], landmarks=landmarks)
+        return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
+
+    def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
+        """The annotations of the picture that a view makes, moved by an affine map (2, 3): boxes
+        become those around their corners."""
+
+        def points(xy: np.ndarray) -> np.ndarray:
+            return xy @ matrix[:, :2].T + matrix[:, 2]
+
+        def around(boxes: np.ndarray) -> np.ndarray:
+            corners = points(boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2))
+            return np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+
+        landmarks = None if self.landmarks is None else points(self.landmarks)
+        boxes = None if self.boxes is None else around(self.boxes)
+        instances, ignore = points(self.instances), around(self.ignore)
+        return replace(self, instances=instances, landmarks=landmarks, ignore=ignore, boxes=boxes, view=view)
 
 
-def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
-    return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
+def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+    """The photographs whose faces train the refinement: those with landmarks, or all where none has
+    them."""
+    return [image for image in images if image.landmarks is not None] or list(images)
+
+
+def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Whether points (n, 2) lie in one of some boxes (m, 4) x0, y0, x1, y1: (n,), bool."""
+    inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
+    return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:

@@ -11,8 +11,10 @@ References
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -95,6 +97,9 @@ class Candidates:
     reference_length: np.ndarray
 
 
+NO_CANDIDATES = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """Candidates that may be one face.
@@ -144,15 +149,13 @@ class Assembler:
     offset: np.ndarray
     least: float = -6.0
     max_turn: float = MAX_ROLL
-    _views: np.ndarray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        n = len(self.shape.anchors)
-        views = [
-            self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j)[:n]
-            for yaw, pitch in sorted(((y, p) for y in _YAWS for p in _PITCHES), key=lambda view: np.hypot(*view))
-        ]
-        object.__setattr__(self, "_views", np.array(views))
+    @cached_property
+    def _views(self) -> np.ndarray:
+        """Anchors (n_views, n_anchors), complex, of the rigid model, the frontal view first."""
+        poses = sorted(product(_YAWS, _PITCHES), key=lambda pose: np.hypot(*pose))
+        views = [self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j) for yaw, pitch in poses]
+        return np.array(views)[:, : len(self.shape.anchors)]
 
     @property
     def anchors(self) -> list[str]:
@@ -196,7 +199,7 @@ class Assembler:
         complete = self._complete_rigid if three else self._complete
         templates = self._views if three else self.templates
         strength = candidates.log_odds - self.least
-        best = _best_of_each(candidates.anchor, MAX_PER_ANCHOR, templates.shape[1])
+        best = np.sort(np.concatenate([np.flatnonzero(candidates.anchor == i)[:MAX_PER_ANCHOR] for i in range(n)]))
         columns = candidates.anchor, candidates.position, strength, candidates.reference_length
         pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn)
         instances: list[Hypothesis] = []
@@ -252,11 +255,6 @@ class Assembler:
         anchors[candidates.anchor[rows]] = candidates.position[rows]
         view = self.rigid.fit(anchors, np.arange(n))
         return self.rigid.project(*view), view[1]
-
-
-def _best_of_each(anchor: np.ndarray, n: int, n_anchors: int) -> np.ndarray:
-    """Rows of the first n candidates of each anchor, ascending."""
-    return np.sort(np.concatenate([np.flatnonzero(anchor == i)[:n] for i in range(n_anchors)]))
 
 
 def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray) -> np.ndarray:

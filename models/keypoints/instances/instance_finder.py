@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import Assembler, Assembly, Candidates, is_same_instance, suppress_instances
+from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, is_same_instance, suppress_instances
 from .shape_models import Pose, RigidModel, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
@@ -65,16 +65,6 @@ class InstanceProbabilities:
     within_10: np.ndarray
     within_5: np.ndarray
     alone: float
-
-    def instance_log_odds(self, score: float, support: float, ied: float) -> float:
-        """Log-odds of a face: from the classifier's score, the sum of its anchors' log-odds, and
-        the reference length in pixels."""
-        return float(self.face @ instance_inputs(score, support, ied))
-
-
-def instance_inputs(score: float, support: float, ied: float) -> np.ndarray:
-    """Inputs (4,) of the regression for a face."""
-    return np.array([score, support, np.log(ied / 30.0), 1.0])
 
 
 def point_inputs(
@@ -238,6 +228,11 @@ class RefinedShape:
     reference_length: float
     disagreement: np.ndarray | None = None
 
+    @property
+    def inputs(self) -> np.ndarray:
+        """Inputs (4,) of the regression for an instance."""
+        return np.array([self.score, self.support, np.log(self.reference_length / 30.0), 1.0])
+
 
 @dataclass(frozen=True)
 class InstanceFinder:
@@ -277,7 +272,14 @@ class InstanceFinder:
     @property
     def anchors(self) -> list[str]:
         """Names of the keypoints that are detected."""
-        return self.assembler.anchors
+        return list(self.keypoints[: len(self.assembler.shape.anchors)])
+
+    @property
+    def trained(self) -> InstanceProbabilities:
+        """The probabilities; a ValueError while they have not been trained."""
+        if self.probabilities is None:
+            raise ValueError("the model's probabilities are missing; expected a complete training")
+        return self.probabilities
 
     @cached_property
     def rigid(self) -> RigidModel:
@@ -332,8 +334,7 @@ class InstanceFinder:
         ValueError
             If the probabilities have not been trained.
         """
-        if self.probabilities is None:
-            raise ValueError("the model's probabilities are missing; expected a complete training")
+        weights = self.trained.face
         candidates = self.assembler.candidates(maxima, reference_length)
         max_instances, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         instances: list[tuple[float, RefinedShape]] = []
@@ -345,7 +346,7 @@ class InstanceFinder:
             ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
-            log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
+            log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
         instances.sort(key=lambda entry: -entry[0])
@@ -361,15 +362,12 @@ class InstanceFinder:
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
-        assert self.probabilities is not None
         mean = self.regressor.mean_points
         size = max(float(np.sqrt((box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag)))), 1.0)
         middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
         start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
-        log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
-        nothing = np.empty(0)
-        return self.report(refined, log_odds, Candidates(np.empty(0, np.int64), nothing.astype(complex), nothing, nothing))
+        return self.report(refined, float(self.trained.face @ refined.inputs), NO_CANDIDATES)
 
     def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
@@ -397,12 +395,11 @@ class InstanceFinder:
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
-        assert self.probabilities is not None
         own, own_log_odds = self.own_detections(refined, candidates)
         inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
-        within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
-        within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
+        within_10 = np.asarray(probability * probability_of((self.trained.within_10 * inputs).sum(axis=1)))
+        within_5 = np.minimum(within_10, probability * probability_of((self.trained.within_5 * inputs).sum(axis=1)))
         places = self.combined(refined, own)
         points = {
             name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))

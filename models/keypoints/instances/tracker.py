@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ....vision.pyramid import gaussian_pyramid
-from .assembly import Candidates, suppress_instances
+from .assembly import NO_CANDIDATES, suppress_instances
 from .instance_finder import Instance, InstanceFinder, probability_of
 from .one_euro import OneEuroFilter
 
@@ -16,7 +16,6 @@ from .one_euro import OneEuroFilter
 _AROUND = 1.0
 _STEP = 1 / 25  # seconds from one frame to the next where nobody says
 _AWAY = 0.2  # seconds without a face after which its filter begins anew. A choice
-_NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))  # is searched around a face
 
 REMEMBERED = 1.0  # seconds that a person who is lost can be found again
 # Choices. On training photographs, turned and zoomed, the cosine distance of the appearances of one
@@ -190,12 +189,11 @@ class InstanceTracker:
         least = min((stage.ied for stage in finder.regressor.stages), default=1) / instance.reference_length
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
         refined = finder.refine(points - corner, instance.support, levels)
-        assert finder.probabilities is not None
-        log_odds = finder.probabilities.instance_log_odds(refined.score, instance.support, refined.reference_length)
+        log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
             return None
         refined = finder.refine_again(refined, levels)
-        return finder.report(replace(refined, points=refined.points + corner), log_odds, _NOTHING)
+        return finder.report(replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES)
 
     def _still(self, instance: Instance, cutoff: float) -> Instance:
         """The face with its points filtered; a person who was away starts anew."""

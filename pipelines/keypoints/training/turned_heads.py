@@ -15,9 +15,8 @@ from scipy.spatial import Delaunay
 
 from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
 from ....vision.images import image_size
-from ..data import AnnotatedImage
+from ..data import AnnotatedImage, annotated
 from ..faces import N_LANDMARKS
-from .instances.points import annotated, points_of
 from .instances.shapes import learn_rigid
 
 # IED around a head that its picture shows, and pixels of the IED at most. Choices
@@ -166,7 +165,7 @@ def turned_heads(
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
-    faces = np.concatenate([points_of(image) for image in annotated(known)])
+    faces = np.concatenate([image.points for image in annotated(known)])
     schema = images[0].schema
     try:
         rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])

@@ -2,7 +2,7 @@
 dim light, blur, a covered part, and several faces in one picture.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,39 +11,22 @@ import numpy as np
 
 from ....models.keypoints.windows.turned_photographs import turned_pixels, turning
 from ....vision.images import image_size, read_image
-from ..data import AnnotatedImage
+from ..data import AnnotatedImage, View
 
 # IED around a face that is pasted beside others, and the IED of the smallest and the largest of
 # them in pixels
 _AROUND, _PASTED = 2.2, (28.0, 50.0)
 
 
-def _moved(image: AnnotatedImage, matrix: np.ndarray, view: Callable[[np.ndarray], np.ndarray]) -> AnnotatedImage:
-    """The picture that a view makes, with annotations moved by an affine map (2, 3)."""
-
-    def points(xy: np.ndarray) -> np.ndarray:
-        return xy @ matrix[:, :2].T + matrix[:, 2]
-
-    corners = points(image.ignore[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2))
-    ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-    landmarks = None if image.landmarks is None else points(image.landmarks)
-    return replace(image, instances=points(image.instances), landmarks=landmarks, ignore=ignore, view=view)
-
-
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
     """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
     width, height = image_size(image.path)
-    return _moved(image, turning(height, width, degrees)[0], partial(turned_pixels, degrees))
-
-
-def lit(image: AnnotatedImage, direction: float, darkest: float) -> AnnotatedImage:
-    """The photograph in light that falls, across the face, from one to a share ``darkest``, in a
-    direction in radians."""
-    middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
-    return replace(image, view=partial(_lit, middle, ied, direction, darkest))
+    return image.moved(turning(height, width, degrees)[0], partial(turned_pixels, degrees))
 
 
 def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray) -> np.ndarray:
+    """In light that falls, across the face, from one to a share ``darkest``, in a direction in
+    radians."""
     height, width = pixels.shape[:2]
     x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
     along = (np.cos(direction) * x + np.sin(direction) * y) / ied
@@ -51,36 +34,21 @@ def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixel
     return np.rint(pixels * light[..., None]).astype(np.uint8)
 
 
-def dimmed(image: AnnotatedImage, light: float) -> AnnotatedImage:
-    """The photograph in a share of its light."""
-    return replace(image, view=partial(_dimmed, light))
-
-
 def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
+    """In a share of the light."""
     return np.rint(pixels * light).astype(np.uint8)
 
 
-def blurred(image: AnnotatedImage, deviation: float) -> AnnotatedImage:
-    """The photograph out of focus: a Gaussian, its deviation in IED."""
-    return replace(image, view=partial(_blurred, deviation * float(image.reference_length[0])))
-
-
 def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
+    """Out of focus: a Gaussian, its deviation in pixels."""
     return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
 
 
-def covered(image: AnnotatedImage, shift: tuple[float, float]) -> AnnotatedImage:
-    """The photograph with a grey square of one and a half IED, its middle that far from the face's,
-    in IED."""
-    ied = float(image.reference_length[0])
-    middle = np.nanmean(image.instances[0], axis=0) + ied * np.array(shift)
-    low, high = np.rint(middle - 0.75 * ied).astype(int), np.rint(middle + 0.75 * ied).astype(int)
-    return replace(image, view=partial(_covered, (*np.maximum(low, 0).tolist(), *np.maximum(high, 0).tolist())))
-
-
-def _covered(box: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
+def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
+    """With a grey square of one and a half IED around its middle."""
+    (left, top), (right, bottom) = (np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75))
     pixels = pixels.copy()
-    pixels[box[1] : box[3], box[0] : box[2]] = 110
+    pixels[top:bottom, left:right] = 110
     return pixels
 
 
@@ -126,13 +94,15 @@ def unlike_views(images: Sequence[AnnotatedImage], seed: int = 0) -> dict[str, l
     made: dict[str, list[AnnotatedImage]] = {}
     for number, image in enumerate(some):
         others = [some[(number + step) % len(some)] for step in (0, 1, 2)]
-        for name, view in {
+        middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
+        views: dict[str, AnnotatedImage | View] = {
             "rolled": rolled(image, float(rng.choice([-1, 1]) * rng.uniform(8, 28))),
-            "uneven light": lit(image, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))),
-            "dim": dimmed(image, float(rng.uniform(0.08, 0.3))),
-            "blurred": blurred(image, float(rng.uniform(0.02, 0.06))),
-            "covered": covered(image, (float(rng.uniform(-0.8, 0.8)), float(rng.choice([-0.7, 1.0])))),
+            "uneven light": partial(_lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))),
+            "dim": partial(_dimmed, float(rng.uniform(0.08, 0.3))),
+            "blurred": partial(_blurred, float(rng.uniform(0.02, 0.06)) * ied),
+            "covered": partial(_covered, middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]), ied),
             "three in one": pasted(others, rng),
-        }.items():
-            made.setdefault(name, []).append(view)
+        }
+        for name, view in views.items():
+            made.setdefault(name, []).append(view if isinstance(view, AnnotatedImage) else replace(image, view=view))
     return made

@@ -12,9 +12,8 @@ from .....models.keypoints.detections import DetectionOptions
 from .....models.keypoints.detector import KeypointDetector
 from .....vision.pyramid import Level
 from ....common.file_map import Jobs
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, in_boxes
 from ..windows.views import each
-from .points import points_of
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,8 @@ class SearchedImage:
         """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
         annotation.
         """
-        x, y = points.mean().real, points.mean().imag
-        x0, y0, x1, y1 = self.boxes.T
-        return bool(((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)).any())
+        middle = points.mean()
+        return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
 
 def search_all(
@@ -70,7 +68,7 @@ def search_all(
 
     def search(item: tuple[AnnotatedImage, float | None]) -> SearchedImage | None:
         image, target = item
-        pixels, faces, boxes, factor = image.pixels(), points_of(image), image.ignore, 1.0
+        pixels, faces, boxes, factor = image.pixels(), image.points, image.ignore, 1.0
         if target is not None:
             factor = target / float(image.reference_length[0]) if len(image.reference_length) else 1.0
             if factor > 0.9:

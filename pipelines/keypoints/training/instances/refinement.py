@@ -15,9 +15,8 @@ from .....models.keypoints.instances.shape_models import ShapeModel
 from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
 from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, annotated
 from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
-from .points import annotated, mirror_order, points_of, to_keypoints
 
 #: Photographs and their mirror images as they are.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
@@ -112,10 +111,10 @@ def start_runs(
     """
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
-    n_values = sum(points_of(image).size for image in some) * n_starts * VALUES_PER_POINT
+    n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
     faces = list(copies(some[:: max(1, -(-n_values // MAX_VALUES))], settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
-    matrix = to_keypoints(images[0].schema, len(faces[0].points))
+    matrix = images[0].schema.to_keypoints(len(faces[0].points))
     now = []
     for number, face in enumerate(faces):
         anchors = (matrix @ face.points)[:n_anchors]
@@ -155,7 +154,7 @@ def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
     """Return a cascade without stages: the mean shape stays where it is."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
-    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(schema, n), offset, mirror_order(schema, n))
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), schema.to_keypoints(n), offset, schema.point_order(n))
 
 
 def train_regressor(

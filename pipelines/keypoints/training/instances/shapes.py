@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
 from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
 from .....models.keypoints.schema import Schema
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, annotated
 from .candidates import SearchedImage
-from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
 
 _NEAR = 0.15  # reference lengths: candidates this near to an anchor are correct ones
 
@@ -53,17 +52,15 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
     schema = images[0].schema
-    faces, ied = (
-        np.concatenate(part) for part in zip(*((points_of(image), image.reference_length) for image in annotated(images)))
-    )
+    faces, ied = (np.concatenate(part) for part in zip(*((image.points, image.reference_length) for image in annotated(images))))
     usable = np.isfinite(faces).all(axis=1)
     faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
         raise ValueError(f"{len(faces)} faces with all points; expected at least 10 to learn their shape")
     n, n_anchors = faces.shape[1], len(schema.anchors)
     anchors, n_flips = np.arange(n_anchors), len(schema.flips)
-    both = np.concatenate([faces, *([mirrored_points(face, 0, schema) for face in faces] for flip in schema.flips if flip)])
-    points = np.concatenate([both @ to_keypoints(schema, n)[:n_anchors].T, both], axis=1)
+    both = np.concatenate([faces, *([schema.mirrored_points(face, 0) for face in faces] for flip in schema.flips if flip)])
+    points = np.concatenate([both @ schema.to_keypoints(n)[:n_anchors].T, both], axis=1)
     names = (*schema.anchors, *(f"point{i}" for i in range(n)))
     xy, lengths = np.stack([points.real, points.imag], axis=2), np.tile(ied, n_flips)
     shape = learn_shape(xy, np.ones(points.shape, bool), names, anchors, settings.noise, lengths)
@@ -86,8 +83,8 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
     """Rigid model of the anchors and of the points of faces (n_faces, n), complex, in this
     order."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
-    points = np.concatenate([faces @ to_keypoints(schema, n)[:n_anchors].T, faces], axis=1)
-    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
+    points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
+    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + schema.point_order(n)))
 
 
 def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +95,7 @@ def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[n
     scores: list[list[float]] = [[] for _ in range(n_anchors)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors)]
     for view in searched:
-        faces = view.keypoints(to_keypoints(schema, view.instances.shape[1])[:n_anchors])
+        faces = view.keypoints(schema.to_keypoints(view.instances.shape[1])[:n_anchors])
         for i, name in enumerate(schema.anchors):
             x, y, score, _ = view.maxima[name].T
             distance = abs((x + 1j * y)[:, None] - faces[:, i])

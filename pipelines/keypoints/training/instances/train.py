@@ -11,12 +11,11 @@ import numpy as np
 from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...average_precision import HIT, judge
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, annotated
 from ..unlike_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
 from .candidates import SearchedImage, search_all
-from .points import annotated
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, learn_assembler, score_log_odds

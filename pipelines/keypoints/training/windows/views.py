@@ -17,7 +17,7 @@ import numpy as np
 
 from .....models.keypoints.schema import Schema
 from ....common.file_map import Jobs, map_on
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, in_boxes
 
 #: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
 #: choice.
@@ -58,9 +58,7 @@ class View:
         reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.reference_length
         reach = np.maximum(reach, pixels)
         distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
-        near = distances < reach
-        inside = ((xy[:, None] >= self.ignore[None, :, :2]) & (xy[:, None] <= self.ignore[None, :, 2:])).all(axis=2)
-        return ~(np.logical_or.reduce(near, axis=1) | np.logical_or.reduce(inside, axis=1))
+        return ~(np.logical_or.reduce(distances < reach, axis=1) | in_boxes(xy, self.ignore))
 
 
 def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:

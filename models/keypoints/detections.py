@@ -1,7 +1,5 @@
 """Options of a keypoint detector, and what it returns."""
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

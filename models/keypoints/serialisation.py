@@ -1,7 +1,5 @@
 """The parts of a keypoint detector as arrays and plain data, and back, with every array checked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

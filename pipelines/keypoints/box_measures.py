@@ -1,8 +1,6 @@
 """Errors of found objects in units of their boxes: the percentage of correct keypoints (PCK), and
 average precision by object keypoint similarity (OKS)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The report of an evaluation or a training: one HTML page without outside assets, and its numbers
 as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Turned faces: the search of a photograph that is turned about its middle, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import cv2

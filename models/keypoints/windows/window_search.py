@@ -1,7 +1,5 @@
 """Search of a pyramid's windows with the classifiers of some keypoints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

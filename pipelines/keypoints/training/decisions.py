@@ -2,8 +2,6 @@
 which points get a detector of their own, how many features and rounds of mining.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Trains a detector of any object from annotated pictures (``annealed keypoints train``)."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -15,9 +15,8 @@ from ...models.keypoints.instances.assembly import SAME_INSTANCE, Assembly
 from ...models.keypoints.instances.instance_finder import Instance
 from ...models.keypoints.instances.shape_models import RigidModel, pose_of
 from ...vision.images import read_image
-from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
-from .box_measures import oks_rows, score
 from .data import AnnotatedImage
+from .measures import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, oks_rows, pooled, reliability, score
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
@@ -73,7 +72,7 @@ class Evaluation:
         tolerance.
     reliability : list of dict
         Share of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %,
+        :func:`~annealed.pipelines.keypoints.measures.reliability`, at the tolerance 10 %,
         of all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.

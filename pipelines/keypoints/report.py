@@ -20,11 +20,10 @@ from ..common.outputs import write_texts
 from ..common.pages import html_page, small, table
 from ..console import plain, text
 from ..tabular.charts import BLUE, GREY, ORANGE, Axes
-from .average_precision import FALSE, HIT, Curve, judge, pooled
-from .box_measures import TOLERANCE, errors_of, score, sizes_of
 from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation
+from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
 from .objects import turned_upright
 
 REPORT_FILES, EVALUATION_FILES = ("keypoints.json", "keypoints.html"), ("report.json", "report.html")

@@ -10,8 +10,8 @@ import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
-from ...average_precision import HIT, judge
 from ...data import AnnotatedImage, annotated
+from ...measures import HIT, judge
 from ..unlike_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split

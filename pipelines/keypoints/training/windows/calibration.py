@@ -11,7 +11,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
 from .....models.keypoints.windows.window_search import suppress_non_maxima
 from ....common.file_map import Jobs
-from ...average_precision import NEAR, Curve, judge, pooled
+from ...measures import NEAR, Curve, judge, pooled
 from .views import NamedView, View, each, open_view
 
 # of the default threshold, else it takes the balance of precision and recall. A choice

@@ -24,8 +24,22 @@ from ..turned_heads import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
-from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
-from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
+from .views import (
+    SCALES_PER_OCTAVE,
+    NamedView,
+    Windows,
+    cut_keys,
+    each,
+    held_out,
+    join,
+    keys_of_view,
+    open_view,
+    pack_keys,
+    sample_view,
+    since,
+    split_views,
+    unpack_keys,
+)
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"

@@ -1,7 +1,7 @@
-"""How well keypoints are found: precision and recall of the detections of one keypoint, and errors of
-whole objects in units of their boxes (PCK, OKS).
+"""How well keypoints are found: precision and recall of the detections of one keypoint, and errors
+of whole objects in units of their boxes (PCK, OKS).
 
-Precision and recall follow the protocol of Barbu et al. (2017), section 3.3, as functions of arrays.
+Precision and recall follow the protocol of Barbu et al. (2017), section 3.3.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
 false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of

@@ -15,8 +15,8 @@ from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
-from .instances.assembly import Assembly, suppress_instances
-from .instances.instance_finder import Instance, InstanceFinder, probability_of
+from .instances.assembly import Assembly
+from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 from .schema import Schema
 from .serialisation import read_parts, write_parts
 from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima

@@ -114,9 +114,9 @@ def _read_responses(
 
 
 def _read_model(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
-    features, responses = _read_responses(path, arrays, name, pool)
     threshold = float(check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"])
     intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
+    features, responses = _read_responses(path, arrays, name, pool)
     thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),), low=-np.inf)
     return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 

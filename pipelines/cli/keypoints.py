@@ -111,7 +111,7 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
     """The detector in a model file; ``annealed keypoints`` takes none of faces."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
-    if group == "keypoints" and detector.category is None:
+    if detector.category is None and group == "keypoints":
         raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
     return detector
 
@@ -180,6 +180,29 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
     run_detection(request, "keypoints", as_json, quiet)
 
 
+def _video_source(images: Sequence[str]) -> str | int | None:
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
+    for photographs.
+    """
+    import re
+
+    from ..common.video import VIDEO_SUFFIXES
+
+    if images and images[0] == "camera" and not Path("camera").is_file():
+        if len(images) != 2 or not images[1].isdigit():
+            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+        return int(images[1])
+    for name in images:
+        if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
+            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
+    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if not videos:
+        return None
+    if len(images) > 1:
+        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+    return videos[0]
+
+
 def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) -> None:
     """Find keypoints in files, print them, and write them in all requested forms."""
     import tempfile
@@ -189,14 +212,15 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
-    from ..keypoints.detect import detect_files, video_source
+    from ..keypoints.detect import detect_files
 
     images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
-    images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
+    if images and images[0] != "camera":
+        images = list_inputs(images, (crops, overlay))
+    source = _video_source(images)
     detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
-    source = video_source(images)
     # frames without an object are many: they are searched once
     roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
     known = None
@@ -303,8 +327,9 @@ class _Output:
         try:
             for n, result in enumerate(shown, n_before + 1):
                 seconds += result.seconds
-                error = result.error or self._write_pictures(n - 1, result)
-                record = result.record(self.landmarks) | ({} if error is None else {"error": error})
+                record = result.record(self.landmarks)
+                if (error := result.error or self._write_pictures(n - 1, result)) is not None:
+                    record["error"] = error
                 if finished is not None:
                     finished.add(record)
                 self._say(record)

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.assembly import SAME_INSTANCE, Assembly
+from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.instances.instance_finder import Instance
-from ...models.keypoints.instances.shape_models import RigidModel, pose_of
+from ...models.keypoints.instances.shape_models import SAME_INSTANCE, RigidModel, pose_of
 from ...vision.images import read_image
 from .data import AnnotatedImage
 from .measures import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, oks_rows, pooled, reliability, score

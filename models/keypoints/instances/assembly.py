@@ -10,7 +10,7 @@ References
 .. [1] M. A. Fischler, R. C. Bolles, "Random Sample Consensus", Communications of the ACM 24 (1981).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from ....learners.compilation import jit
-from .shape_models import Pose, RigidModel, ShapeModel, rotation_of
+from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
@@ -40,28 +40,13 @@ _MAX_SIZE_RATIO = 1.8
 # radians: views of the rigid model that serve as templates
 _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
-#: reference lengths: faces whose keypoints lie this near to each other on average are the same. A
-#: choice.
-SAME_INSTANCE = 0.4
-
 #: reference lengths: the same for hypotheses, before their points are refined. With 0.4 the faces
 #: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses
 #: some of the improbable ones, on which evaluations count. A choice.
 SAME_HYPOTHESIS = 0.35
-
-# reference length of the larger: faces whose middles lie this near to each other are not two. A
-# choice
-_SAME_PLACE = 0.6
-
 # reference lengths: of hypotheses whose translations, and whose scales and rotations, differ by
 # less than this, the best one is completed. A choice.
 _SAME_TRANSFORM = 0.25
-
-# reference length, and ratio of sizes: an incomplete hypothesis this like a known face is not
-# completed.
-# Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half the radius in
-# which candidates support a pair. Choices.
-_INSIDE, _ALIKE = 0.175, 1.25
 
 
 class Assembly(StrEnum):
@@ -385,48 +370,6 @@ def _support_at(
             if square <= 1:
                 support = max(support, strength[c] - _GATE_PENALTY * square)
     return support
-
-
-def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE) -> bool:
-    """Whether keypoints (n,), complex, of two faces lie on each other; ``ied`` in image pixels."""
-    return float(abs(a - b).mean()) < radius * ied
-
-
-def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Whether a pair's hypothesis, keypoints (n,), complex, and reference length, is one of a face
-    that is known
-    already."""
-    alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
-    return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length
-
-
-def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Which of some faces remain, where they come by falling probability: those that are neither
-    the same as a better one nor, smaller or larger, in its place.
-
-    Parameters
-    ----------
-    keypoints : list of ndarray of shape (n,), complex
-        Of each face, in image pixels.
-    ied : list of float
-        Of each face, in image pixels.
-
-    Returns
-    -------
-    list of int
-        Their positions in the list.
-    """
-    kept: list[int] = []
-    for i, points in enumerate(keypoints):
-        if not any(
-            is_same_instance(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept
-        ):
-            kept.append(i)
-    return kept
-
-
-def _in_its_place(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    return abs(points.mean() - instance.mean()) < _SAME_PLACE * max(ied, instance_length)
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, is_same_instance, suppress_instances
-from .shape_models import Pose, RigidModel, pose_of
+from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates
+from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
@@ -25,6 +25,10 @@ MAX_HYPOTHESES = 30  # where all are
 POINT_INPUTS = 8
 _MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
 _EXACT = 0.003  # reference lengths: answers that agree better than this are alike. A choice
+
+# reference length of the larger: faces whose middles lie this near to each other are not two. A
+# choice
+_SAME_PLACE = 0.6
 
 
 def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
@@ -65,30 +69,6 @@ class InstanceProbabilities:
     within_10: np.ndarray
     within_5: np.ndarray
     alone: float
-
-
-def point_inputs(
-    instance_log_odds: float, own: np.ndarray, distance: np.ndarray, disagreement: np.ndarray, yaw: float, ied: float
-) -> np.ndarray:
-    """Inputs (n_keypoints, 8) of the regressions for the points of a face.
-
-    Parameters
-    ----------
-    instance_log_odds : float
-    own, distance : ndarray of shape (n_keypoints,)
-        Log-odds of own detections, NaN where there is none, and how far they lie from the refined
-        points, in reference lengths.
-    disagreement : ndarray of shape (n_keypoints,)
-        Distance of what two refinements from different starts give, in reference lengths.
-    yaw : float
-        In radians.
-    ied : float
-        In pixels.
-    """
-    present = np.isfinite(own)
-    of_own = np.where(present, np.clip(own, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
-    columns = np.clip(instance_log_odds, -8.0, 8.0), *of_own, np.log(disagreement + _EXACT), abs(yaw), np.log(ied / 30.0), 1.0
-    return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
 class InstancePoint(NamedTuple):
@@ -396,11 +376,11 @@ class InstanceFinder:
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
         own, own_log_odds = self.own_detections(refined, candidates)
+        places = self.combined(refined, own)
         inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(probability * probability_of((self.trained.within_10 * inputs).sum(axis=1)))
         within_5 = np.minimum(within_10, probability * probability_of((self.trained.within_5 * inputs).sum(axis=1)))
-        places = self.combined(refined, own)
         points = {
             name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
@@ -416,10 +396,41 @@ class InstanceFinder:
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
-        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined
-        twice."""
+        """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
+        twice; ``own`` (n_keypoints,) are its own detections, NaN where there is none."""
         assert refined.disagreement is not None, "refined once only"
         distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
-        return point_inputs(
-            log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.reference_length
-        )
+        present = np.isfinite(own_log_odds)
+        of_own = np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
+        turned, size = abs(self.pose_of(refined).yaw), np.log(refined.reference_length / 30.0)
+        columns = np.clip(log_odds, -8.0, 8.0), *of_own, np.log(refined.disagreement + _EXACT), turned, size, 1.0
+        return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+
+def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
+    """Which of some faces remain, where they come by falling probability: those that are neither
+    the same as a better one nor, smaller or larger, in its place.
+
+    Parameters
+    ----------
+    keypoints : list of ndarray of shape (n,), complex
+        Of each face, in image pixels.
+    ied : list of float
+        Of each face, in image pixels.
+
+    Returns
+    -------
+    list of int
+        Their positions in the list.
+    """
+    kept: list[int] = []
+    for i, points in enumerate(keypoints):
+        if not any(
+            is_same_instance(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept
+        ):
+            kept.append(i)
+    return kept
+
+
+def _in_its_place(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
+    return abs(points.mean() - instance.mean()) < _SAME_PLACE * max(ied, instance_length)

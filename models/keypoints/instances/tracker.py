@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ....vision.pyramid import gaussian_pyramid
-from .assembly import NO_CANDIDATES, suppress_instances
-from .instance_finder import Instance, InstanceFinder, probability_of
+from .assembly import NO_CANDIDATES
+from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 from .one_euro import OneEuroFilter
 
 # reference lengths around a face of the last frame that is looked through in the next one. A choice

@@ -12,6 +12,7 @@ from annealed.models.keypoints.instances.assembly import Assembler
 from annealed.models.keypoints.instances.instance_finder import (
     InstanceFinder,
     InstanceProbabilities,
+    RefinedShape,
     log_odds_of,
     probability_of,
     suppress_instances,

@@ -214,7 +214,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     from ..common.inputs import list_inputs
     from ..keypoints.detect import detect_files
 
-    images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
+    images, model, crops, overlay = list(request.images), request.model, request.crops, request.overlay
     if images and images[0] != "camera":
         images = list_inputs(images, (crops, overlay))
     source = _video_source(images)
@@ -223,18 +223,10 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
     # frames without an object are many: they are searched once
     roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
-    known = None
-    if boxes is not None:
-        from ..keypoints.data import read_boxes
-
-        known_names = {Path(name).name for name in images}
-        if source is not None or len(known_names) != len(images) or not images:
-            raise ValueError(f"--boxes {boxes}: expected photographs of different names")
-        known = read_boxes(boxes, known_names.__contains__, "among the photographs")
+    known = None if request.boxes is None else _known_boxes(request.boxes, [] if source is not None else images)
     if source is not None and request.dask is not None:
         raise ValueError(f"--dask {request.dask}: frames are searched one after the other; expected photographs")
-    names = ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")
-    given: dict[str, Any] = {name: getattr(request, name) for name in names}
+    given = {name: getattr(request, name) for name in ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")}
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"every={request.every}: expected a whole number of at least 1")
@@ -256,7 +248,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
             finished = forms.unfinished(resolve_model(model), inputs, options, request.resume)
         if finished is not None:
             stack.callback(finished.close)
-        todo = images[0 if finished is None else finished.n :]
+        todo = images[finished.n :] if finished is not None else images
         results: Iterator[FileDetections] = iter(())
         if source is not None:
             from ..keypoints.video import detect_video
@@ -273,6 +265,16 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         output.write(detector, results, finished, source)
 
 
+def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
+    """Boxes of known objects by the names of the photographs."""
+    from ..keypoints.data import read_boxes
+
+    names = {Path(name).name for name in images}
+    if len(names) != len(images) or not images:
+        raise ValueError(f"--boxes {path}: expected photographs of different names")
+    return read_boxes(path, names.__contains__, "among the photographs")
+
+
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
     """Check the names of the pictures or the video to write, before anything is searched; the
     pictures."""
@@ -281,14 +283,12 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     from ..keypoints.detect import SAMPLE
     from ..keypoints.drawing import check_image_name
 
+    pictures = [] if is_video else overlay_paths(images or [SAMPLE], overlay, "keypoints")
     if is_video:
         check_video_name(overlay)
-        check_outputs([*images, model], [overlay])
-        return []
-    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints")
-    if len(images) > 1:
+    elif len(images) > 1:
         make_folder(overlay)
-    check_outputs([*images, model], pictures)
+    check_outputs([*images, model], pictures or [overlay])
     for picture in {path.suffix: path for path in pictures}.values():
         check_image_name(picture)
     return pictures

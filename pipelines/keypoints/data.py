@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,9 +216,9 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
 def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path = folder / "keypoints.csv"
     points: dict[str, dict[str, dict[str, Point]]] = {}
-    sizes: dict[str, tuple[int, int] | None] = {}
-    for line, row in read_rows(path, ("image", "face" if schema == FACES else "object", "keypoint", "x", "y")):
-        keypoint, which = row["keypoint"], row["face" if schema == FACES else "object"]
+    column, size_of = "face" if schema == FACES else "object", cache(_size)
+    for line, row in read_rows(path, ("image", column, "keypoint", "x", "y")):
+        keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
         if row.get("visible") not in (None, "", "0", "1"):
@@ -226,16 +227,19 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         if keypoint in instance:
             raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
         instance[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
-        if row["image"] not in sizes:
-            sizes[row["image"]] = _size(folder / row["image"])
-        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], sizes[row["image"]])
+        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], size_of(folder / row["image"]))
     boxes = _read_ignore(folder)
     landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
-    found = []
-    for name, instances in points.items():
-        known = [landmarks.get((name, instance)) for instance in instances]
-        found.append(_annotated_image(folder / name, list(instances.values()), boxes.get(folder / name, []), schema, known))
-    return found
+    return [
+        _annotated_image(
+            folder / name,
+            list(instances.values()),
+            boxes.get(folder / name, []),
+            schema,
+            landmarks=[landmarks.get((name, instance)) for instance in instances],
+        )
+        for name, instances in points.items()
+    ]
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
@@ -306,27 +310,24 @@ def _annotated_image(
     landmarks: Sequence[np.ndarray | None] = (None,),
     boxes: list[list[float]] | None = None,
 ) -> AnnotatedImage:
-    xy = np.full((len(instances), len(schema.keypoints), 2), np.nan)
-    visible = np.zeros((len(instances), len(schema.keypoints)), bool)
-    for i, instance in enumerate(instances):
-        for name, (x, y, seen) in instance.items():
-            xy[i, schema.keypoints.index(name)] = x, y
-            visible[i, schema.keypoints.index(name)] = seen
+    unknown = (np.nan, np.nan, False)
+    table = [[instance.get(name, unknown) for name in schema.keypoints] for instance in instances]
+    values = np.array(table, float).reshape(-1, len(schema.keypoints), 3)
     known = [points for points in landmarks if points is not None]
     all_points = np.stack(known) if len(known) == len(instances) > 0 else None
     around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
-    return AnnotatedImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
+    visible, ignored = values[..., 2] > 0, np.array(ignore, float).reshape(-1, 4)
+    return AnnotatedImage(path, values[..., :2].copy(), visible, ignored, all_points, schema=schema, boxes=around)
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     """Photographs of ``.pts`` files, each with all its faces."""
-    boxes: dict[Path, list[list[float]]] = {}
+    boxes, instances = defaultdict[Path, list[list[float]]](list), defaultdict[Path, list[Path]](list)
     for place in sorted({folder, *(path.parent for path in paths)}):
         for image, more in _read_ignore(place).items():
-            boxes.setdefault(image, []).extend(more)
-    instances: dict[Path, list[Path]] = {}
+            boxes[image] += more
     for path in paths:
-        instances.setdefault(_image_beside(path), []).append(path)
+        instances[_image_beside(path)].append(path)
     images = []
     for copies in _joined(list(instances)):
         first = copies[0]
@@ -399,9 +400,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
-        instances: dict[Any, list] = {key: [] for key in files_of}
-        boxes: dict[Any, list] = {key: [] for key in files_of}
-        ignore: dict[Any, list] = {key: [] for key in files_of}
+        instances, boxes, ignore = ({key: list[Any]() for key in files_of} for _ in range(3))
         for a in coco["annotations"]:
             if a["category_id"] not in wanted:
                 continue
@@ -416,15 +415,16 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
             named = {name: (x, y, v >= 2) for name, (x, y, v) in point_of.items() if name in schema.keypoints and v > 0}
             x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
+            box = [x, y, x + w, y + h]
             if w <= 0 or h <= 0:
                 raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not a.get("iscrowd"):
                 instances[a["image_id"]].append(named)
-                boxes[a["image_id"]].append([x, y, x + w, y + h])
+                boxes[a["image_id"]].append(box)
             # an object without a unit of distance: predictions on it are forgiven
             elif "bbox" in a:
-                ignore[a["image_id"]].append([x, y, x + w, y + h])
+                ignore[a["image_id"]].append(box)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
     for key, found in instances.items():

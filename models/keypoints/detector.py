@@ -245,7 +245,7 @@ class KeypointDetector:
         for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
             instances = instances + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
         instances.sort(key=lambda instance: -instance.probability)
-        anchors = [np.array([complex(*instance.keypoints[name][:2]) for name in self.finder.anchors]) for instance in instances]
+        anchors = [instance.places(self.finder.anchors) for instance in instances]
         return [instances[i] for i in suppress_instances(anchors, [instance.reference_length for instance in instances])]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
@@ -283,16 +283,12 @@ class KeypointDetector:
         assert self.finder is not None
         assembler, alone = self.finder.assembler, self.finder.trained.alone
         detections = []
-        for i, name in enumerate(self.finder.anchors):
-            if name not in names:
-                continue
-            for x, y, score, scale in maxima[name].tolist():
-                if any(
-                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.reference_length for f in instances
-                ):
-                    continue
-                log_odds = assembler.slope[i] * score + assembler.offset[i] + alone
-                detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
+        for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
+            for x, y, score, scale in maxima[name].tolist() if name in names else ():
+                away = [(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length) for f in instances]
+                if all(distance > _EXPLAINED * length for distance, length in away):
+                    log_odds = slope * score + offset + alone
+                    detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
         return detections
 
     def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:

@@ -134,6 +134,21 @@ class Instance:
         warnings.warn("ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2)
         return self.reference_length
 
+    def places(self, names: Sequence[str] | None = None) -> np.ndarray:
+        """Return the positions of some keypoints.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Which ones; all by default.
+
+        Returns
+        -------
+        ndarray of shape (n,), complex
+            x + iy in image pixels.
+        """
+        return np.array([complex(*self.keypoints[name][:2]) for name in (self.keypoints if names is None else names)])
+
     def moved(self, x: float, y: float) -> Instance:
         """Return the face at another place.
 
@@ -426,11 +441,9 @@ def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) ->
     kept: list[int] = []
     for i, points in enumerate(keypoints):
         if not any(
-            is_same_instance(points, keypoints[k], ied[k]) or _in_its_place(points, ied[i], keypoints[k], ied[k]) for k in kept
+            is_same_instance(points, keypoints[k], ied[k])
+            or abs(points.mean() - keypoints[k].mean()) < _SAME_PLACE * max(ied[i], ied[k])
+            for k in kept
         ):
             kept.append(i)
     return kept
-
-
-def _in_its_place(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    return abs(points.mean() - instance.mean()) < _SAME_PLACE * max(ied, instance_length)

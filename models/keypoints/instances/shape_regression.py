@@ -163,11 +163,7 @@ class ShapeClassifier:
     coefficients: np.ndarray
     intercept: float
 
-    @cached_property
-    def _positions(self) -> np.ndarray:
-        return self.features.astype(np.int64)
-
     def score(self, histograms: np.ndarray) -> float:
         """Score of the histograms (n, 128) that are the input of the last stage of the
         refinement."""
-        return float(histograms.ravel()[self._positions] @ self.coefficients) + self.intercept
+        return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

@@ -154,13 +154,11 @@ class InstanceTracker:
         list of Instance
         """
         followed = [self._follow(frame, instance) for instance in self._instances] if self._left > 0 else []
-        apart = suppress_instances(
-            [_anchors(instance) for instance in followed if instance],
-            [instance.reference_length for instance in followed if instance],
-        )
+        here = [instance for instance in followed if instance is not None]
+        apart = suppress_instances([instance.places() for instance in here], [instance.reference_length for instance in here])
         if self._left > 0 and len(apart) == len(followed):
             self._left -= 1
-            self._instances = [instance for instance in followed if instance is not None]
+            self._instances = here
         else:
             self._instances, self._left = list(self.search(frame)), self.search_every - 1
         self._time = self._time + _STEP if time is None else time
@@ -181,7 +179,7 @@ class InstanceTracker:
         finder = self.finder
         # As in a search: completed from the anchors. From the last shape itself errors would grow
         # from frame to frame.
-        anchors = np.array([complex(instance.keypoints[name].x, instance.keypoints[name].y) for name in finder.anchors])
+        anchors = instance.places(finder.anchors)
         shape = finder.assembler.shape
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
@@ -206,10 +204,6 @@ class InstanceTracker:
         keypoints = {name: instance.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
         box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
         return replace(instance, keypoints=keypoints, landmarks=landmarks, box=box)
-
-
-def _anchors(instance: Instance) -> np.ndarray:
-    return np.array([complex(p.x, p.y) for p in instance.keypoints.values()])
 
 
 def _cost(person: _Person, instance: Instance, time: float) -> float:

@@ -179,7 +179,8 @@ def train_regressor(
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
-        target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
+        moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
+        target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)  # coefficients in the basis
         kept = (selection or annealed)(values, target, s)
         stage = fit_stage(values, target, kept, ied, cell, s)
         move_runs(runs, regressor, stage, values, units)
@@ -214,11 +215,6 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
     chosen = vectors[:, ::-1][:, :n].T
     return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
-
-
-def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
-    """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
-    return _parts(moves).reshape(len(moves), -1) @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
 
 
 def fit_stage(

@@ -110,9 +110,7 @@ def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], re
             place = found.position[mine]
             explained = np.zeros(len(place), bool)
             for instance in instances:
-                explained |= (
-                    abs(place - complex(instance.keypoints[name].x, instance.keypoints[name].y)) <= 0.15 * instance.reference_length
-                )
+                explained |= abs(place - instance.places([name])) <= 0.15 * instance.reference_length
             place, score = place[~explained], found.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)

@@ -124,11 +124,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
     """Yield ``work(item)`` in the order of the items; threads, or the workers of a cluster, work
     ahead, but never by more than a few items.
     """
-    if not isinstance(n_jobs, int):
-        yield from map_on(n_jobs, work, list(items))
-        return
-    if n_jobs <= 1:
-        yield from map(work, items)
+    if not isinstance(n_jobs, int) or n_jobs <= 1:
+        yield from map(work, items) if isinstance(n_jobs, int) else map_on(n_jobs, work, list(items))
         return
     with ThreadPoolExecutor(n_jobs) as threads:
         pending: deque = deque()
@@ -140,8 +137,7 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
             while pending:
                 yield pending.popleft().result()
         finally:
-            for future in pending:
-                future.cancel()
+            threads.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...models.keypoints.instances.shape_models import ShapeModel, learn_shape
 from ...models.keypoints.schema import BOX_SHARE, Schema
-from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
+from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned, turning
 from ...vision.images import image_size
 from .data import AnnotatedImage, read_annotations
 
@@ -90,7 +90,7 @@ def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
             alone = replace(image, instances=instance[None], visible=image.visible[i : i + 1], ignore=ignore, boxes=None)
             for _ in range(copies):
                 turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
-                turned = alone.moved(turning(height, width, turn)[0], partial(turned_pixels, turn))
-                middle, half = turned.instances[0].mean(axis=0), transform.reference_length / BOX_SHARE / 2
-                made.append(replace(turned, boxes=np.concatenate([middle - half, middle + half])[None]))
+                upright = alone.moved(turning(height, width, turn)[0], partial(turned, degrees=turn))
+                middle, half = upright.instances[0].mean(axis=0), transform.reference_length / BOX_SHARE / 2
+                made.append(replace(upright, boxes=np.concatenate([middle - half, middle + half])[None]))
     return made

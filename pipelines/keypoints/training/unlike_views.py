@@ -9,7 +9,7 @@ from functools import partial
 import cv2
 import numpy as np
 
-from ....models.keypoints.windows.turned_photographs import turned_pixels, turning
+from ....models.keypoints.windows.turned_photographs import turned, turning
 from ....vision.images import image_size, read_image
 from ..data import AnnotatedImage, View
 
@@ -21,7 +21,7 @@ _AROUND, _PASTED = 2.2, (28.0, 50.0)
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
     """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
     width, height = image_size(image.path)
-    return image.moved(turning(height, width, degrees)[0], partial(turned_pixels, degrees))
+    return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
 
 def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ from .....models.keypoints.instances.instance_finder import InstanceFinder, Inst
 from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
-from .candidates import SearchedImage
 from .refinement import describe_runs, move_runs, start_runs
+from .shapes import SearchedImage
 
 # reference lengths: mean error of the keypoints below which a refined shape is a face, and above
 # which it is none

@@ -15,10 +15,9 @@ from ...measures import HIT, judge
 from ..unlike_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
-from .candidates import SearchedImage, search_all
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
 from .refinement import RegressionSettings, train_regressor, unrefined
-from .shapes import AssemblySettings, learn_assembler, score_log_odds
+from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
 # whose hypotheses are held in memory: of more, every so many-th. A choice
 _MAX_SEARCHED = 2000

@@ -1,5 +1,5 @@
-"""Searches photographs with the detectors, at several sizes, and learns how anchors lie in faces and
-how much their scores say (a stage of ``annealed faces train``).
+"""Searches photographs with the detectors, at several sizes, and learns how anchors lie in faces
+and how much their scores say (a stage of ``annealed faces train``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...data import AnnotatedImage, annotated
 from ...measures import HIT, judge
-from ..unlike_views import unlike_views
+from ..synthetic_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier

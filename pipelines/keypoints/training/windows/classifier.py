@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..turned_heads import turned_heads
+from ..synthetic_views import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows

@@ -1,11 +1,12 @@
-"""Photographs of heads that are turned further to a side, made from annotated ones.
+"""Pictures unlike annotated photographs, made from these: heads turned to a side or in the picture,
+uneven and dim light, blur, a covered part, and several faces in one picture.
 
-The rigid model of the landmarks gives these a depth. They, points on the forehead and behind the
-ears, and a ring around the head, which stays where it is, are the vertices of a mesh: the head is
-turned, and the triangles are drawn from far to near.
+For heads that are turned to a side the rigid model of the landmarks gives these a depth. They,
+points on the forehead and behind the ears, and a ring around the head, which stays where it is, are
+the vertices of a mesh: the head is turned, and the triangles are drawn from far to near.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,6 +35,24 @@ _INNER = np.r_[27:36, 48:68]  # nose and mouth, which may stand out before the c
 # added to brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
 _FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
 _SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
+# IED around a face that is pasted beside others, and the IED of the smallest and the largest of
+# them in pixels
+_AROUND, _PASTED = 2.2, (28.0, 50.0)
+
+
+def _part_around(
+    image: AnnotatedImage, middle: np.ndarray, reach: float, factor: float
+) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
+    """Box x0, y0, x1, y1 in a photograph that reaches so many pixels around a point, its width and
+    height once it is resized by a factor, and where points (..., 2) of the photograph lie in it."""
+    low = np.maximum(np.floor(middle - reach), 0).astype(int)
+    high = np.minimum(np.ceil(middle + reach), image_size(image.path)).astype(int)
+    size = np.maximum(np.rint((high - low) * factor), 8).astype(int)
+    return (*low.tolist(), *high.tolist()), tuple(size.tolist()), lambda xy: (xy - low + 0.5) * (size / (high - low)) - 0.5
+
+
+def _resized(box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
+    return np.asarray(cv2.resize(pixels[box[1] : box[3], box[0] : box[2]], size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -128,17 +147,9 @@ def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> Ann
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
-    width, height = image_size(image.path)
-    low = np.maximum(np.floor(landmarks.mean(axis=0) - _REACH * ied), 0).astype(int)
-    high = np.minimum(np.ceil(landmarks.mean(axis=0) + _REACH * ied), [width, height]).astype(int)
-    size = np.maximum(np.rint((high - low) * min(1.0, _LARGEST / ied)), 8).astype(int)
-    ratio = size / (high - low)
-
-    def shown(points: np.ndarray) -> np.ndarray:
-        return (points - low + 0.5) * ratio - 0.5
-
-    mesh = _mesh(shown(landmarks), degrees, rigid, *size.tolist())
-    triangles = mesh.labels(*size.tolist())
+    box, size, shown = _part_around(image, landmarks.mean(axis=0), _REACH * ied, min(1.0, _LARGEST / ied))
+    mesh = _mesh(shown(landmarks), degrees, rigid, *size)
+    triangles = mesh.labels(*size)
     hidden = ~(mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST))
     points = mesh.after[: len(landmarks)].copy()
     points[_JAW, 0] = np.where(hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0])
@@ -146,15 +157,12 @@ def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> Ann
     faces = np.array([[points[list(schema.landmarks[name])].mean(axis=0) for name in schema.keypoints]])
     visible = np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]]) & image.visible
     ignore = shown(image.ignore.reshape(-1, 2)).reshape(-1, 4)
-    view = partial(_turned_pixels, mesh, (*low.tolist(), *high.tolist()), tuple(size.tolist()))
+    view = partial(_turned_pixels, mesh, box, size)
     return replace(image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
 
 
 def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
-    part = pixels[box[1] : box[3], box[0] : box[2]]
-    if part.shape[1::-1] != size:
-        part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return mesh.draw(part)
+    return mesh.draw(_resized(box, size, pixels))
 
 
 def turned_heads(
@@ -177,11 +185,6 @@ def turned_heads(
         rng = np.random.default_rng([seed, number])
         made.append(turned_head(images[number], rng.choice([-1, 1]) * rng.uniform(min(_LEAST, most), most), rigid))
     return made
-
-
-# IED around a face that is pasted beside others, and the IED of the smallest and the largest of
-# them in pixels
-_AROUND, _PASTED = 2.2, (28.0, 50.0)
 
 
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
@@ -222,16 +225,12 @@ def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> Annota
     """The first faces of some photographs side by side, of different sizes."""
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
-        width, height = image_size(image.path)
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
-        low = np.maximum(np.floor(middle - _AROUND * ied), 0).astype(int)
-        high = np.minimum(np.ceil(middle + _AROUND * ied), [width, height]).astype(int)
-        size = np.rint((high - low) * float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied).astype(int)
-        shown = lambda xy, low=low, ratio=size / (high - low), left=left: (xy - low + 0.5) * ratio - 0.5 + [left, 0]  # noqa: E731
-        parts.append((image.path, (*low.tolist(), *high.tolist()), tuple(size.tolist())))
-        faces.append(shown(image.instances[0]))
-        landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]))
-        left += int(size[0])
+        box, size, shown = _part_around(image, middle, _AROUND * ied, float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied)
+        parts.append((image.path, box, size))
+        faces.append(shown(image.instances[0]) + [left, 0])
+        landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]) + [left, 0])
+        left += size[0]
     known = None if any(one is None for one in landmarks) else np.array(landmarks)
     visible = np.concatenate([image.visible[:1] for image in images])
     return replace(
@@ -245,10 +244,8 @@ def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> Annota
 
 
 def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
-    shown = []
-    for number, (path, (x0, y0, x1, y1), size) in enumerate(parts):
-        whole = read_image(path) if number else pixels
-        shown.append(np.asarray(cv2.resize(whole[y0:y1, x0:x1], size, interpolation=cv2.INTER_AREA), np.uint8))
+    photographs = [pixels, *(read_image(path) for path, _, _ in parts[1:])]
+    shown = [_resized(box, size, photograph) for photograph, (_, box, size) in zip(photographs, parts)]
     height = max(part.shape[0] for part in shown)
     return np.concatenate([np.pad(part, ((0, height - len(part)), (0, 0), (0, 0)), mode="edge") for part in shown], axis=1)
 

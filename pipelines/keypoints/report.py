@@ -24,7 +24,7 @@ from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation
 from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
-from .objects import turned_upright
+from .objects import MIN_COMPLETE, turned_upright
 
 REPORT_FILES, EVALUATION_FILES = ("keypoints.json", "keypoints.html"), ("report.json", "report.html")
 CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of the trainings of a learning curve. A choice
@@ -231,7 +231,9 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     """The mean window of each point with a detector, and its strongest features over it."""
     schema, body = images[0].schema, ""
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
-    shown = shown if schema.upright else turned_upright(shown)
+    # fewer objects do not say how they stand: then as they are in the pictures
+    known = sum(len(image.instances) for image in shown) >= MIN_COMPLETE
+    shown = shown if schema.upright or not known else turned_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():

@@ -381,5 +381,5 @@ class KeypointDetector:
                 raise ValueError("the model has no keypoint")
             schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
             numbers["reference_length"] = numbers.pop("reference_ied")
-            parts: dict[str, Any] = {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
-            return cls(models, pool, info=dict(header["info"]), **parts, **numbers)
+            numbers |= {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
+            return cls(models, pool, info=dict(header["info"]), **numbers)

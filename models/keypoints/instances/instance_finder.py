@@ -145,7 +145,7 @@ class Instance:
         Returns
         -------
         ndarray of shape (n,), complex
-            x + iy in image pixels.
+            Positions x + iy in image pixels.
         """
         return np.array([complex(*self.keypoints[name][:2]) for name in (self.keypoints if names is None else names)])
 

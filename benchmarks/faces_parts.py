@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detections import DetectionOptions
-from annealed.pipelines.keypoints.average_precision import judge, pooled
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.faces import KEYPOINTS
+from annealed.pipelines.keypoints.measures import judge, pooled
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser

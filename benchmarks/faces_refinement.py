@@ -19,7 +19,6 @@ from annealed.models import load_model
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.faces import ANCHORS
 from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
-from annealed.pipelines.keypoints.training.instances.candidates import search_all
 from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
@@ -28,6 +27,7 @@ from annealed.pipelines.keypoints.training.instances.refinement import (
     start_runs,
     train_regressor,
 )
+from annealed.pipelines.keypoints.training.instances.shapes import search_all
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from common import new_parser
 from faces_parts import PAIRS, Scores, refined

@@ -19,10 +19,10 @@ from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.window_models import Mode
 from annealed.pipelines.common.config import read_config
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.average_precision import pooled
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.evaluate import evaluate_detector
 from annealed.pipelines.keypoints.faces import ANCHORS
+from annealed.pipelines.keypoints.measures import pooled
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, stages_of
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob

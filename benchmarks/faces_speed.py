@@ -19,9 +19,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
-from annealed.pipelines.keypoints.average_precision import judge
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.detect import detect_many
+from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
 from common import new_parser, seconds_of, timed
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.instances.shape_models import pose_of
-from annealed.pipelines.keypoints.data import read_annotations
-from annealed.pipelines.keypoints.training.instances.points import annotated, points_of
+from annealed.pipelines.keypoints.data import annotated, read_annotations
 from annealed.pipelines.keypoints.training.instances.refinement import (
     PLAIN,
     RegressionSettings,
@@ -89,7 +88,7 @@ def main(argv=None):
     apart = np.log(abs((second.now - first.now) @ matrix.T) / abs(truth[:, :1] - truth[:, 1:2]) + EXACT)
     yaw = np.array([abs(pose_of(finder.rigid.fit(points)[0]).yaw) for points in answers["twice"]])
     # and the mirror images
-    n_rows = [2 * int(np.isfinite(points_of(image)).all(axis=1).sum()) for image in annotated(tested)]
+    n_rows = [2 * int(np.isfinite(image.points).all(axis=1).sum()) for image in annotated(tested)]
     photograph = np.repeat(np.arange(len(n_rows)), n_rows)
     print("\n| ranked by | " + " | ".join(PAIRS) + " |\n" + "|---" * (1 + len(PAIRS)) + "|")
     for name in ("turn to a side", "distance of the answers", "both"):

@@ -24,8 +24,7 @@ from annealed.models import load_model
 from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import read_annotations
-from annealed.pipelines.keypoints.training.turned_heads import turned_head
-from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
+from annealed.pipelines.keypoints.training.synthetic_views import rolled, turned_head, unlike_views
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser

@@ -29,7 +29,7 @@ from annealed.learners import FSAClassifier, FSARegressor
 from common import new_parser, print_head, print_line
 
 # Journey -> the most modules, stays, and entries of one module: what was measured last, to be
-# lowered towards 16 modules and 45 stays (fit), 13 (paper), 28 and 90 (detect), 30 and 110
+# lowered towards 16 modules and 45 stays (fit), 13 (paper), 30 and 110
 # (select), 24 and 65 (segment).
 LIMITS: dict[str, dict[str, int]] = {
     "fit": {"modules": 20, "stays": 60, "entries": 5},

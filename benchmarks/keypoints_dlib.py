@@ -23,8 +23,8 @@ import cv2
 import numpy as np
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.box_measures import score
 from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.measures import score
 from annealed.pipelines.keypoints.objects import read_objects
 from annealed.pipelines.keypoints.training.train import train_keypoints
 from annealed.vision.images import read_image

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.keypoints.training import stages
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from helpers import picture, rigid_motions

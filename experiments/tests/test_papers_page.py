@@ -143,7 +143,7 @@ HELD = {
     (A17, "Algorithm 1; (3)"): ("learners.solvers.schedules:inverse", "learners/solvers/test_schedules.py::test_formulas"),
     (A17, "(8), Lorenz"): ("learners.objective.losses:LorenzLoss", "learners/objective/test_losses.py::test_printed_formulas"),
     (A17, "Section 3.3"): (
-        "pipelines.keypoints.average_precision:pooled",
+        "pipelines.keypoints.measures:pooled",
         "pipelines/keypoints/test_average_precision.py::test_distance_rules",
     ),
     (LIU, "Algorithm 1, FoBa"): (

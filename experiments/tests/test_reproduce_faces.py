@@ -8,9 +8,9 @@ import pytest
 from annealed.learners.designs.piecewise_linear import hat_basis
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
-from annealed.pipelines.keypoints.average_precision import Curve
 from annealed.pipelines.keypoints.faces import KEYPOINTS
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.measures import Curve
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patch_design import PatchDesign

@@ -1,7 +1,5 @@
 """Options of a keypoint detector, and what it returns."""
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .instances.assembly import Assembly
-from .instances.instance_finder import Instance
-from .instances.probabilities import log_odds_of
+from .instances.instance_finder import Instance, log_odds_of
 from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
 from .windows.window_models import Mode
 
@@ -72,22 +69,21 @@ class DetectionOptions:
     boxes: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
-        if self.assembly is not None and self.assembly not in list(Assembly):
-            raise ValueError(f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}")
-        if self.mode is not None and self.mode not in list(Mode):
-            raise ValueError(f"mode={self.mode!r}: expected one of {', '.join(Mode)}")
-        if self.threshold is not None and np.isnan(self.threshold):
-            raise ValueError(f"threshold={self.threshold}: expected a number")
-        if self.min_probability is not None and not 0 <= self.min_probability <= 1:
-            raise ValueError(f"min_probability={self.min_probability}: expected a number from 0 to 1")
-        if self.min_probability is not None and self.threshold is not None:
-            raise ValueError(f"threshold={self.threshold} and min_probability={self.min_probability}: expected one of them")
-        if self.min_probability is not None and self.assembly == Assembly.NONE:
-            raise ValueError(f"min_probability={self.min_probability}: expected an assembly of faces, or a threshold of the score")
-        if not 0 <= self.roll <= MAX_ROLL:
-            raise ValueError(f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}")
-        if self.boxes is not None and self.assembly == Assembly.NONE:
-            raise ValueError("boxes: expected an assembly of faces, not 'none'")
+        alone, p = self.assembly == Assembly.NONE, self.min_probability
+        of_faces = "expected an assembly of faces"
+        checks = (
+            (self.assembly not in (None, *Assembly), f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}"),
+            (self.mode not in (None, *Mode), f"mode={self.mode!r}: expected one of {', '.join(Mode)}"),
+            (self.threshold is not None and np.isnan(self.threshold), f"threshold={self.threshold}: expected a number"),
+            (p is not None and not 0 <= p <= 1, f"min_probability={p}: expected a number from 0 to 1"),
+            (None not in (p, self.threshold), f"threshold={self.threshold} and min_probability={p}: expected one of them"),
+            (p is not None and alone, f"min_probability={p}: {of_faces}, or a threshold of the score"),
+            (not 0 <= self.roll <= MAX_ROLL, f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}"),
+            (self.boxes is not None and alone, f"boxes: {of_faces}, not 'none'"),
+        )
+        for wrong, message in checks:
+            if wrong:
+                raise ValueError(message)
         for box in self.boxes or ():
             if len(box) != 4 or not np.isfinite(box).all() or not (box[0] < box[2] and box[1] < box[3]):
                 raise ValueError(f"box {tuple(box)}: expected x0, y0, x1, y1 with x0 < x1 and y0 < y1")

@@ -16,14 +16,11 @@ from ...vision.windows.feature_pool import FeaturePool
 from ..files import check_settings, read_model, reading, write_model
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
 from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, InstanceFinder
-from .instances.probabilities import probability_of
-from .instances.suppression import suppress_instances
+from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .windows.non_maximum_suppression import DEFAULT_REFERENCE_LENGTH
 from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
-from .windows.window_models import FaceCascade, Guide, KeypointModel, Mode
+from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
 KIND = "keypoint detector"
@@ -248,7 +245,7 @@ class KeypointDetector:
         for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
             instances = instances + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
         instances.sort(key=lambda instance: -instance.probability)
-        anchors = [np.array([complex(*instance.keypoints[name][:2]) for name in self.finder.anchors]) for instance in instances]
+        anchors = [instance.places(self.finder.anchors) for instance in instances]
         return [instances[i] for i in suppress_instances(anchors, [instance.reference_length for instance in instances])]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
@@ -283,19 +280,15 @@ class KeypointDetector:
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
         """Candidates that no face explains, with the probability that their score suggests."""
-        assert self.finder is not None and self.finder.probabilities is not None
-        assembler, alone = self.finder.assembler, self.finder.probabilities.alone
+        assert self.finder is not None
+        assembler, alone = self.finder.assembler, self.finder.trained.alone
         detections = []
-        for i, name in enumerate(self.finder.anchors):
-            if name not in names:
-                continue
-            for x, y, score, scale in maxima[name].tolist():
-                if any(
-                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y) <= _EXPLAINED * f.reference_length for f in instances
-                ):
-                    continue
-                log_odds = assembler.slope[i] * score + assembler.offset[i] + alone
-                detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
+        for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
+            for x, y, score, scale in maxima[name].tolist() if name in names else ():
+                away = [(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length) for f in instances]
+                if all(distance > _EXPLAINED * length for distance, length in away):
+                    log_odds = slope * score + offset + alone
+                    detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
         return detections
 
     def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
@@ -388,5 +381,5 @@ class KeypointDetector:
                 raise ValueError("the model has no keypoint")
             schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
             numbers["reference_length"] = numbers.pop("reference_ied")
-            parts: dict[str, Any] = {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
-            return cls(models, pool, info=dict(header["info"]), **parts, **numbers)
+            numbers |= {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
+            return cls(models, pool, info=dict(header["info"]), **numbers)

@@ -1,7 +1,5 @@
 """The strongest features of each keypoint's model, and their places."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

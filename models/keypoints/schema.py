@@ -124,6 +124,27 @@ class Schema:
             boxes = np.concatenate([np.fmin.reduce(points, axis=1), np.fmax.reduce(points, axis=1)], axis=1)
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
+    def to_keypoints(self, n_points: int) -> np.ndarray:
+        """Matrix (n_keypoints, n_points) of means that gives the keypoints from the points that are
+        refined together: these are the landmarks, or the keypoints where there are none."""
+        if n_points == len(self.keypoints):
+            return np.eye(n_points)
+        matrix = np.zeros((len(self.keypoints), n_points))
+        for row, name in zip(matrix, self.keypoints):
+            row[list(self.landmarks[name])] = 1 / len(self.landmarks[name])
+        return matrix
+
+    def point_order(self, n_points: int) -> np.ndarray:
+        """Which of these points each one is in the mirror image (n_points,); empty without mirror
+        images."""
+        order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
+        return np.array(order if self.mirrored else [], np.int32)
+
+    def mirrored_points(self, points: np.ndarray, width: int) -> np.ndarray:
+        """Such points (n,), complex, in the mirror image of a photograph of some width."""
+        order = self.point_order(len(points))
+        return width - 1 - points[order].real + 1j * points[order].imag
+
     def with_anchors(self, anchors: Names) -> Schema:
         """The schema with other points that have a detector of their own; these come first."""
         rest = tuple(name for name in self.keypoints if name not in anchors)

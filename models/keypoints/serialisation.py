@@ -1,7 +1,7 @@
 """The parts of a keypoint detector as arrays and plain data, and back, with every array checked."""
 
-from __future__ import annotations
-
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,10 @@ from ...vision.windows.feature_pool import FeaturePool
 from ...vision.windows.responses import Responses
 from ..files import check_array, check_settings
 from .instances.assembly import MAX_ROLL, Assembler, Assembly
-from .instances.instance_finder import InstanceFinder
-from .instances.probabilities import POINT_INPUTS, InstanceProbabilities, ShapeClassifier
+from .instances.instance_finder import POINT_INPUTS, InstanceFinder, InstanceProbabilities
 from .instances.shape_models import RigidModel, ShapeModel
-from .instances.shape_regression import RegressionStage, ShapeRegressor
-from .windows.non_maximum_suppression import Localisation
-from .windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel, WindowModel
+from .instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
+from .windows.window_models import FaceCascade, Guide, KeypointModel, Localisation, OffsetModel, WindowModel
 
 Arrays = dict[str, np.ndarray]
 
@@ -41,7 +39,7 @@ def write_parts(
 
 
 def read_parts(
-    path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
+    path: str | Path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
     """Return what :func:`write_parts` took; guides, face cascade and face finder may be missing.
 
@@ -63,19 +61,18 @@ def read_parts(
     return models, guides, cascade, finder
 
 
-def read_guide(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
+def read_guide(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
     """Return the guide of one keypoint; errors as of :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again")
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
     features, responses = _read_responses(path, arrays, f"{name}/offsets", pool, (2,))
-    return Guide(
-        OffsetModel(features, responses, check_array(path, arrays, f"{name}/offsets/intercept", np.float32, (2,))), **numbers
-    )
+    intercept = check_array(path, arrays, f"{name}/offsets/intercept", np.float32, (2,))
+    return Guide(OffsetModel(features, responses, intercept), **numbers)
 
 
-def _read_face_cascade(path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
+def _read_face_cascade(path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
     coarser = float(check_settings({"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)})["coarser"])
     names = list(described["expected"])
     check_settings(described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10)))
@@ -89,11 +86,13 @@ _LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
 
 
 def _write_window_model(arrays: Arrays, name: str, model: WindowModel, intercept: np.ndarray) -> None:
-    arrays[f"{name}/features"] = model.features
-    arrays[f"{name}/{_LOW}"] = model.responses.low
-    arrays[f"{name}/{_BIN_WIDTH}"] = model.responses.bin_width
-    arrays[f"{name}/{_VALUES}"] = model.responses.values
-    arrays[f"{name}/intercept"] = intercept
+    arrays |= {
+        f"{name}/features": model.features,
+        f"{name}/{_LOW}": model.responses.low,
+        f"{name}/{_BIN_WIDTH}": model.responses.bin_width,
+        f"{name}/{_VALUES}": model.responses.values,
+        f"{name}/intercept": intercept,
+    }
 
 
 def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, A
 
 
 def _read_responses(
-    path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
+    path: str | Path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, Responses]:
     """Features and their responses."""
     features = pool.check(check_array(path, arrays, f"{name}/features", np.int32, (None, 8)))
@@ -116,10 +115,10 @@ def _read_responses(
     return features, Responses(low, bin_width, values)
 
 
-def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
-    features, responses = _read_responses(path, arrays, name, pool)
+def _read_model(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
     threshold = float(check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"])
     intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
+    features, responses = _read_responses(path, arrays, name, pool)
     thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),), low=-np.inf)
     return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
 
@@ -127,94 +126,105 @@ def _read_model(path, arrays: Arrays, name: str, described: dict, pool: FeatureP
 def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
     """Add the arrays of a face finder; returns its entry of the header."""
     assembler, regressor = finder.assembler, finder.regressor
-    numbers = {"noise": assembler.shape.noise, "own_radius": finder.own_radius, "min_support": finder.min_support}
-    numbers |= {"least": assembler.least} | ({} if assembler.max_turn == MAX_ROLL else {"max_turn": assembler.max_turn})
-    header: dict[str, Any] = {"keypoints": list(finder.keypoints), "anchors": finder.anchors, "assembly": str(finder.assembly)}
-    header |= {name: float(value) for name, value in numbers.items()}
-    header["stages"] = [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages]
-    arrays["faces/shape/mean"], arrays["faces/shape/covariance"] = assembler.shape.mean, assembler.shape.covariance
-    arrays["faces/shape/rigid"] = assembler.rigid.points
-    arrays["faces/shape/templates"] = np.stack([assembler.templates.real, assembler.templates.imag], axis=2)
-    arrays["faces/scores"] = np.stack([assembler.slope, assembler.offset])
-    arrays["faces/regression/offset"], arrays["faces/regression/mirror"] = regressor.offset, regressor.mirror
-    arrays["faces/regression/basis"], arrays["faces/regression/keypoints"] = regressor.basis, regressor.to_keypoints
+    header: dict[str, Any] = {
+        "keypoints": list(finder.keypoints),
+        "anchors": finder.anchors,
+        "assembly": str(finder.assembly),
+        "noise": float(assembler.shape.noise),
+        "own_radius": float(finder.own_radius),
+        "min_support": float(finder.min_support),
+        "least": float(assembler.least),
+        **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
+        "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
+    }
+    arrays |= {
+        "faces/shape/mean": assembler.shape.mean,
+        "faces/shape/covariance": assembler.shape.covariance,
+        "faces/shape/rigid": assembler.rigid.points,
+        "faces/shape/templates": np.stack([assembler.templates.real, assembler.templates.imag], axis=2),
+        "faces/scores": np.stack([assembler.slope, assembler.offset]),
+        "faces/regression/offset": regressor.offset,
+        "faces/regression/mirror": regressor.mirror,
+        "faces/regression/basis": regressor.basis,
+        "faces/regression/keypoints": regressor.to_keypoints,
+    }
     for i, stage in enumerate(regressor.stages):
         arrays |= {f"faces/regression/{i}/{part}": getattr(stage, part) for part in ("features", "coefficients", "intercept")}
     if finder.own_weight is not None:
         arrays["faces/own_weight"] = finder.own_weight
     if finder.classifier is not None:
-        arrays["faces/classifier/features"] = finder.classifier.features
-        arrays["faces/classifier/coefficients"] = finder.classifier.coefficients
-        arrays["faces/classifier/intercept"] = np.array([finder.classifier.intercept])
+        arrays |= {
+            "faces/classifier/features": finder.classifier.features,
+            "faces/classifier/coefficients": finder.classifier.coefficients,
+            "faces/classifier/intercept": np.array([finder.classifier.intercept]),
+        }
     if finder.probabilities is not None:
         arrays |= {f"faces/probabilities/{part}": getattr(finder.probabilities, part) for part in ("face", "within_10", "within_5")}
         header["alone"] = float(finder.probabilities.alone)
     return header
 
 
-def _read_faces(path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
+def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
     """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError
     for damaged files."""
     names, anchors = tuple(described["keypoints"]), list(described["anchors"])
     n_anchors, n_keypoints = len(anchors), len(names)
+    assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(f"faces: keypoints={names}, anchors={anchors}: expected different ones, two anchors or more first")
-    example = dict.fromkeys(("noise", "least", "own_radius", "min_support"), 0.0)
-    example["max_turn"] = MAX_ROLL
+    example = {"noise": 0.0, "least": 0.0, "own_radius": 0.0, "min_support": 0.0, "max_turn": MAX_ROLL}
     limits = {"noise": (1e-6, 10), "own_radius": (0, 10), "max_turn": (0, 4)}
     numbers = check_settings({"max_turn": MAX_ROLL} | {key: described[key] for key in example if key in described}, example, limits)
-    assembly = Assembly(described["assembly"])
+    noise, least, radius, support, max_turn = (float(numbers[key]) for key in example)
+    read = partial(check_array, path, arrays)
 
-    matrix = check_array(path, arrays, "faces/regression/keypoints", np.float64, (n_keypoints, None))
+    # the assembly
+    matrix = read("faces/regression/keypoints", np.float64, (n_keypoints, None))
     n = matrix.shape[1]
-    total = n_anchors + n
-    mean = check_array(path, arrays, "faces/shape/mean", np.float64, (total, 2))
-    covariance = check_array(path, arrays, "faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
-    rigid = RigidModel(check_array(path, arrays, "faces/shape/rigid", np.float64, (total, 3)))
-    templates = check_array(path, arrays, "faces/shape/templates", np.float64, (None, n_anchors, 2))
-    scores = check_array(path, arrays, "faces/scores", np.float64, (2, n_anchors))
+    total, points = n_anchors + n, (*anchors, *(f"point{i}" for i in range(n)))
+    mean = read("faces/shape/mean", np.float64, (total, 2))
+    covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
+    rigid = RigidModel(read("faces/shape/rigid", np.float64, (total, 3)))
+    templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
+    slope, offset = read("faces/scores", np.float64, (2, n_anchors))
     if not len(templates):
         raise ValueError("faces: expected at least one template")
-    points = (*anchors, *(f"point{i}" for i in range(n)))
-    shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, float(numbers["noise"]))
-    limits_of = float(numbers["least"]), float(numbers["max_turn"])
-    assembler = Assembler(shape, templates[..., 0] + 1j * templates[..., 1], rigid, scores[0], scores[1], *limits_of)
+    shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
+    assembler = Assembler(shape, templates[..., 0] + 1j * templates[..., 1], rigid, slope, offset, least, max_turn)
 
-    basis = check_array(path, arrays, "faces/regression/basis", np.float32, (None, n, 2))
+    # the refinement of all points
+    basis = read("faces/regression/basis", np.float32, (None, n, 2))
     stages = []
     for i, stage in enumerate(described["stages"]):
         sizes = check_settings(stage, {"ied": 1, "cell": 1}, {"ied": (4, 1000), "cell": (1, 100)})
         features = _features(path, arrays, f"faces/regression/{i}/features", n)
-        shape_of = (len(features), len(basis))
-        coefficients = check_array(path, arrays, f"faces/regression/{i}/coefficients", np.float16, shape_of)
-        intercept = check_array(path, arrays, f"faces/regression/{i}/intercept", np.float32, (len(basis),))
+        coefficients = read(f"faces/regression/{i}/coefficients", np.float16, (len(features), len(basis)))
+        intercept = read(f"faces/regression/{i}/intercept", np.float32, (len(basis),))
         stages.append(RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept))
-    offset = check_array(path, arrays, "faces/regression/offset", np.float32, (n, 2))
-    mirror = check_array(path, arrays, "faces/regression/mirror", np.int32, (None,))
+    moved = read("faces/regression/offset", np.float32, (n, 2))
+    mirror = read("faces/regression/mirror", np.int32, (None,))
     pairs = len(mirror) == n and mirror.min() >= 0 and mirror.max() < n and (mirror[mirror] == np.arange(n)).all()
     if len(mirror) and not pairs:
         raise ValueError("faces/regression/mirror: expected pairs of points that change places")
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, offset, mirror)
+    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
 
+    # what judges them
     classifier = probabilities = own_weight = None
     if "faces/classifier/features" in arrays:
         features = _features(path, arrays, "faces/classifier/features", n)
-        weights = check_array(path, arrays, "faces/classifier/coefficients", np.float32, (len(features),))
-        offset = check_array(path, arrays, "faces/classifier/intercept", np.float64, (1,))
-        classifier = ShapeClassifier(features, weights, float(offset[0]))
+        weights = read("faces/classifier/coefficients", np.float32, (len(features),))
+        classifier = ShapeClassifier(features, weights, float(read("faces/classifier/intercept", np.float64, (1,))[0]))
     if "alone" in described:
-        face = check_array(path, arrays, "faces/probabilities/face", np.float64, (4,))
-        inputs = (n_keypoints, POINT_INPUTS)
-        within = [check_array(path, arrays, f"faces/probabilities/within_{t}", np.float64, inputs) for t in (10, 5)]
-        alone = check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"]
-        probabilities = InstanceProbabilities(face, within[0], within[1], float(alone))
+        alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
+        face = read("faces/probabilities/face", np.float64, (4,))
+        within = [read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS)) for t in (10, 5)]
+        probabilities = InstanceProbabilities(face, within[0], within[1], alone)
     if "faces/own_weight" in arrays:
-        own_weight = check_array(path, arrays, "faces/own_weight", np.float64, (n_anchors,))
-    radius, support = float(numbers["own_radius"]), float(numbers["min_support"])
+        own_weight = read("faces/own_weight", np.float64, (n_anchors,))
     return InstanceFinder(assembler, regressor, names, classifier, probabilities, own_weight, radius, support, assembly)
 
 
-def _features(path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
+def _features(path: str | Path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
     features = check_array(path, arrays, name, np.int32, (None,))
     if not len(features) or features.min() < 0 or features.max() >= n_points * VALUES_PER_POINT:
         raise ValueError(f"{name}: expected numbers from 0 to {n_points * VALUES_PER_POINT - 1}")

@@ -1,8 +1,6 @@
 """``annealed faces``: the commands of ``annealed keypoints`` with the schema, the model and the
 measure of faces."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

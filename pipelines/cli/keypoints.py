@@ -111,7 +111,7 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
     """The detector in a model file; ``annealed keypoints`` takes none of faces."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
-    if group == "keypoints" and detector.category is None:
+    if detector.category is None and group == "keypoints":
         raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
     return detector
 
@@ -180,6 +180,29 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
     run_detection(request, "keypoints", as_json, quiet)
 
 
+def _video_source(images: Sequence[str]) -> str | int | None:
+    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
+    for photographs.
+    """
+    import re
+
+    from ..common.video import VIDEO_SUFFIXES
+
+    if images and images[0] == "camera" and not Path("camera").is_file():
+        if len(images) != 2 or not images[1].isdigit():
+            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+        return int(images[1])
+    for name in images:
+        if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
+            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
+    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if not videos:
+        return None
+    if len(images) > 1:
+        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+    return videos[0]
+
+
 def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) -> None:
     """Find keypoints in files, print them, and write them in all requested forms."""
     import tempfile
@@ -189,28 +212,21 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
     from ..common.image_folders import are_few
     from ..common.inputs import list_inputs
-    from ..keypoints.detect import detect_files, video_source
+    from ..keypoints.detect import detect_files
 
-    images, model, crops, overlay, boxes = list(request.images), request.model, request.crops, request.overlay, request.boxes
-    images = images if images[:1] == ["camera"] else list_inputs(images, (crops, overlay))
+    images, model, crops, overlay = list(request.images), request.model, request.crops, request.overlay
+    if images and images[0] != "camera":
+        images = list_inputs(images, (crops, overlay))
+    source = _video_source(images)
     detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
         raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
-    source = video_source(images)
     # frames without an object are many: they are searched once
     roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
-    known = None
-    if boxes is not None:
-        from ..keypoints.data import read_boxes
-
-        known_names = {Path(name).name for name in images}
-        if source is not None or len(known_names) != len(images) or not images:
-            raise ValueError(f"--boxes {boxes}: expected photographs of different names")
-        known = read_boxes(boxes, known_names.__contains__, "among the photographs")
+    known = None if request.boxes is None else _known_boxes(request.boxes, [] if source is not None else images)
     if source is not None and request.dask is not None:
         raise ValueError(f"--dask {request.dask}: frames are searched one after the other; expected photographs")
-    names = ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")
-    given: dict[str, Any] = {name: getattr(request, name) for name in names}
+    given = {name: getattr(request, name) for name in ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")}
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"every={request.every}: expected a whole number of at least 1")
@@ -232,7 +248,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
             finished = forms.unfinished(resolve_model(model), inputs, options, request.resume)
         if finished is not None:
             stack.callback(finished.close)
-        todo = images[0 if finished is None else finished.n :]
+        todo = images[finished.n :] if finished is not None else images
         results: Iterator[FileDetections] = iter(())
         if source is not None:
             from ..keypoints.video import detect_video
@@ -249,6 +265,16 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         output.write(detector, results, finished, source)
 
 
+def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
+    """Boxes of known objects by the names of the photographs."""
+    from ..keypoints.data import read_boxes
+
+    names = {Path(name).name for name in images}
+    if len(names) != len(images) or not images:
+        raise ValueError(f"--boxes {path}: expected photographs of different names")
+    return read_boxes(path, names.__contains__, "among the photographs")
+
+
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
     """Check the names of the pictures or the video to write, before anything is searched; the
     pictures."""
@@ -257,14 +283,12 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
     from ..keypoints.detect import SAMPLE
     from ..keypoints.drawing import check_image_name
 
+    pictures = [] if is_video else overlay_paths(images or [SAMPLE], overlay, "keypoints")
     if is_video:
         check_video_name(overlay)
-        check_outputs([*images, model], [overlay])
-        return []
-    pictures = overlay_paths(images or [SAMPLE], overlay, "keypoints")
-    if len(images) > 1:
+    elif len(images) > 1:
         make_folder(overlay)
-    check_outputs([*images, model], pictures)
+    check_outputs([*images, model], pictures or [overlay])
     for picture in {path.suffix: path for path in pictures}.values():
         check_image_name(picture)
     return pictures
@@ -283,7 +307,13 @@ class _Output:
     pictures: list[Path]
     n_failed: int = field(default=0, init=False)
 
-    def write(self, detector, results: Iterator[FileDetections], finished: Finished | None, source: str | int | None) -> None:
+    def write(
+        self,
+        detector: KeypointDetector,
+        results: Iterator[FileDetections],
+        finished: Finished | None,
+        source: str | int | None,
+    ) -> None:
         """Answer one photograph or frame after the other, after what an earlier run finished."""
         import time
 
@@ -297,8 +327,9 @@ class _Output:
         try:
             for n, result in enumerate(shown, n_before + 1):
                 seconds += result.seconds
-                error = result.error or self._write_pictures(n - 1, result)
-                record = result.record(self.landmarks) | ({} if error is None else {"error": error})
+                record = result.record(self.landmarks)
+                if (error := result.error or self._write_pictures(n - 1, result)) is not None:
+                    record["error"] = error
                 if finished is not None:
                     finished.add(record)
                 self._say(record)

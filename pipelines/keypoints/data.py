@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
 
 Point = tuple[float, float, bool]  # x, y, and whether it is visible
+View = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class AnnotatedImage:
     origin: str = ""
     schema: Schema = FACES
     boxes: np.ndarray | None = None
-    view: Callable[[np.ndarray], np.ndarray] | None = None
+    view: View | None = None
 
     @property
     def name(self) -> str:
@@ -80,6 +82,13 @@ class AnnotatedImage:
         between the eye centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
+    @property
+    def points(self) -> np.ndarray:
+        """Points (n_faces, n), complex, that are refined together: the landmarks, or the keypoints
+        where there are none; NaN where not annotated."""
+        points = self.instances if self.landmarks is None else self.landmarks
+        return points[..., 0] + 1j * points[..., 1]
+
     def pixels(self) -> np.ndarray:
         """Read the picture: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
@@ -87,17 +96,38 @@ class AnnotatedImage:
 
     def mirrored(self, width: int) -> AnnotatedImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
-        order, landmarks = self.schema.mirror_order, self.landmarks
-        if landmarks is not None:
-            landmarks = landmarks[:, list(self.schema.landmark_mirror)] * [-1, 1] + [width - 1, 0]
-        instances, visible = self.instances[:, order] * [-1, 1] + [width - 1, 0], self.visible[:, order]
-        boxes = None if self.boxes is None else _mirrored_boxes(self.boxes, width)
-        ignore = _mirrored_boxes(self.ignore, width)
-        return replace(self, instances=instances, visible=visible, ignore=ignore, boxes=boxes, landmarks=landmarks)
+        order = self.schema.mirror_order
+        landmarks = None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
+        renamed = replace(self, instances=self.instances[:, order], visible=self.visible[:, order], landmarks=landmarks)
+        return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
+
+    def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
+        """The annotations of the picture that a view makes, moved by an affine map (2, 3): boxes
+        become those around their corners."""
+
+        def points(xy: np.ndarray) -> np.ndarray:
+            return xy @ matrix[:, :2].T + matrix[:, 2]
+
+        def around(boxes: np.ndarray) -> np.ndarray:
+            corners = points(boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2))
+            return np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+
+        landmarks = None if self.landmarks is None else points(self.landmarks)
+        boxes = None if self.boxes is None else around(self.boxes)
+        instances, ignore = points(self.instances), around(self.ignore)
+        return replace(self, instances=instances, landmarks=landmarks, ignore=ignore, boxes=boxes, view=view)
 
 
-def _mirrored_boxes(boxes: np.ndarray, width: int) -> np.ndarray:
-    return np.column_stack([width - 1 - boxes[:, 2], boxes[:, 1], width - 1 - boxes[:, 0], boxes[:, 3]])
+def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+    """The photographs whose faces train the refinement: those with landmarks, or all where none has
+    them."""
+    return [image for image in images if image.landmarks is not None] or list(images)
+
+
+def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Whether points (n, 2) lie in one of some boxes (m, 4) x0, y0, x1, y1: (n,), bool."""
+    inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
+    return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
@@ -186,9 +216,9 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
 def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path = folder / "keypoints.csv"
     points: dict[str, dict[str, dict[str, Point]]] = {}
-    sizes: dict[str, tuple[int, int] | None] = {}
-    for line, row in read_rows(path, ("image", "face" if schema == FACES else "object", "keypoint", "x", "y")):
-        keypoint, which = row["keypoint"], row["face" if schema == FACES else "object"]
+    column, size_of = "face" if schema == FACES else "object", cache(_size)
+    for line, row in read_rows(path, ("image", column, "keypoint", "x", "y")):
+        keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
         if row.get("visible") not in (None, "", "0", "1"):
@@ -197,16 +227,19 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         if keypoint in instance:
             raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
         instance[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
-        if row["image"] not in sizes:
-            sizes[row["image"]] = _size(folder / row["image"])
-        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], sizes[row["image"]])
+        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], size_of(folder / row["image"]))
     boxes = _read_ignore(folder)
     landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
-    found = []
-    for name, instances in points.items():
-        known = [landmarks.get((name, instance)) for instance in instances]
-        found.append(_annotated_image(folder / name, list(instances.values()), boxes.get(folder / name, []), schema, known))
-    return found
+    return [
+        _annotated_image(
+            folder / name,
+            list(instances.values()),
+            boxes.get(folder / name, []),
+            schema,
+            landmarks=[landmarks.get((name, instance)) for instance in instances],
+        )
+        for name, instances in points.items()
+    ]
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
@@ -277,27 +310,24 @@ def _annotated_image(
     landmarks: Sequence[np.ndarray | None] = (None,),
     boxes: list[list[float]] | None = None,
 ) -> AnnotatedImage:
-    xy = np.full((len(instances), len(schema.keypoints), 2), np.nan)
-    visible = np.zeros((len(instances), len(schema.keypoints)), bool)
-    for i, instance in enumerate(instances):
-        for name, (x, y, seen) in instance.items():
-            xy[i, schema.keypoints.index(name)] = x, y
-            visible[i, schema.keypoints.index(name)] = seen
+    unknown = (np.nan, np.nan, False)
+    table = [[instance.get(name, unknown) for name in schema.keypoints] for instance in instances]
+    values = np.array(table, float).reshape(-1, len(schema.keypoints), 3)
     known = [points for points in landmarks if points is not None]
     all_points = np.stack(known) if len(known) == len(instances) > 0 else None
     around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
-    return AnnotatedImage(path, xy, visible, np.array(ignore, float).reshape(-1, 4), all_points, schema=schema, boxes=around)
+    visible, ignored = values[..., 2] > 0, np.array(ignore, float).reshape(-1, 4)
+    return AnnotatedImage(path, values[..., :2].copy(), visible, ignored, all_points, schema=schema, boxes=around)
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     """Photographs of ``.pts`` files, each with all its faces."""
-    boxes: dict[Path, list[list[float]]] = {}
+    boxes, instances = defaultdict[Path, list[list[float]]](list), defaultdict[Path, list[Path]](list)
     for place in sorted({folder, *(path.parent for path in paths)}):
         for image, more in _read_ignore(place).items():
-            boxes.setdefault(image, []).extend(more)
-    instances: dict[Path, list[Path]] = {}
+            boxes[image] += more
     for path in paths:
-        instances.setdefault(_image_beside(path), []).append(path)
+        instances[_image_beside(path)].append(path)
     images = []
     for copies in _joined(list(instances)):
         first = copies[0]
@@ -370,9 +400,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
-        instances: dict[Any, list] = {key: [] for key in files_of}
-        boxes: dict[Any, list] = {key: [] for key in files_of}
-        ignore: dict[Any, list] = {key: [] for key in files_of}
+        instances, boxes, ignore = ({key: list[Any]() for key in files_of} for _ in range(3))
         for a in coco["annotations"]:
             if a["category_id"] not in wanted:
                 continue
@@ -387,15 +415,16 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
             named = {name: (x, y, v >= 2) for name, (x, y, v) in point_of.items() if name in schema.keypoints and v > 0}
             x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
+            box = [x, y, x + w, y + h]
             if w <= 0 or h <= 0:
                 raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not a.get("iscrowd"):
                 instances[a["image_id"]].append(named)
-                boxes[a["image_id"]].append([x, y, x + w, y + h])
+                boxes[a["image_id"]].append(box)
             # an object without a unit of distance: predictions on it are forgiven
             elif "bbox" in a:
-                ignore[a["image_id"]].append([x, y, x + w, y + h])
+                ignore[a["image_id"]].append(box)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
     for key, found in instances.items():

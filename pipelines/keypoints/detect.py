@@ -1,6 +1,5 @@
 """What ``annealed faces detect`` does to each photograph."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from ...models.keypoints.instances.instance_finder import Instance
 from ...vision.images import read_image
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import are_few
-from ..common.video import VIDEO_SUFFIXES
 
 SAMPLE = "astronaut"  # name of the photograph that is used when none is named
 
@@ -167,25 +165,6 @@ def sample_photograph() -> np.ndarray:
 
     # Its own reader takes a tenth of a second to import.
     return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
-
-
-def video_source(images: Sequence[str]) -> str | int | None:
-    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
-    for photographs.
-    """
-    if images and images[0] == "camera" and not Path("camera").is_file():
-        if len(images) != 2 or not images[1].isdigit():
-            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
-        return int(images[1])
-    for name in images:
-        if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
-            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
-    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
-    if not videos:
-        return None
-    if len(images) > 1:
-        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
-    return videos[0]
 
 
 def detect_many(

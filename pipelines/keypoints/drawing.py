@@ -60,7 +60,7 @@ def draw_symbols(
     def fixed(*values: float) -> list[int]:
         return [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in values]
 
-    def circle(x: float, y: float, radius: float, colour, thickness: int) -> None:
+    def circle(x: float, y: float, radius: float, colour: tuple[int, int, int], thickness: int) -> None:
         cv2.circle(canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
 
     for instance in instances:

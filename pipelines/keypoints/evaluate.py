@@ -13,12 +13,10 @@ from ...models.keypoints.detections import Detection, DetectionOptions, Detectio
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.instances.instance_finder import Instance
-from ...models.keypoints.instances.shape_models import RigidModel, pose_of
-from ...models.keypoints.instances.suppression import SAME_INSTANCE
+from ...models.keypoints.instances.shape_models import SAME_INSTANCE, RigidModel, pose_of
 from ...vision.images import read_image
-from .average_precision import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, pooled, reliability
-from .box_measures import oks_rows, score
 from .data import AnnotatedImage
+from .measures import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, oks_rows, pooled, reliability, score
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
@@ -74,7 +72,7 @@ class Evaluation:
         tolerance.
     reliability : list of dict
         Share of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.average_precision.reliability`, at the tolerance 10 %,
+        :func:`~annealed.pipelines.keypoints.measures.reliability`, at the tolerance 10 %,
         of all keypoints together; empty without assembly.
     errors : list of str
         One line per photograph that could not be read.
@@ -158,8 +156,9 @@ def evaluate_detector(
     alone = resolved.assembly == Assembly.NONE
     thresholds = {name: detector.models[name].threshold for name in keypoints} if alone else None
     n_landmarks = 0 if alone or detector.finder is None else len(detector.finder.regressor.mean)
+    rigid = None if detector.finder is None else detector.finder.rigid
     result = Evaluation()
-    errors: list[list[float | None]] = []
+    errors: list[list[float | None]] = []  # of the landmarks of each photograph
     for image, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result):
         every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
         shown = default_detections(every, thresholds)
@@ -169,23 +168,31 @@ def evaluate_detector(
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
                 matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
     alarms = _false_alarms(detector, resolved, progress(background, len(background)), result)
-    sources = sorted({image.source for image in result.images})
-    parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
-    chosen = {part: [i for i, image in enumerate(result.images) if part in ("all", image.source)] for part in parts}
-    for name in keypoints:
-        for part, tolerance in product(parts, TOLERANCES):
-            curve, row = _row(*([of[name, tolerance][i] for i in chosen[part]] for of in (result.judged, result.default)))
-            row["threshold"] = None if thresholds is None else thresholds[name]
-            if part == "all":
-                result.curves[name, tolerance] = curve
-                row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
-            result.rows.append({"keypoint": name, "source": part, "tolerance": tolerance, **row})
-    result.subsets = _subsets(result, keypoints, None if detector.finder is None else detector.finder.rigid)
+    parts = _sources(result.images)
+    for name, (part, chosen), tolerance in product(keypoints, parts.items(), TOLERANCES):
+        row = {"keypoint": name, "source": part, "tolerance": tolerance}
+        row |= _row(*([of[name, tolerance][i] for i in chosen] for of in (result.judged, result.default)))
+        row["threshold"] = None if thresholds is None else thresholds[name]
+        if part == "all":
+            row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
+        result.rows.append(row)
+    result.curves = {of: pooled(judged) for of, judged in result.judged.items()}
+    result.subsets = _subsets(result, keypoints, rigid)
     if not alone:
         result.reliability = reliability([one for name in keypoints for one in result.judged[name, TOLERANCES[1]]])
-    result.landmarks = [_landmarks(part, [e for i in chosen[part] for e in errors[i]]) for part in parts]
-    result.landmarks = [row for row in result.landmarks if row["faces"]]
+    for part, chosen in parts.items():
+        if faces := [error for i in chosen for error in errors[i]]:
+            known = [error for error in faces if error is not None]
+            row = {"source": part, "faces": len(faces), "found": len(known), "nme": float(np.mean(known)) if known else None}
+            result.landmarks.append(row)
     return result
+
+
+def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
+    """Positions of all photographs, and of those of each source."""
+    sources = sorted({image.source for image in images})
+    parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
+    return {part: [i for i, image in enumerate(images) if part in ("all", image.source)] for part in parts}
 
 
 def _by_box(
@@ -258,16 +265,12 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
     return rows
 
 
-def _landmarks(source: str, errors: Sequence[float | None]) -> dict:
-    known = [e for e in errors if e is not None]
-    return {"source": source, "faces": len(errors), "found": len(known), "nme": float(np.mean(known)) if known else None}
-
-
-def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> tuple[Curve, dict]:
+def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> dict:
+    """Points, average precision and recall of all candidates, and what is detected by default."""
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
     false = sum(int((j.outcome == FALSE).sum()) for j in default)
-    return curve, {
+    return {
         "points": curve.n_points,
         "ap": curve.average_precision,
         "recall_at_precision_90": curve.at_precision(PRECISION)[0],

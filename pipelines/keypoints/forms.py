@@ -57,10 +57,8 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {"source": source, **{name: record[name] for name in ("frame", "time") if name in record}}
     for instance in record.get("faces", record.get("objects", ())):
-        row = of_image | {"probability": instance["probability"]} | instance.get("pose", {})
+        row = of_image | {name: instance[name] for name in ("probability", "person") if name in instance} | instance.get("pose", {})
         row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
-        if "person" in instance:
-            row["person"] = instance["person"]
         for name, point in instance["keypoints"].items():
             row.update({f"{name}_{part}": value for part, value in zip("xyp", point)})
         for i, (x, y) in enumerate(instance.get("landmarks", ())):

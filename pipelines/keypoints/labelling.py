@@ -1,8 +1,6 @@
 """Labels of the pictures of a folder, by hand: what is there already, and what is kept as COCO
 keypoints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +11,7 @@ import numpy as np
 
 from ...models.keypoints.instances.shape_models import ShapeModel, learn_shape
 from ...models.keypoints.schema import BOX_SHARE, Schema
-from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned_pixels, turning
+from ...models.keypoints.windows.turned_photographs import ALL_ROUND, turned, turning
 from ...vision.images import image_size
 from .data import AnnotatedImage, read_annotations
 
@@ -87,16 +85,12 @@ def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
         rng = np.random.default_rng([0, number])
         for i, instance in enumerate(image.instances):
             transform = shape.align(instance @ [1, 1j], np.arange(len(instance)))
+            others = np.delete(image.instances, i, axis=0)
+            ignore = np.concatenate([np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1), image.ignore])
+            alone = replace(image, instances=instance[None], visible=image.visible[i : i + 1], ignore=ignore, boxes=None)
             for _ in range(copies):
                 turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
-                matrix, _ = turning(height, width, turn)
-                points, others = instance @ matrix[:, :2].T + matrix[:, 2], np.delete(image.instances, i, axis=0)
-                around = np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1)
-                corners = np.concatenate([around, image.ignore])[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
-                corners = corners @ matrix[:, :2].T + matrix[:, 2]
-                ignore = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
-                half = transform.reference_length / BOX_SHARE / 2
-                box = np.concatenate([points.mean(axis=0) - half, points.mean(axis=0) + half])[None]
-                visible, view = image.visible[i : i + 1], partial(turned_pixels, turn)
-                made.append(replace(image, instances=points[None], visible=visible, ignore=ignore, boxes=box, view=view))
+                upright = alone.moved(turning(height, width, turn)[0], partial(turned, degrees=turn))
+                middle, half = upright.instances[0].mean(axis=0), transform.reference_length / BOX_SHARE / 2
+                made.append(replace(upright, boxes=np.concatenate([middle - half, middle + half])[None]))
     return made

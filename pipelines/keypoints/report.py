@@ -1,8 +1,6 @@
 """The report of an evaluation or a training: one HTML page without outside assets, and its numbers
 as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -22,12 +20,11 @@ from ..common.outputs import write_texts
 from ..common.pages import html_page, small, table
 from ..console import plain, text
 from ..tabular.charts import BLUE, GREY, ORANGE, Axes
-from .average_precision import FALSE, HIT, Curve, judge, pooled
-from .box_measures import TOLERANCE, errors_of, score, sizes_of
 from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation
-from .objects import turned_upright
+from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
+from .objects import MIN_COMPLETE, turned_upright
 
 REPORT_FILES, EVALUATION_FILES = ("keypoints.json", "keypoints.html"), ("report.json", "report.html")
 CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of the trainings of a learning curve. A choice
@@ -234,7 +231,9 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     """The mean window of each point with a detector, and its strongest features over it."""
     schema, body = images[0].schema, ""
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
-    shown = shown if schema.upright else turned_upright(shown)
+    # fewer objects do not say how they stand: then as they are in the pictures
+    known = sum(len(image.instances) for image in shown) >= MIN_COMPLETE
+    shown = shown if schema.upright or not known else turned_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():

@@ -26,14 +26,14 @@ from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
 from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
-from annealed.pipelines.keypoints.average_precision import Curve
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
 from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
 from annealed.pipelines.keypoints.faces import KEYPOINTS
+from annealed.pipelines.keypoints.measures import Curve
 from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..data_folder import data_folder

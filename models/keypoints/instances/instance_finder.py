@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import Assembler, Assembly, Candidates
-from .probabilities import InstanceProbabilities, ShapeClassifier, log_odds_of, point_inputs, probability_of
-from .shape_models import Pose, RigidModel, pose_of
-from .shape_regression import ShapeRegressor
-from .suppression import is_same_instance, suppress_instances
+from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates
+from .shape_models import Pose, RigidModel, is_same_instance, pose_of
+from .shape_regression import ShapeClassifier, ShapeRegressor
 
 _SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
 _LIKELY = 0.5  # probability from which something is rather a face than none
@@ -24,6 +22,53 @@ _LIKELY = 0.5  # probability from which something is rather a face than none
 _MAY_BE = 0.02
 MAX_INSTANCES = 12  # hypotheses that are refined where only probable faces are asked for
 MAX_HYPOTHESES = 30  # where all are
+POINT_INPUTS = 8
+_MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
+_EXACT = 0.003  # reference lengths: answers that agree better than this are alike. A choice
+
+# reference length of the larger: faces whose middles lie this near to each other are not two. A
+# choice
+_SAME_PLACE = 0.6
+
+
+def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
+    """Probability of log-odds."""
+    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)))
+
+
+def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
+    """Log-odds of a probability, finite for 0 and 1 too."""
+    p = np.clip(probability, 1e-12, 1 - 1e-12)
+    return np.log(p / (1 - p))
+
+
+@dataclass(frozen=True)
+class InstanceProbabilities:
+    """Logistic regressions that were fitted on photographs kept back from training.
+
+    Parameters
+    ----------
+    face : ndarray of shape (4,)
+        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds
+        and of the logarithm of the reference length, and a constant.
+    within_10, within_5 : ndarray of shape (n_keypoints, 8)
+        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the reference length:
+        weights of the face's log-odds, of the own detection's log-odds, whether there is one, its
+        distance from the refined point in tenths of the reference length, the logarithm of the
+        distance of two refinements, the face's turn to a side, the logarithm of the reference
+        length, and a constant.
+    alone : float
+        Added to the log-odds of a detection that belongs to no assembled face.
+
+    Notes
+    -----
+    The reference length is in units of 30 pixels.
+    """
+
+    face: np.ndarray
+    within_10: np.ndarray
+    within_5: np.ndarray
+    alone: float
 
 
 class InstancePoint(NamedTuple):
@@ -88,6 +133,21 @@ class Instance:
         """The reference length, by its name until 0.2."""
         warnings.warn("ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2)
         return self.reference_length
+
+    def places(self, names: Sequence[str] | None = None) -> np.ndarray:
+        """Return the positions of some keypoints.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Which ones; all by default.
+
+        Returns
+        -------
+        ndarray of shape (n,), complex
+            Positions x + iy in image pixels.
+        """
+        return np.array([complex(*self.keypoints[name][:2]) for name in (self.keypoints if names is None else names)])
 
     def moved(self, x: float, y: float) -> Instance:
         """Return the face at another place.
@@ -163,6 +223,11 @@ class RefinedShape:
     reference_length: float
     disagreement: np.ndarray | None = None
 
+    @property
+    def inputs(self) -> np.ndarray:
+        """Inputs (4,) of the regression for an instance."""
+        return np.array([self.score, self.support, np.log(self.reference_length / 30.0), 1.0])
+
 
 @dataclass(frozen=True)
 class InstanceFinder:
@@ -202,7 +267,14 @@ class InstanceFinder:
     @property
     def anchors(self) -> list[str]:
         """Names of the keypoints that are detected."""
-        return self.assembler.anchors
+        return list(self.keypoints[: len(self.assembler.shape.anchors)])
+
+    @property
+    def trained(self) -> InstanceProbabilities:
+        """The probabilities; a ValueError while they have not been trained."""
+        if self.probabilities is None:
+            raise ValueError("the model's probabilities are missing; expected a complete training")
+        return self.probabilities
 
     @cached_property
     def rigid(self) -> RigidModel:
@@ -257,8 +329,7 @@ class InstanceFinder:
         ValueError
             If the probabilities have not been trained.
         """
-        if self.probabilities is None:
-            raise ValueError("the model's probabilities are missing; expected a complete training")
+        weights = self.trained.face
         candidates = self.assembler.candidates(maxima, reference_length)
         max_instances, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         instances: list[tuple[float, RefinedShape]] = []
@@ -270,7 +341,7 @@ class InstanceFinder:
             ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
-            log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
+            log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
         instances.sort(key=lambda entry: -entry[0])
@@ -286,15 +357,12 @@ class InstanceFinder:
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
-        assert self.probabilities is not None
         mean = self.regressor.mean_points
         size = max(float(np.sqrt((box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag)))), 1.0)
         middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
         start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
-        log_odds = self.probabilities.instance_log_odds(refined.score, refined.support, refined.reference_length)
-        nothing = np.empty(0)
-        return self.report(refined, log_odds, Candidates(np.empty(0, np.int64), nothing.astype(complex), nothing, nothing))
+        return self.report(refined, float(self.trained.face @ refined.inputs), NO_CANDIDATES)
 
     def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
@@ -322,13 +390,12 @@ class InstanceFinder:
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
-        assert self.probabilities is not None
         own, own_log_odds = self.own_detections(refined, candidates)
+        places = self.combined(refined, own)
         inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
-        within_10 = np.asarray(probability * probability_of((self.probabilities.within_10 * inputs).sum(axis=1)))
-        within_5 = np.minimum(within_10, probability * probability_of((self.probabilities.within_5 * inputs).sum(axis=1)))
-        places = self.combined(refined, own)
+        within_10 = np.asarray(probability * probability_of((self.trained.within_10 * inputs).sum(axis=1)))
+        within_5 = np.minimum(within_10, probability * probability_of((self.trained.within_5 * inputs).sum(axis=1)))
         points = {
             name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
@@ -344,10 +411,39 @@ class InstanceFinder:
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
-        """Inputs (n_keypoints, 8) of the probabilities of the points of a face that is refined
-        twice."""
+        """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
+        twice; ``own`` (n_keypoints,) are its own detections, NaN where there is none."""
         assert refined.disagreement is not None, "refined once only"
         distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
-        return point_inputs(
-            log_odds, own_log_odds, distance, refined.disagreement, self.pose_of(refined).yaw, refined.reference_length
-        )
+        present = np.isfinite(own_log_odds)
+        of_own = np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
+        turned, size = abs(self.pose_of(refined).yaw), np.log(refined.reference_length / 30.0)
+        columns = np.clip(log_odds, -8.0, 8.0), *of_own, np.log(refined.disagreement + _EXACT), turned, size, 1.0
+        return np.stack(np.broadcast_arrays(*columns), axis=1)
+
+
+def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
+    """Which of some faces remain, where they come by falling probability: those that are neither
+    the same as a better one nor, smaller or larger, in its place.
+
+    Parameters
+    ----------
+    keypoints : list of ndarray of shape (n,), complex
+        Of each face, in image pixels.
+    ied : list of float
+        Of each face, in image pixels.
+
+    Returns
+    -------
+    list of int
+        Their positions in the list.
+    """
+    kept: list[int] = []
+    for i, points in enumerate(keypoints):
+        if not any(
+            is_same_instance(points, keypoints[k], ied[k])
+            or abs(points.mean() - keypoints[k].mean()) < _SAME_PLACE * max(ied[i], ied[k])
+            for k in kept
+        ):
+            kept.append(i)
+    return kept

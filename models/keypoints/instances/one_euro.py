@@ -6,8 +6,11 @@ References
        Noisy Input in Interactive Systems", CHI (2012).
 """
 
+from typing import TypeVar
+
 import numpy as np
 
+Cutoff = TypeVar("Cutoff", float, np.ndarray)
 # Hz, at rest; with the next, chosen on videos of training photographs (benchmarks/faces_persons.py)
 DEFAULT_CUTOFF = 0.5
 DEFAULT_SPEED_COEFFICIENT = 5.0  # Hz for each eye distance a second
@@ -92,7 +95,7 @@ class OneEuroFilter:
         return filtered
 
 
-def _weight(cutoff, step: float):
+def _weight(cutoff: Cutoff, step: float) -> Cutoff:
     """Weight of the new value, eq. (6) of the paper: 1 / (1 + tau / step) with tau = 1 / (2 pi
     cutoff)."""
     return 1 / (1 + 1 / (2 * np.pi * cutoff * step))

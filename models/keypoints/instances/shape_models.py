@@ -11,6 +11,15 @@ import numpy as np
 
 _STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
 
+#: reference lengths: faces whose keypoints lie this near to each other on average are the same. A
+#: choice.
+SAME_INSTANCE = 0.4
+# reference length, and ratio of sizes: an incomplete hypothesis this like a known face is not
+# completed.
+# Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half the radius in
+# which candidates support a pair. Choices.
+_INSIDE, _ALIKE = 0.175, 1.25
+
 
 @dataclass(frozen=True)
 class SimilarityTransform:
@@ -342,3 +351,16 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     if points[2:4, 2].mean() > points[:2, 2].mean():
         points = points * [1, 1, -1]
     return RigidModel(points)
+
+
+def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE) -> bool:
+    """Whether keypoints (n,), complex, of two faces lie on each other; ``ied`` in image pixels."""
+    return float(abs(a - b).mean()) < radius * ied
+
+
+def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
+    """Whether a pair's hypothesis, keypoints (n,), complex, and reference length, is one of a face
+    that is known
+    already."""
+    alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
+    return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

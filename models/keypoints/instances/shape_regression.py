@@ -144,3 +144,26 @@ class ShapeRegressor:
             points = self.move(stage, points, histograms, transform.scale_rotation)
         offset = self.offset[:, 0] + 1j * self.offset[:, 1]
         return points + self.align(points).scale_rotation * offset, histograms
+
+
+@dataclass(frozen=True)
+class ShapeClassifier:
+    """Whether a refined shape is a face: a linear classifier of selected histogram values around
+    its points.
+
+    Parameters
+    ----------
+    features : ndarray of shape (k,), int32
+        Selected values: 128 times the point's number plus the value's.
+    coefficients : ndarray of shape (k,), float32
+    intercept : float
+    """
+
+    features: np.ndarray
+    coefficients: np.ndarray
+    intercept: float
+
+    def score(self, histograms: np.ndarray) -> float:
+        """Score of the histograms (n, 128) that are the input of the last stage of the
+        refinement."""
+        return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

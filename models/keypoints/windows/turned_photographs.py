@@ -1,7 +1,5 @@
 """Turned faces: the search of a photograph that is turned about its middle, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import cv2
@@ -30,7 +28,7 @@ Maxima = dict[str, np.ndarray]
 """Local maxima (n, 4) x, y, score, scale of each keypoint."""
 
 
-def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
+def turned(image: np.ndarray, degrees: float) -> np.ndarray:
     """Turn a photograph about its middle; nothing is cut off, and its border is repeated outside.
 
     Parameters
@@ -41,18 +39,10 @@ def turned(image: np.ndarray, degrees: float) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    image : ndarray of shape (H', W', 3), uint8
-    back : ndarray of shape (2, 3), float64
-        Affine map from pixels of the turned photograph to those of the original.
+    ndarray of shape (H', W', 3), uint8
     """
     matrix, size = turning(image.shape[0], image.shape[1], degrees)
-    shown = cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(shown, np.uint8), cv2.invertAffineTransform(matrix)
-
-
-def turned_pixels(degrees: float, image: np.ndarray) -> np.ndarray:
-    """The photograph alone that :func:`turned` makes."""
-    return turned(image, degrees)[0]
+    return np.asarray(cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.uint8)
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
@@ -98,8 +88,8 @@ def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[
     enlarged = np.array([width / image.shape[1], height / image.shape[0]])
     maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:
-        shown, back = turned(image, angle)
-        for name, rows in search(shown, factor).items():
+        back = cv2.invertAffineTransform(turning(image.shape[0], image.shape[1], angle)[0])
+        for name, rows in search(turned(image, angle), factor).items():
             moved = rows.copy()
             moved[:, :2] = (rows[:, :2] @ back[:, :2].T + back[:, 2] + 0.5) * enlarged - 0.5
             moved[:, 3] *= factor

@@ -10,9 +10,9 @@ instead of every window.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +21,76 @@ from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import LevelChannels
 from ....vision.windows.responses import CompiledModel, Responses
 from ....vision.windows.scan import predict_windows, windows_around
-from .non_maximum_suppression import Localisation
+from ...files import check_settings
+
+DEFAULT_REFERENCE_LENGTH = 28.3
+"""Reference length of detectors whose file does not name one: the geometric mean of 20
+and 40 pixels."""
+
+
+@dataclass(frozen=True)
+class Localisation:
+    """How the position of a keypoint is computed from the windows around a local maximum of the
+    score.
+
+    Distances are in units of the detector's reference length on the pyramid level of the maximum.
+
+    Parameters
+    ----------
+    radius : float, default 0.18
+        Windows within this distance of the maximum take part.
+    octaves : float, default 0.6
+        Largest difference of scale to the maximum, in octaves.
+    sharpness : float, default 1.5
+        Weights are ``exp(sharpness * (score - largest score))``.
+    margin : float, default 3.0
+        Windows whose score is lower than the maximum by more than this take no part.
+    offset_x, offset_y : float, default 0.0
+        Vector from the weighted mean of the windows' pixels to the keypoint.
+    annotation_x : float, default 0.0
+        How much further right the annotations lie, the same for a keypoint and its mirror image: a
+        model that is trained on photographs and their mirror images cannot learn it.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are not finite, and negative ones among the first four.
+    """
+
+    radius: float = 0.18
+    octaves: float = 0.6
+    sharpness: float = 1.5
+    margin: float = 3.0
+    offset_x: float = 0.0
+    offset_y: float = 0.0
+    annotation_x: float = 0.0
+
+    def __post_init__(self) -> None:
+        values = asdict(self)
+        if not all(isinstance(v, int | float) and np.isfinite(v) for v in values.values()):
+            raise ValueError(f"{self}: expected finite numbers")
+        if min(self.radius, self.octaves, self.sharpness, self.margin) < 0:
+            raise ValueError(f"{self}: expected radius, octaves, sharpness and margin of at least 0")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the constants as plain data for a file's header."""
+        values = asdict(self)
+        values["mark_x"] = values.pop("annotation_x")  # its name in model files
+        return values
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Localisation:
+        """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or
+        invalid entries."""
+        example = cls().to_dict()
+        limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(("offset_x", "offset_y", "mark_x"), (-10, 10))
+        record = {"mark_x": 0.0, **data} if isinstance(data, dict) else data
+        try:
+            values = check_settings(record, example, limits)
+        except ValueError as error:
+            raise ValueError(f"localisation: {error}") from None
+        values["annotation_x"] = values.pop("mark_x")
+        return cls(**values)
 
 
 @dataclass(frozen=True)

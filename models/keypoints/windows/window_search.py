@@ -1,7 +1,5 @@
 """Search of a pyramid's windows with the classifiers of some keypoints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +9,7 @@ from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ....vision.windows.scan import scan_level, score_windows
-from .non_maximum_suppression import DEFAULT_REFERENCE_LENGTH, Localisation, suppress_non_maxima
-from .window_models import FaceCascade, Guide, KeypointModel, Mode, regions
+from .window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Localisation, Mode, regions
 
 STRIP_PIXELS = 1 << 20
 """Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
@@ -21,6 +18,65 @@ histograms."""
 _REQUESTS_AFTER_GRID = 4.0
 """Requests for histograms in the mode "regress", as a multiple of the grid points: the windows
 around them follow (measured)."""
+
+
+def suppress_non_maxima(
+    x: np.ndarray,
+    y: np.ndarray,
+    scale: np.ndarray,
+    score: np.ndarray,
+    localisation: Localisation,
+    reference_length: float,
+    radius: float = 0.3,
+    threshold: float = -np.inf,
+    max_detections: int = 200,
+) -> np.ndarray:
+    """Find the local maxima of scored windows over position and scale.
+
+    The best window is a detection; it suppresses the windows of ALL scales within the radius; the
+    best remaining one is the next detection, and so on. Positions are weighted means of the windows
+    around a maximum (see `Localisation`).
+
+    Parameters
+    ----------
+    x, y, scale, score : ndarray of shape (n,)
+        Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
+    localisation : Localisation
+        Where the keypoint lies relative to the windows.
+    reference_length : float
+        Reference length of an object in pixels of a level that the model was trained for.
+    radius : float, default 0.3
+        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
+    threshold, max_detections : float and int, default -inf and 200
+        Least score, and at most this many detections, the best.
+
+    Returns
+    -------
+    ndarray of shape (n_detections, 4)
+        x, y (image coordinates), score, scale; by falling score.
+    """
+    # Equal scores: the coarser window first, then from the top left, whatever the order in which
+    # they came.
+    order = np.lexsort((x, y, scale, -score))
+    x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
+    c = localisation
+    free = score >= threshold
+    octave = np.log2(scale)
+    maxima: list[list[float]] = []
+    while len(maxima) < max_detections and free.any():
+        i = int(free.argmax())
+        unit = reference_length / scale[i]
+        distance = (x - x[i]) ** 2 + (y - y[i]) ** 2
+        near = (distance <= (c.radius * unit) ** 2) & (score >= score[i] - c.margin) & (abs(octave - octave[i]) <= c.octaves)
+        # Windows before i score higher: those around a better maximum nearby cannot pull this one
+        # away.
+        near[:i] = False
+        weight = np.exp(c.sharpness * (score[near] - score[i]))
+        weight /= weight.sum()
+        shift_x, shift_y = (c.offset_x + c.annotation_x) * unit, c.offset_y * unit
+        maxima.append([weight @ x[near] + shift_x, weight @ y[near] + shift_y, score[i], scale[i]])
+        free &= distance > (radius * unit) ** 2
+    return np.array(maxima).reshape(-1, 4)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from .instances.refinement import RegressionSettings
 from .instances.shapes import AssemblySettings
 from .instances.train import train_assembly, train_probabilities, train_refinement
 from .windows.classifier import ClassifierTraining, TrainingJob
+from .windows.fitting import TrainingSettings
 from .windows.guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
-from .windows.settings import TrainingSettings
 from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.pipelines.keypoints.average_precision import FALSE, HIT, NEITHER, curve, judge, pooled
+from annealed.pipelines.keypoints.measures import FALSE, HIT, NEITHER, curve, judge, pooled
 from sklearn.metrics import average_precision_score
 
 

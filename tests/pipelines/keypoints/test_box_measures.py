@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema
-from annealed.pipelines.keypoints.box_measures import oks_rows
 from annealed.pipelines.keypoints.data import AnnotatedImage
+from annealed.pipelines.keypoints.measures import oks_rows
 
 POINTS = np.array([[10.0, 10.0], [30.0, 10.0], [20.0, 40.0]])
 SCHEMA = Schema("kite", ("left", "right", "tail"))

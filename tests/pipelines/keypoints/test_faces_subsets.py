@@ -4,11 +4,11 @@ probabilities."""
 from pathlib import Path
 
 import numpy as np
-from annealed.models.keypoints.instances.probabilities import log_odds_of
+from annealed.models.keypoints.instances.instance_finder import log_odds_of
 from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, rotation_of
-from annealed.pipelines.keypoints.average_precision import FALSE, HIT, NEITHER, MatchedDetections, reliability
 from annealed.pipelines.keypoints.data import AnnotatedImage
 from annealed.pipelines.keypoints.evaluate import subsets_of
+from annealed.pipelines.keypoints.measures import FALSE, HIT, NEITHER, MatchedDetections, reliability
 
 
 def image(ied, landmarks=None):

@@ -30,6 +30,12 @@ def reported(tmp_path_factory):
     return place, images, made, decisions, record
 
 
+def test_few_objects_of_any_rotation_are_shown_as_they_are(reported):
+    _, images, made, _, _ = reported
+    some = [replace(image, schema=replace(image.schema, upright=False)) for image in images[:3]]
+    assert module._looks(made, some).count("<svg") == 18
+
+
 def test_the_numbers(reported):
     place, images, made, _, record = reported
     assert json.loads((place / "keypoints.json").read_text()) == json.loads(json.dumps(record))

@@ -13,7 +13,6 @@ from .....models.keypoints.instances.shape_models import ShapeModel
 from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
-from .points import mirrored_points, points_of
 
 _AROUND = 2.6  # reference lengths around a face that its copy shows. A choice
 
@@ -81,7 +80,7 @@ def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, see
     their random choices.
     """
     for number, image in enumerate(images):
-        faces = points_of(image)
+        faces = image.points
         usable = np.flatnonzero(np.isfinite(faces).all(axis=1))
         if not len(usable):
             continue
@@ -89,7 +88,7 @@ def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, see
         for flip in image.schema.flips:
             shown = np.ascontiguousarray(pixels[:, ::-1]) if flip else pixels
             for face in usable:
-                points = mirrored_points(faces[face], pixels.shape[1], image.schema) if flip else faces[face]
+                points = image.schema.mirrored_points(faces[face], pixels.shape[1]) if flip else faces[face]
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
                     ied = float(image.reference_length[face])

@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
-from .....models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier, instance_inputs
+from .....models.keypoints.instances.instance_finder import InstanceFinder, InstanceProbabilities, RefinedShape
+from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
-from .candidates import SearchedImage
 from .refinement import describe_runs, move_runs, start_runs
+from .shapes import SearchedImage
 
 # reference lengths: mean error of the keypoints below which a refined shape is a face, and above
 # which it is none
@@ -188,17 +188,14 @@ def fit_probabilities(
     ``keypoints_alike`` are fitted together.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
-    inputs = np.array([instance_inputs(s.refined.score, s.refined.support, s.refined.reference_length) for s in known])
-    face = _logistic(inputs, np.array([s.is_face for s in known]), regularisation)
+    face = _logistic(np.array([s.refined.inputs for s in known]), np.array([s.is_face for s in known]), regularisation)
     n = len(finder.keypoints)
     rows, within = [], []
     for shape in known:
         if shape.is_face:
             own, own_log_odds = finder.own_detections(shape.refined, shape.found)
-            refined = shape.refined
-            log_odds = float(face @ instance_inputs(refined.score, refined.support, refined.reference_length))
-            rows.append(finder.point_inputs(refined, log_odds, own, own_log_odds))
-            within.append(abs(finder.combined(refined, own) - shape.truth) / shape.reference_length)
+            rows.append(finder.point_inputs(shape.refined, float(face @ shape.refined.inputs), own, own_log_odds))
+            within.append(abs(finder.combined(shape.refined, own) - shape.truth) / shape.reference_length)
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}
     for tolerance in (0.1, 0.05):

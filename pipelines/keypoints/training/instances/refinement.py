@@ -15,9 +15,8 @@ from .....models.keypoints.instances.shape_models import ShapeModel
 from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
 from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
-from ...data import AnnotatedImage
+from ...data import AnnotatedImage, annotated
 from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
-from .points import annotated, mirror_order, points_of, to_keypoints
 
 #: Photographs and their mirror images as they are.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
@@ -112,10 +111,10 @@ def start_runs(
     """
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
-    n_values = sum(points_of(image).size for image in some) * n_starts * VALUES_PER_POINT
+    n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
     faces = list(copies(some[:: max(1, -(-n_values // MAX_VALUES))], settings, [*seed, 0]))
     n_anchors = len(shape.anchors)
-    matrix = to_keypoints(images[0].schema, len(faces[0].points))
+    matrix = images[0].schema.to_keypoints(len(faces[0].points))
     now = []
     for number, face in enumerate(faces):
         anchors = (matrix @ face.points)[:n_anchors]
@@ -155,7 +154,7 @@ def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
     """Return a cascade without stages: the mean shape stays where it is."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
-    return ShapeRegressor(shape.mean[n_anchors:], empty, (), to_keypoints(schema, n), offset, mirror_order(schema, n))
+    return ShapeRegressor(shape.mean[n_anchors:], empty, (), schema.to_keypoints(n), offset, schema.point_order(n))
 
 
 def train_regressor(
@@ -180,7 +179,8 @@ def train_regressor(
     say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
-        target = coefficients_of((runs.truth - runs.now) / units[:, None], regressor)
+        moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
+        target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)  # coefficients in the basis
         kept = (selection or annealed)(values, target, s)
         stage = fit_stage(values, target, kept, ied, cell, s)
         move_runs(runs, regressor, stage, values, units)
@@ -215,11 +215,6 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
     chosen = vectors[:, ::-1][:, :n].T
     return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
-
-
-def coefficients_of(moves: np.ndarray, regressor: ShapeRegressor) -> np.ndarray:
-    """Coefficients (n_runs, q) of displacements (n_runs, n_points), complex, in the basis."""
-    return _parts(moves).reshape(len(moves), -1) @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)
 
 
 def fit_stage(

@@ -1,22 +1,94 @@
-"""Learns how anchors lie in faces, and how much their scores say (a stage of ``annealed faces
-train``).
+"""Searches photographs with the detectors, at several sizes, and learns how anchors lie in faces
+and how much their scores say (a stage of ``annealed faces train``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import cv2
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from .....models.keypoints.detections import DetectionOptions
+from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
 from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
 from .....models.keypoints.schema import Schema
-from ...data import AnnotatedImage
-from .candidates import SearchedImage
-from .points import annotated, mirror_order, mirrored_points, points_of, to_keypoints
+from .....vision.pyramid import Level
+from ....common.file_map import Jobs
+from ...data import AnnotatedImage, annotated, in_boxes
+from ..windows.views import each
 
 _NEAR = 0.15  # reference lengths: candidates this near to an anchor are correct ones
+
+
+@dataclass(frozen=True)
+class SearchedImage:
+    """A photograph, perhaps shrunk, and the local maxima of the anchors in it.
+
+    Attributes
+    ----------
+    levels : list of Level
+        Its pyramid.
+    maxima : dict of str to ndarray of shape (n, 4)
+        x, y, score and scale of the local maxima of each anchor.
+    instances : ndarray of shape (n_faces, n), complex
+        Annotated points of its faces.
+    reference_length : ndarray of shape (n_faces,)
+        Of these, in pixels.
+    boxes : ndarray of shape (n_boxes, 4)
+        That may hold a face without annotation.
+    """
+
+    levels: Sequence[Level]
+    maxima: dict[str, np.ndarray]
+    instances: np.ndarray
+    reference_length: np.ndarray
+    boxes: np.ndarray
+
+    def keypoints(self, matrix: np.ndarray) -> np.ndarray:
+        """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from
+        the points.
+        """
+        return self.instances @ matrix.T if len(self.instances) else np.empty((0, len(matrix)), complex)
+
+    def is_ignored(self, points: np.ndarray) -> bool:
+        """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
+        annotation.
+        """
+        middle = points.mean()
+        return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
+
+
+def search_all(
+    detector: KeypointDetector,
+    anchors: Sequence[str],
+    images: Sequence[AnnotatedImage],
+    ied: Iterable[float | None] = (None,),
+    n_jobs: Jobs = 1,
+) -> Iterator[SearchedImage]:
+    """Search photographs at their size (None) and shrunk to other reference length of their first
+    face, where that is smaller.
+    """
+    mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
+
+    def search(item: tuple[AnnotatedImage, float | None]) -> SearchedImage | None:
+        image, target = item
+        pixels, faces, boxes, factor = image.pixels(), image.points, image.ignore, 1.0
+        if target is not None:
+            factor = target / float(image.reference_length[0]) if len(image.reference_length) else 1.0
+            if factor > 0.9:
+                return None
+            small = np.asarray(cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
+            x, y = (new / old for new, old in zip(small.shape[1::-1], pixels.shape[1::-1]))
+            faces = (faces.real + 0.5) * x - 0.5 + 1j * ((faces.imag + 0.5) * y - 0.5)
+            pixels, boxes = small, boxes * [x, y, x, y]
+        levels = detector.search.pyramid(pixels)
+        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, factor * image.reference_length, boxes)
+
+    items = [(image, target) for image in images for target in (ied if len(image.reference_length) else (None,))]
+    return (found for found in each(items, search, n_jobs) if found is not None)
 
 
 @dataclass(frozen=True)
@@ -53,17 +125,15 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
     schema = images[0].schema
-    faces, ied = (
-        np.concatenate(part) for part in zip(*((points_of(image), image.reference_length) for image in annotated(images)))
-    )
+    faces, ied = (np.concatenate(part) for part in zip(*((image.points, image.reference_length) for image in annotated(images))))
     usable = np.isfinite(faces).all(axis=1)
     faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
         raise ValueError(f"{len(faces)} faces with all points; expected at least 10 to learn their shape")
     n, n_anchors = faces.shape[1], len(schema.anchors)
     anchors, n_flips = np.arange(n_anchors), len(schema.flips)
-    both = np.concatenate([faces, *([mirrored_points(face, 0, schema) for face in faces] for flip in schema.flips if flip)])
-    points = np.concatenate([both @ to_keypoints(schema, n)[:n_anchors].T, both], axis=1)
+    both = np.concatenate([faces, *([schema.mirrored_points(face, 0) for face in faces] for flip in schema.flips if flip)])
+    points = np.concatenate([both @ schema.to_keypoints(n)[:n_anchors].T, both], axis=1)
     names = (*schema.anchors, *(f"point{i}" for i in range(n)))
     xy, lengths = np.stack([points.real, points.imag], axis=2), np.tile(ied, n_flips)
     shape = learn_shape(xy, np.ones(points.shape, bool), names, anchors, settings.noise, lengths)
@@ -86,8 +156,8 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
     """Rigid model of the anchors and of the points of faces (n_faces, n), complex, in this
     order."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
-    points = np.concatenate([faces @ to_keypoints(schema, n)[:n_anchors].T, faces], axis=1)
-    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + mirror_order(schema, n)))
+    points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
+    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + schema.point_order(n)))
 
 
 def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +168,7 @@ def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[n
     scores: list[list[float]] = [[] for _ in range(n_anchors)]
     correct: list[list[bool]] = [[] for _ in range(n_anchors)]
     for view in searched:
-        faces = view.keypoints(to_keypoints(schema, view.instances.shape[1])[:n_anchors])
+        faces = view.keypoints(schema.to_keypoints(view.instances.shape[1])[:n_anchors])
         for i, name in enumerate(schema.anchors):
             x, y, score, _ = view.maxima[name].T
             distance = abs((x + 1j * y)[:, None] - faces[:, i])

@@ -9,18 +9,15 @@ from itertools import chain
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.instances.instance_finder import InstanceFinder
-from .....models.keypoints.instances.probabilities import probability_of
-from ...average_precision import HIT, judge
-from ...data import AnnotatedImage
-from ..unlike_views import unlike_views
+from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
+from ...data import AnnotatedImage, annotated
+from ...measures import HIT, judge
+from ..synthetic_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
-from .candidates import SearchedImage, search_all
-from .points import annotated
 from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
 from .refinement import RegressionSettings, train_regressor, unrefined
-from .shapes import AssemblySettings, learn_assembler, score_log_odds
+from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
 # whose hypotheses are held in memory: of more, every so many-th. A choice
 _MAX_SEARCHED = 2000
@@ -112,9 +109,7 @@ def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], re
             place = found.position[mine]
             explained = np.zeros(len(place), bool)
             for instance in instances:
-                explained |= (
-                    abs(place - complex(instance.keypoints[name].x, instance.keypoints[name].y)) <= 0.15 * instance.reference_length
-                )
+                explained |= abs(place - instance.places([name])) <= 0.15 * instance.reference_length
             place, score = place[~explained], found.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)

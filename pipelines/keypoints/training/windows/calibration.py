@@ -3,16 +3,16 @@ threshold.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.windows.non_maximum_suppression import Localisation, suppress_non_maxima
-from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
+from .....models.keypoints.windows.window_search import suppress_non_maxima
 from ....common.file_map import Jobs
-from ...average_precision import NEAR, judge, pooled
-from .views import NamedView, each, open_view
+from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
+from .views import NamedView, View, each, open_view
 
 # of the default threshold, else it takes the balance of precision and recall. A choice
 _MIN_RECALL = 0.1
@@ -20,6 +20,41 @@ _WIDE = 0.15  # reference lengths: errors of position are measured on detections
 # of the windows that the position is averaged over: the held-out views select one
 _RADII = (0.18, 0.25, 0.35, 0.5)
 _SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views select one
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Held-out views, each with its windows (4, n), x, y, scale and score, and whether it is
+    mirrored; and what the detections in them are for each choice of the localisation."""
+
+    detector: KeypointDetector
+    views: list[tuple[View, np.ndarray, bool]]
+
+    def judged(self, place: Localisation, tolerance: float) -> list[tuple[MatchedDetections, np.ndarray]]:
+        """The detections of every view, and the unit of their offset (n,) in image pixels."""
+        found = []
+        for view, windows, _ in self.views:
+            length, (x, y, scale, score) = self.detector.reference_length, windows
+            x, y, score, scale = suppress_non_maxima(x, y, scale, score, place, length, self.detector.suppression).T
+            points = view.points, view.visible, view.reference_length, view.ignore
+            found.append((judge(np.column_stack([x, y]), score, *points, tolerance), length / scale))
+        return found
+
+    def curve(self, place: Localisation, tolerance: float) -> Curve:
+        """Precision and recall of all views together."""
+        return pooled([one for one, _ in self.judged(place, tolerance)])
+
+    def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
+        """Median vector from detections to the keypoints nearby, in reference lengths; those in
+        mirror images with the other sign where they are turned back."""
+        errors = [np.empty((0, 2))]
+        for (view, _, mirrored), (one, unit) in zip(self.views, self.judged(place, _WIDE)):
+            hits = one.face >= 0
+            error = (view.points[one.face[hits]] - one.xy[hits]) / unit[: len(hits)][hits, None]
+            errors.append(-error if turned_back and mirrored else error)
+        every = np.concatenate(errors)
+        dx, dy = np.median(every, axis=0).tolist() if len(every) else (0.0, 0.0)
+        return dx, dy
 
 
 def calibrate(
@@ -32,62 +67,29 @@ def calibrate(
     tolerance of 10 % of the reference length. Returns it, and its scores: AP at 5, 10 and 25 % on
     the held-out views, the threshold and the recall there.
     """
-    model = detector.models[keypoint]
 
-    def score_view(item: NamedView):
+    def score_view(item: NamedView) -> tuple[View, np.ndarray, bool]:
         view = open_view(item[0], keypoint, item[1])
         levels = detector.search.pyramid(view.pixels)
         windows = detector.search.score_levels(levels, keypoint, mode)
-        return replace(view, pixels=view.pixels[:0].copy()), np.concatenate([np.empty((0, 4)), *windows]).T
+        return replace(view, pixels=view.pixels[:0].copy()), np.concatenate([np.empty((0, 4)), *windows]).T, item[1]
 
-    scored = list(each(views, score_view, n_jobs))
+    calibration = Calibration(detector, list(each(views, score_view, n_jobs)))
+    places = []
+    for averaged in (Localisation(radius=radius, sharpness=s) for radius in _RADII for s in _SHARPNESS):
+        dx, dy = calibration.median_error(averaged)
+        places.append(replace(averaged, offset_x=dx, offset_y=dy))
+    place = max(places, key=lambda place: calibration.curve(place, 0.05).average_precision)
 
-    def detections(place: Localisation):
-        """Detections of every view, and the unit of the offset (in image pixels) at each."""
-        for view, (x, y, scale, score) in scored:
-            found = suppress_non_maxima(x, y, scale, score, place, detector.reference_length, detector.suppression)
-            yield view, found[:, :2], found[:, 2], detector.reference_length / found[:, 3]
-
-    def curve_of(place: Localisation, tolerance: float):
-        return pooled(
-            [
-                judge(xy, score, v.points, v.visible, v.reference_length, v.ignore, tolerance)
-                for v, xy, score, _ in detections(place)
-            ]
-        )
-
-    def errors(place: Localisation) -> list[np.ndarray]:
-        """Of every view: vectors from detections to the keypoints nearby, in units of the reference
-        reference length.
-        """
-        found = []
-        for view, xy, score, unit in detections(place):
-            hits = judge(xy, score, view.points, view.visible, view.reference_length, view.ignore, _WIDE)
-            order = np.argsort(-score, kind="stable")[: len(hits.face)]
-            chosen = hits.face >= 0
-            found.append((view.points[hits.face[chosen]] - hits.xy[chosen]) / unit[order][chosen, None])
-        return found
-
-    def centred(place: Localisation) -> Localisation:
-        """The same with the median offset of the detections."""
-        found = np.concatenate([np.empty((0, 2)), *errors(place)])
-        dx, dy = np.median(found, axis=0) if len(found) else np.zeros(2)
-        return replace(place, offset_x=float(dx), offset_y=float(dy))
-
-    def annotated(place: Localisation) -> Localisation:
-        """The same with how much further right annotations lie, in mirror images further left."""
-        signed = [(-error if flip else error)[:, 0] for (_, flip), error in zip(views, errors(place), strict=True)]
-        found = np.concatenate([np.empty(0), *signed])
-        return replace(place, annotation_x=float(np.median(found)) if len(found) else 0.0)
-
-    places = [centred(Localisation(radius=r, sharpness=s)) for r in _RADII for s in _SHARPNESS]
-    place = max(places, key=lambda place: curve_of(place, 0.05).average_precision)
-    fine, coarse = curve_of(place, 0.05), curve_of(place, NEAR)
+    coarse = calibration.curve(place, NEAR)
     recall, threshold = coarse.at_precision(precision)
     if recall < _MIN_RECALL:  # that precision is out of reach
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
+
     # at 0.25 near enough to assemble objects
-    scores = {f"ap_{name}": curve.average_precision for name, curve in ((5, fine), (10, coarse), (25, curve_of(place, 0.25)))}
-    scores |= {"recall": recall, "threshold": threshold}
-    return replace(model, localisation=annotated(place), threshold=threshold), scores
+    curves = {"ap_5": calibration.curve(place, 0.05), "ap_10": coarse, "ap_25": calibration.curve(place, 0.25)}
+    scores = {name: curve.average_precision for name, curve in curves.items()} | {"recall": recall, "threshold": threshold}
+    # annotations lie further right, in mirror images further left
+    place = replace(place, annotation_x=calibration.median_error(place, turned_back=True)[0])
+    return replace(detector.models[keypoint], localisation=place, threshold=threshold), scores

@@ -20,13 +20,26 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..turned_heads import turned_heads
+from ..synthetic_views import turned_heads
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
-from .fitting import fit_rows
-from .sampling import Windows, cut_keys, join, keys_of_view, pack_keys, sample_view, unpack_keys
-from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, NamedView, each, held_out, open_view, since, split_views
+from .fitting import TrainingSettings, fit_rows
+from .views import (
+    SCALES_PER_OCTAVE,
+    NamedView,
+    Windows,
+    cut_keys,
+    each,
+    held_out,
+    join,
+    keys_of_view,
+    open_view,
+    pack_keys,
+    sample_view,
+    since,
+    split_views,
+    unpack_keys,
+)
 
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
@@ -259,7 +272,7 @@ class ClassifierTraining:
         """Positives, held-out positives, and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)
 
-        def sample(item, n_random: int):
+        def sample(item: tuple[int, NamedView], n_random: int) -> tuple[Windows, Windows]:
             number, (image, flip) = item
             return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
 

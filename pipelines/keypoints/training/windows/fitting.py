@@ -1,7 +1,9 @@
 """Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from .....learners.designs.base import Design
 from .....learners.objective.losses import Loss, get_loss
 from .....learners.objective.priors import Prior
 from .....learners.solvers.accelerated_gradient import accelerated_gradient
-from .....learners.solvers.annealing import anneal
+from .....learners.solvers.annealing import Annealed, anneal
 from .....learners.solvers.schedules import as_schedule
 from .....learners.solvers.step_size import annealing_step
 from .....models.keypoints.windows.window_models import KeypointModel, OffsetModel
@@ -65,6 +67,76 @@ class WindowFitSettings:
     shrinkage: float = 1e-5
     smoothness: float = 0.0
     final_steps: int = 100
+
+
+@dataclass(frozen=True)
+class TrainingSettings(WindowFitSettings):
+    """Settings of the training of one classifier. Distances are in reference lengths unless said
+    otherwise.
+
+    Parameters
+    ----------
+    rounds : int
+        Largest number of rounds of hard-negative mining; the fit after the last one is final.
+    n_random : int
+        Random negatives of the first fit.
+    per_round, per_view : int
+        Largest number of new false alarms of one round, and of one view.
+    views_per_round : int
+        Views (photographs and mirror images) scanned in one round.
+    lowered : float
+        How far the rejection thresholds are lowered for mining, in units of the score.
+    ied_low, ied_high : float
+        Range of the reference length in pixels of a pyramid level on which windows are positives;
+        it defines `reference_length`.
+    enlarged : float
+        How much photographs are enlarged, from 1 to 4, where faces are smaller than that.
+    positive_radius : float
+        Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
+    negative_distance : float
+        Least distance of a negative window from that keypoint of any face.
+    negative_pixels : float
+        Least distance of a negative window from it in pixels of the window's level; both hold.
+    reject : float
+        Share of the held-out positive windows that one rejection threshold may lose, before
+        ``reject_margin``.
+    reject_margin : float
+        How far the rejection thresholds lie below that quantile, in units of the score.
+    lost : float
+        Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see
+        ``reject``.
+    precision : float
+        Precision of the default threshold on the held-out photographs.
+    seed : int
+        Seed of all random choices.
+
+    Other parameters are those of `WindowFitSettings`.
+    """
+
+    rounds: int = 7
+    n_random: int = 20_000
+    per_round: int = 14_000
+    per_view: int = 100
+    views_per_round: int = 400
+    lowered: float = 0.7
+    ied_low: float = 20.0
+    ied_high: float = 40.0
+    enlarged: float = 1.0
+    positive_radius: float = 1.0
+    negative_distance: float = 0.5
+    negative_pixels: float = 0.0
+    reject: float = 0.02
+    reject_margin: float = 0.0
+    lost: float = 0.005
+    precision: float = 0.9
+    seed: int = 0
+
+    @property
+    def reference_length(self) -> float:
+        """Reference reference length of the detector in pixels of a level: the geometric mean of
+        the range, to a tenth of a pixel.
+        """
+        return round(math.sqrt(self.ied_low * self.ied_high), 1)
 
 
 def fit_rows(
@@ -132,7 +204,7 @@ def _select(
     counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
-    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start):
+    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start: Any) -> Annealed:
         rate = annealing_step(loss, weight, s.learning_rate)
         return anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start)
 

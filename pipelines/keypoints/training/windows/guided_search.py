@@ -18,10 +18,8 @@ from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
 from ....common.file_map import Jobs
 from .classifier import ClassifierTraining
-from .fitting import WindowFitSettings, fit_offsets
-from .sampling import positive_windows
-from .settings import TrainingSettings
-from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, since
+from .fitting import TrainingSettings, WindowFitSettings, fit_offsets
+from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows, since
 
 #: Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
 #: lie around it, and the precision of the position depends on them (Barbu et al. (2014), section

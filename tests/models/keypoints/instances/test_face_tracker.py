@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from annealed.models.keypoints.instances.assembly import Assembler, Candidates
-from annealed.models.keypoints.instances.instance_finder import InstanceFinder, RefinedShape
+from annealed.models.keypoints.instances.instance_finder import InstanceFinder, InstanceProbabilities, RefinedShape
 from annealed.models.keypoints.instances.one_euro import OneEuroFilter
-from annealed.models.keypoints.instances.probabilities import InstanceProbabilities, ShapeClassifier
 from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
-from annealed.models.keypoints.instances.shape_regression import ShapeRegressor
+from annealed.models.keypoints.instances.shape_regression import ShapeClassifier, ShapeRegressor
 from annealed.models.keypoints.instances.tracker import InstanceTracker
 from annealed.vision.pyramid import Level
 

@@ -2,23 +2,23 @@
 file that holds them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.instances.assembly import Assembler
-from annealed.models.keypoints.instances.instance_finder import InstanceFinder
-from annealed.models.keypoints.instances.probabilities import (
+from annealed.models.keypoints.instances.instance_finder import (
+    InstanceFinder,
     InstanceProbabilities,
-    ShapeClassifier,
+    RefinedShape,
     log_odds_of,
-    point_inputs,
     probability_of,
+    suppress_instances,
 )
 from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
-from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
-from annealed.models.keypoints.instances.suppression import suppress_instances
+from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid
@@ -184,7 +184,11 @@ def test_two_refinements_are_averaged():
 
 
 def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_angle():
-    inputs = point_inputs(2.0, np.array([1.0, np.nan]), np.array([0.05, np.nan]), np.array([0.017, 0.0]), -0.5, 60.0)
+    points, nothing = np.array([10 + 10j, 40 + 10j]), np.empty((0, 0))
+    refined = RefinedShape(points, nothing, 0.0, 0.0, 60.0, np.array([0.017, 0.0]))
+    model = SimpleNamespace(regressor=SimpleNamespace(to_keypoints=np.eye(2)), pose_of=lambda refined: Pose(-0.5, 0.0, 0.0))
+    own, own_log_odds = np.array([13 + 10j, np.nan]), np.array([1.0, np.nan])
+    inputs = InstanceFinder.point_inputs(model, refined, 2.0, own, own_log_odds)
     np.testing.assert_allclose(inputs[0], [2, 1, 1, 0.5, np.log(0.02), 0.5, np.log(2), 1])
     np.testing.assert_allclose(inputs[1], [2, 0, 0, 0, np.log(0.003), 0.5, np.log(2), 1])
 

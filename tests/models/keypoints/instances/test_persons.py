@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from annealed.models import Instance, OneEuroFilter
-from annealed.models.keypoints.instances.persons import REMEMBERED, PersonTracker
 from annealed.models.keypoints.instances.shape_models import Pose
+from annealed.models.keypoints.instances.tracker import REMEMBERED, PersonTracker
 
 LOOKS = np.random.default_rng(0).uniform(size=(4, 8, 128)) ** 4  # unlike each other by 0.5
 

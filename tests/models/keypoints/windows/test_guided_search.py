@@ -8,8 +8,7 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detections import DetectionOptions
-from annealed.models.keypoints.windows.non_maximum_suppression import Localisation
-from annealed.models.keypoints.windows.window_models import MAX_OFFSET, regions
+from annealed.models.keypoints.windows.window_models import MAX_OFFSET, Localisation, regions
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.scan import predict_windows, scan_level

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.keypoints.windows import turned_photographs
-from annealed.models.keypoints.windows.turned_photographs import turned, turned_maxima
+from annealed.models.keypoints.windows.turned_photographs import turned, turned_maxima, turning
 from annealed.pipelines.keypoints.detect import sample_photograph
 
 WIDTH, HEIGHT = 90, 50
@@ -26,10 +26,10 @@ def brightest(image, factor=1.0):
 @pytest.mark.parametrize("degrees", [-30, 20, 90])
 def test_nothing_is_cut_off_and_the_way_back_is_known(degrees):
     for x, y in ((4, 4), (84, 44), (60, 10)):
-        shown, back = turned(dot(x, y), degrees)
+        shown, there = turned(dot(x, y), degrees), turning(HEIGHT, WIDTH, degrees)[0]
         assert shown.dtype == np.uint8 and (degrees != 90 or abs(np.subtract(shown.shape[:2], (WIDTH, HEIGHT))).max() <= 1)
         place = brightest(shown)["spot"][0, :2]
-        np.testing.assert_allclose(place @ back[:, :2].T + back[:, 2], [x, y], atol=0.4)
+        np.testing.assert_allclose(place, there[:, :2] @ [x, y] + there[:, 2], atol=0.4)
 
 
 def test_maxima_of_both_sides_lie_in_the_original():
@@ -55,13 +55,13 @@ def test_large_photographs_are_shrunk_first(monkeypatch):
 
 def test_a_face_that_is_turned_far_is_found_in_its_place():
     """The shipped model on a part of the sample photograph."""
-    shown, back = turned(sample_photograph()[20:220, 120:320], 48)
+    shown, (there, _) = turned(sample_photograph()[20:220, 120:320], 48), turning(200, 200, 48)
     detector = load_model("faces")
     assert detector.find(shown, roll=0).instances == []
     (face,) = detector.find(shown).instances
     assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)
     places = np.array([[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")])
-    np.testing.assert_allclose(places @ back[:, :2].T + back[:, 2], [[127, 84], [83.5, 81.5]], atol=3)
+    np.testing.assert_allclose(places, np.array([[127, 84], [83.5, 81.5]]) @ there[:, :2].T + there[:, 2], atol=3)
 
 
 @pytest.mark.parametrize("height, width", [(1, 40_000), (30, 100_000), (1000, 12_000), (100_000, 20)])

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
 from annealed.pipelines.keypoints.faces import FACES
-from annealed.pipelines.keypoints.training.instances.points import mirror_order
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings, Runs, annealed, fit_stage, move_runs
 
 
@@ -30,7 +29,7 @@ def test_all_values_are_kept_where_more_are_asked_for():
 
 def test_all_runs_of_a_stage_move_as_single_ones():
     rng = np.random.default_rng(2)
-    n, q, mirror = 9, 4, mirror_order(FACES, 9)
+    n, q, mirror = 9, 4, FACES.point_order(9)
     features = np.sort(rng.choice(n * 128, 30, replace=False)).astype(np.int32)
     stage = RegressionStage(24, 6, features, rng.normal(size=(30, q)).astype(np.float16), rng.random(q).astype(np.float32))
     basis = rng.normal(size=(q, n, 2)).astype(np.float32)

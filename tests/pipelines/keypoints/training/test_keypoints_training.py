@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.keypoints.box_measures import errors_of, score
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
+from annealed.pipelines.keypoints.measures import errors_of, score
 from annealed.pipelines.keypoints.objects import read_objects, turned_upright
-from annealed.pipelines.keypoints.training.decisions import SIDES, Decisions
 from annealed.pipelines.keypoints.training.instances import refinement, train
-from annealed.pipelines.keypoints.training.train import train_keypoints
+from annealed.pipelines.keypoints.training.train import SIDES, Decisions, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
 from clusters import assert_same_on_a_cluster
 from painted import GIVEN, NAMES, POOL, folder_of, paint

@@ -7,8 +7,7 @@ from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.keypoints.data import AnnotatedImage
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.pipelines.keypoints.faces import FACES
-from annealed.pipelines.keypoints.training.turned_heads import turned_head, turned_heads
-from annealed.pipelines.keypoints.training.unlike_views import rolled, unlike_views
+from annealed.pipelines.keypoints.training.synthetic_views import rolled, turned_head, turned_heads, unlike_views
 from PIL import Image
 
 

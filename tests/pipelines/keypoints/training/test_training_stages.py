@@ -9,8 +9,7 @@ import pytest
 from annealed.models import load_model
 from annealed.models.keypoints.detections import DetectionOptions
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.windows.non_maximum_suppression import Localisation
-from annealed.models.keypoints.windows.window_models import KeypointModel
+from annealed.models.keypoints.windows.window_models import KeypointModel, Localisation
 from annealed.pipelines.keypoints.faces import ANCHORS, KEYPOINTS
 from annealed.pipelines.keypoints.training.instances.augmentation import AugmentationSettings
 from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
@@ -19,8 +18,8 @@ from annealed.pipelines.keypoints.training.instances.shapes import AssemblySetti
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector, train_face_cascade, train_guides
 from annealed.pipelines.keypoints.training.windows.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining, GuideSettings, train_guide
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
 from annealed.pipelines.keypoints.training.windows.views import FACE, expected_positions, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS

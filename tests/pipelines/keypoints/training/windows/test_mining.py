@@ -10,17 +10,21 @@ from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.pipelines.keypoints.faces import FACES, KEYPOINTS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
+from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.pipelines.keypoints.training.windows.guided_search import GUIDED, GuideSettings
-from annealed.pipelines.keypoints.training.windows.sampling import (
+from annealed.pipelines.keypoints.training.windows.views import (
+    View,
     Windows,
+    each,
+    held_out,
     join,
+    open_view,
     pack_keys,
     positive_windows,
     sample_view,
     unpack_keys,
+    without_objects,
 )
-from annealed.pipelines.keypoints.training.windows.settings import TrainingSettings
-from annealed.pipelines.keypoints.training.windows.views import View, each, held_out, open_view, without_objects
 from annealed.vision.pyramid import Level, gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool

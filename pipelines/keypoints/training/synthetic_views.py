@@ -1,11 +1,12 @@
-"""Photographs of heads that are turned further to a side, made from annotated ones.
+"""Pictures unlike annotated photographs, made from these: heads turned to a side or in the picture,
+uneven and dim light, blur, a covered part, and several faces in one picture.
 
-The rigid model of the landmarks gives these a depth. They, points on the forehead and behind the
-ears, and a ring around the head, which stays where it is, are the vertices of a mesh: the head is
-turned, and the triangles are drawn from far to near.
+For heads that are turned to a side the rigid model of the landmarks gives these a depth. They,
+points on the forehead and behind the ears, and a ring around the head, which stays where it is, are
+the vertices of a mesh: the head is turned, and the triangles are drawn from far to near.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,10 +15,10 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from ....models.keypoints.instances.shape_models import RigidModel, pose_of, rotation_of
-from ....vision.images import image_size
-from ..data import AnnotatedImage
+from ....models.keypoints.windows.turned_photographs import turned, turning
+from ....vision.images import image_size, read_image
+from ..data import AnnotatedImage, View, annotated
 from ..faces import N_LANDMARKS
-from .instances.points import annotated, points_of
 from .instances.shapes import learn_rigid
 
 # IED around a head that its picture shows, and pixels of the IED at most. Choices
@@ -34,6 +35,24 @@ _INNER = np.r_[27:36, 48:68]  # nose and mouth, which may stand out before the c
 # added to brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
 _FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
 _SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
+# IED around a face that is pasted beside others, and the IED of the smallest and the largest of
+# them in pixels
+_AROUND, _PASTED = 2.2, (28.0, 50.0)
+
+
+def _part_around(
+    image: AnnotatedImage, middle: np.ndarray, reach: float, factor: float
+) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
+    """Box x0, y0, x1, y1 in a photograph that reaches so many pixels around a point, its width and
+    height once it is resized by a factor, and where points (..., 2) of the photograph lie in it."""
+    low = np.maximum(np.floor(middle - reach), 0).astype(int)
+    high = np.minimum(np.ceil(middle + reach), image_size(image.path)).astype(int)
+    size = np.maximum(np.rint((high - low) * factor), 8).astype(int)
+    return (*low.tolist(), *high.tolist()), tuple(size.tolist()), lambda xy: (xy - low + 0.5) * (size / (high - low)) - 0.5
+
+
+def _resized(box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
+    return np.asarray(cv2.resize(pixels[box[1] : box[3], box[0] : box[2]], size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -128,17 +147,9 @@ def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> Ann
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
-    width, height = image_size(image.path)
-    low = np.maximum(np.floor(landmarks.mean(axis=0) - _REACH * ied), 0).astype(int)
-    high = np.minimum(np.ceil(landmarks.mean(axis=0) + _REACH * ied), [width, height]).astype(int)
-    size = np.maximum(np.rint((high - low) * min(1.0, _LARGEST / ied)), 8).astype(int)
-    ratio = size / (high - low)
-
-    def shown(points: np.ndarray) -> np.ndarray:
-        return (points - low + 0.5) * ratio - 0.5
-
-    mesh = _mesh(shown(landmarks), degrees, rigid, *size.tolist())
-    triangles = mesh.labels(*size.tolist())
+    box, size, shown = _part_around(image, landmarks.mean(axis=0), _REACH * ied, min(1.0, _LARGEST / ied))
+    mesh = _mesh(shown(landmarks), degrees, rigid, *size)
+    triangles = mesh.labels(*size)
     hidden = ~(mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST))
     points = mesh.after[: len(landmarks)].copy()
     points[_JAW, 0] = np.where(hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0])
@@ -146,15 +157,12 @@ def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> Ann
     faces = np.array([[points[list(schema.landmarks[name])].mean(axis=0) for name in schema.keypoints]])
     visible = np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]]) & image.visible
     ignore = shown(image.ignore.reshape(-1, 2)).reshape(-1, 4)
-    view = partial(_turned_pixels, mesh, (*low.tolist(), *high.tolist()), tuple(size.tolist()))
+    view = partial(_turned_pixels, mesh, box, size)
     return replace(image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
 
 
 def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
-    part = pixels[box[1] : box[3], box[0] : box[2]]
-    if part.shape[1::-1] != size:
-        part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return mesh.draw(part)
+    return mesh.draw(_resized(box, size, pixels))
 
 
 def turned_heads(
@@ -166,7 +174,7 @@ def turned_heads(
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
-    faces = np.concatenate([points_of(image) for image in annotated(known)])
+    faces = np.concatenate([image.points for image in annotated(known)])
     schema = images[0].schema
     try:
         rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])
@@ -176,4 +184,88 @@ def turned_heads(
     for number in np.flatnonzero(usable).tolist():
         rng = np.random.default_rng([seed, number])
         made.append(turned_head(images[number], rng.choice([-1, 1]) * rng.uniform(min(_LEAST, most), most), rigid))
+    return made
+
+
+def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
+    """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
+    width, height = image_size(image.path)
+    return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
+
+
+def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray) -> np.ndarray:
+    """In light that falls, across the face, from one to a share ``darkest``, in a direction in
+    radians."""
+    height, width = pixels.shape[:2]
+    x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
+    along = (np.cos(direction) * x + np.sin(direction) * y) / ied
+    light = darkest ** np.clip(along / 2 + 0.5, 0, 1)
+    return np.rint(pixels * light[..., None]).astype(np.uint8)
+
+
+def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
+    """In a share of the light."""
+    return np.rint(pixels * light).astype(np.uint8)
+
+
+def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
+    """Out of focus: a Gaussian, its deviation in pixels."""
+    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
+
+
+def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
+    """With a grey square of one and a half IED around its middle."""
+    (left, top), (right, bottom) = (np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75))
+    pixels = pixels.copy()
+    pixels[top:bottom, left:right] = 110
+    return pixels
+
+
+def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> AnnotatedImage:
+    """The first faces of some photographs side by side, of different sizes."""
+    parts, faces, landmarks, left = [], [], [], 0
+    for image in images:
+        middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
+        box, size, shown = _part_around(image, middle, _AROUND * ied, float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied)
+        parts.append((image.path, box, size))
+        faces.append(shown(image.instances[0]) + [left, 0])
+        landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]) + [left, 0])
+        left += size[0]
+    known = None if any(one is None for one in landmarks) else np.array(landmarks)
+    visible = np.concatenate([image.visible[:1] for image in images])
+    return replace(
+        images[0],
+        instances=np.array(faces),
+        visible=visible,
+        ignore=np.zeros((0, 4)),
+        landmarks=known,
+        view=partial(_pasted, parts),
+    )
+
+
+def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
+    photographs = [pixels, *(read_image(path) for path, _, _ in parts[1:])]
+    shown = [_resized(box, size, photograph) for photograph, (_, box, size) in zip(photographs, parts)]
+    height = max(part.shape[0] for part in shown)
+    return np.concatenate([np.pad(part, ((0, height - len(part)), (0, 0), (0, 0)), mode="edge") for part in shown], axis=1)
+
+
+def unlike_views(images: Sequence[AnnotatedImage], seed: int = 0) -> dict[str, list[AnnotatedImage]]:
+    """One picture of each kind of each photograph with one face."""
+    some = [image for image in images if len(image.instances) == 1 and image.view is None]
+    rng = np.random.default_rng([seed, len(some)])
+    made: dict[str, list[AnnotatedImage]] = {}
+    for number, image in enumerate(some):
+        others = [some[(number + step) % len(some)] for step in (0, 1, 2)]
+        middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
+        views: dict[str, AnnotatedImage | View] = {
+            "rolled": rolled(image, float(rng.choice([-1, 1]) * rng.uniform(8, 28))),
+            "uneven light": partial(_lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))),
+            "dim": partial(_dimmed, float(rng.uniform(0.08, 0.3))),
+            "blurred": partial(_blurred, float(rng.uniform(0.02, 0.06)) * ied),
+            "covered": partial(_covered, middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]), ied),
+            "three in one": pasted(others, rng),
+        }
+        for name, view in views.items():
+            made.setdefault(name, []).append(view if isinstance(view, AnnotatedImage) else replace(image, view=view))
     return made

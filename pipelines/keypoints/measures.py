@@ -1,0 +1,296 @@
+"""How well keypoints are found: precision and recall of the detections of one keypoint, and errors
+of whole objects in units of their boxes (PCK, OKS).
+
+Precision and recall follow the protocol of Barbu et al. (2017), section 3.3.
+
+A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
+false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
+EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point
+marked invisible, and on a point that a better detection has hit already, it counts neither way.
+Points inside an ignore box still count as points to be found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...models.keypoints.instances.instance_finder import probability_of
+from ...models.keypoints.schema import BOX_SHARE
+from .data import AnnotatedImage, in_boxes
+
+HIT, NEITHER, FALSE = 1, 0, -1
+NEAR = 0.1  # reference lengths
+MAX_DETECTIONS = 200  # per image and keypoint
+_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
+
+
+@dataclass(frozen=True)
+class MatchedDetections:
+    """Detections of one keypoint in one image, by falling score, with what they are.
+
+    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or
+    ``FALSE``), each (n,); ``face``: the face whose point was hit, -1 for all others; ``n_points``:
+    visible points to be found.
+
+    Attributes
+    ----------
+    xy : ndarray of shape (n, 2)
+        Positions in pixels.
+    score : ndarray of shape (n,)
+        Scores, falling.
+    outcome : ndarray of shape (n,), int8
+        ``HIT``, ``NEITHER`` or ``FALSE``.
+    face : ndarray of shape (n,), int
+        The face whose point was hit, -1 for all others.
+    n_points : int
+        Visible points to be found.
+    """
+
+    xy: np.ndarray
+    score: np.ndarray
+    outcome: np.ndarray
+    face: np.ndarray
+    n_points: int
+
+
+def judge(
+    xy: ArrayLike,
+    score: ArrayLike,
+    points: ArrayLike,
+    visible: ArrayLike,
+    ied: ArrayLike,
+    ignore: ArrayLike = (),
+    tolerance: float = 0.05,
+) -> MatchedDetections:
+    """Decide of each detection of one keypoint in one image: a hit, false, or neither.
+
+    Parameters
+    ----------
+    xy, score : array-like of shape (n, 2) and (n,)
+        Detections in pixels; the best `MAX_DETECTIONS` take part, earlier ones first among
+        equals.
+    points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
+        That keypoint of each face, NaN where unknown; whether it can be seen; reference lengths
+        in pixels.
+    ignore : array-like of shape (n_boxes, 4)
+        Boxes x0, y0, x1, y1.
+    tolerance : float
+        Largest distance of a hit, in reference lengths.
+    """
+    scores = np.asarray(score, float)
+    order = np.argsort(-scores, kind="stable")[:MAX_DETECTIONS]
+    scores, at = scores[order], np.asarray(xy, float).reshape(-1, 2)[order]
+    truth = np.asarray(points, float).reshape(-1, 2)
+    seen = np.asarray(visible, bool) & np.isfinite(truth).all(axis=1)
+
+    distance = np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    distance[np.isnan(distance)] = np.inf
+    # whether a point lies on the circle must not depend on the rounding of its decimals
+    slack = 1e-9
+    ignored = in_boxes(at, np.asarray(ignore, float).reshape(-1, 4))
+    ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
+    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
+
+    outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
+    face = np.full(len(at), -1)
+    free = seen.copy()
+    for i in np.flatnonzero(~ignored):
+        reach = np.where(free, distance[i], np.inf)
+        if len(reach) and reach.min() <= tolerance + slack:
+            face[i] = reach.argmin()
+            free[face[i]] = False
+            outcome[i] = HIT
+    return MatchedDetections(at, scores, outcome, face, int(seen.sum()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are
+    to be found.
+
+    Attributes
+    ----------
+    threshold, precision, recall : ndarray of shape (n,)
+        One entry per distinct score: what a detector with that threshold reaches.
+    n_points : int
+        Points to be found.
+    """
+
+    threshold: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    n_points: int
+
+    @property
+    def average_precision(self) -> float:
+        """Average precision without interpolation: the sum of precision times the gain in recall;
+        NaN without points.
+        """
+        if not self.n_points:
+            return float("nan")
+        return float(self.precision @ np.diff(self.recall, prepend=0.0))
+
+    def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
+        """Largest recall with at least that precision, and its threshold; (0, inf) if none."""
+        good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
+        if not len(good):
+            return 0.0, float("inf")
+        return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
+
+    def at_balance(self) -> tuple[float, float]:
+        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf)
+        without any detection.
+        """
+        if not len(self.threshold):
+            return 0.0, float("inf")
+        best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
+        return float(self.recall[best]), float(self.threshold[best])
+
+    def at_threshold(self, threshold: float) -> tuple[float, float]:
+        """Precision (NaN without any detection) and recall of the detections that score at least
+        ``threshold``.
+        """
+        n = int((self.threshold >= threshold).sum())
+        return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
+
+
+def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
+    """Precision-recall curve of judged detections of images; equal scores come in together.
+
+    Examples
+    --------
+    >>> curve([3.0, 2.0, 1.0], [HIT, FALSE, HIT], 2).average_precision
+    0.8333333333333333
+    """
+    outcomes = np.asarray(outcome)
+    counted = outcomes != NEITHER
+    scores, hit = np.asarray(score, float)[counted], outcomes[counted] == HIT
+    order = np.argsort(-scores, kind="stable")
+    scores, hit = scores[order], hit[order]
+    last = np.append(np.diff(scores) != 0, True)[: len(scores)]  # of each group of equal scores
+    hits, seen = np.cumsum(hit)[last], np.arange(1, len(scores) + 1)[last]
+    return Curve(scores[last], hits / seen, hits / max(n_points, 1), n_points)
+
+
+def pooled(judged: list[MatchedDetections]) -> Curve:
+    """Curve of all images together."""
+    score, outcome = (np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome"))
+    return curve(score, outcome, sum(j.n_points for j in judged))
+
+
+def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
+    """Share of hits among detections by their probability, whose log-odds the scores are; one row
+    per band with any.
+
+    Detections that count neither way are left out; ``probability`` is the mean of a band.
+    """
+    kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
+    score, hit = (np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1))
+    p = np.asarray(probability_of(score))
+    rows = []
+    for low, high in pairwise(_BANDS):
+        mine = (p >= low) & ((p < high) if high < 1 else (p <= high))
+        if mine.any():
+            row = {"from": low, "to": high, "detections": int(mine.sum())}
+            rows.append(row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())})
+    return rows
+
+
+TOLERANCE = 0.1
+"""Share of the root of the area of an object's box."""
+
+Found = Sequence[np.ndarray]
+
+
+def sizes_of(image: AnnotatedImage) -> np.ndarray:
+    """Roots of the areas of the boxes (n_objects,) of a picture, in pixels."""
+    return (
+        image.reference_length / BOX_SHARE
+        if image.boxes is None
+        else np.sqrt(np.prod(image.boxes[:, 2:] - image.boxes[:, :2], axis=1))
+    )
+
+
+def distances(image: AnnotatedImage, found: Found) -> np.ndarray:
+    """Distances (n_objects, n_found, n_keypoints) in units of the root of the object's box's area;
+    NaN for points that are unknown."""
+    shape = len(image.instances), len(found), image.visible.shape[1]
+    apart = np.array([[np.hypot(*(points - truth).T) for points in found] for truth in image.instances])
+    return apart.reshape(shape) / sizes_of(image)[:, None, None]
+
+
+def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
+    """Whether the middle of each found object (n_found,) lies in a box to ignore."""
+    return in_boxes(np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore)
+
+
+def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
+    """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
+    of the root of the box's area; infinite where none is near, NaN for points that are hidden or
+    unknown. And how many found objects belong to none.
+
+    Objects belong to each other, each to one, where the mean of their errors is least and below
+    0.4.
+    """
+    visible = image.visible & np.isfinite(image.instances).all(axis=2)
+    errors, distance = np.where(visible, np.inf, np.nan), distances(image, found)
+    mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
+    left = set(range(len(found)))
+    for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
+        if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
+            left.discard(j)
+            errors[i, visible[i]] = distance[i, j, visible[i]]
+    return errors, len(left) - int(in_ignored(image, found)[list(left)].sum())
+
+
+def score(images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
+    """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
+    and the median error of those of found objects; the last row has the false objects per
+    picture."""
+    judged = [errors_of(image, of_image) for image, of_image in zip(images, found, strict=True)]
+    errors = np.concatenate([errors for errors, _ in judged])
+    rows = []
+    for name, mine in [*zip(images[0].schema.keypoints, errors.T), ("all", errors.ravel())]:
+        known, near = mine[~np.isnan(mine)], mine[np.isfinite(mine)]
+        pck = float((known <= TOLERANCE).mean()) if len(known) else None
+        median = float(np.median(near)) if len(near) else None
+        rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
+    rows[-1] |= {"false_per_image": sum(n for _, n in judged) / len(images)}
+    rows[-1] |= {"false_per_background_image": sum(map(len, background)) / len(background)} if background else {}
+    return rows
+
+
+def oks_rows(images: Sequence[AnnotatedImage], found: Sequence[Found], probability: Sequence[Sequence[float]]) -> list[dict]:
+    """Average precision of objects by object keypoint similarity, a row per threshold and their
+    mean.
+
+    The similarity is the mean over the visible points of exp(-(d / (2 s sigma))^2 / 2), with the
+    distance d, the root s of the box's area, and sigma = 0.05 for all points; thresholds 0.5 to
+    0.95 as in COCO [1]_.
+
+    References
+    ----------
+    .. [1] T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV (2014).
+    """
+    seen = [image.visible & np.isfinite(image.instances).all(axis=2) for image in images]
+    similar, rows = [], []
+    for image, objects, visible in zip(images, found, seen, strict=True):
+        near = np.where(visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0)
+        similar.append(near.sum(axis=2) / np.maximum(visible.sum(axis=1), 1)[:, None])
+    n = sum(int(visible.any(axis=1).sum()) for visible in seen)
+    for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
+        scores, outcomes = [], []
+        for image, objects, p, similarity in zip(images, found, probability, similar):
+            free, ignored = np.ones(len(similarity), bool), in_ignored(image, objects)
+            for j in np.argsort(-np.asarray(p), kind="stable"):
+                of_free = np.where(free, similarity[:, j], -1.0)
+                hit = len(of_free) > 0 and float(of_free.max()) >= threshold
+                if hit:
+                    free[int(of_free.argmax())] = False
+                scores.append(p[j])
+                outcomes.append(HIT if hit else NEITHER if ignored[j] else FALSE)
+        rows.append({"oks": threshold, "objects": n, "ap": curve(scores, outcomes, n).average_precision})
+    return [*rows, {"oks": "mean", "objects": n, "ap": float(np.mean([row["ap"] for row in rows]))}]

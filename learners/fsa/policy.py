@@ -193,42 +193,63 @@ def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along
     -------
     Plan
     """
+    loss, given = facts.loss, settings.refinement
+    supported, linear = facts.supported_coefficients, settings.response is None
     schedule, n_steps = _schedule(facts, settings)
-    few = facts.supported_coefficients < n_columns if settings.few_rows is None else settings.few_rows
-    refinement = _refinement(facts, settings, n_columns, few, along_path)
+    few = supported < n_columns if settings.few_rows is None else settings.few_rows
+    keeps_sparse = loss.pointwise and facts.n_outputs == 1 and facts.very_sparse and settings.fit_intercept and not facts.bounded
+    refinement = _refinement(facts, settings, n_columns, few, keeps_sparse, along_path)
     newton = _newton_cost(facts, n_columns) <= MAX_NEWTON_COST
-    given, log_odds = settings.refinement, facts.loss.log_odds and settings.response is None
-    numbers = not facts.classification and facts.loss.pointwise and settings.few_rows is None
-    shrinks = refinement == "newton" and few and settings.few_rows is None
-    support = f"{facts.n_rows:g} rows support {facts.supported_coefficients:.3g} coefficients"
+
+    # With few rows the best subset of the training rows says little: a ridge makes correlated
+    # columns share their weight, so that what is common to them is selected. With enough rows it
+    # would blur which of them is the right one, and exchanges do better.
+    annealing_ridge = 0.0
+    shrinks = few and settings.chooses_ridge and given is not None and given.exchange is not True
+    if shrinks and linear and loss.pointwise:
+        default = SMALL_SAMPLE_RIDGE_SQUARED if loss.is_quadratic else SMALL_SAMPLE_RIDGE
+        annealing_ridge = default if settings.annealing_ridge is None else settings.annealing_ridge
+
+    # The longer search is made for two classes, a loss that allows for flipped labels, and linear
+    # responses without groups
+    plain = settings.fit_prior is None and settings.fit_intercept and linear and not facts.grouped
+    search = given is not None and given.search == "auto" and loss.flip > 0.0 and facts.n_outputs == 1
+    exchanges = refinement == "exchange"
+    numbers = not facts.classification and loss.pointwise and settings.few_rows is None
+    may_overfit = numbers and settings.chooses_ridge and given is not None and given.exchange is not True
+
+    can_hold_out = loss.pointwise and not facts.out_of_core and linear
+    few_coefficients = FEW_COEFFICIENTS if facts.classification else FEW_COEFFICIENTS_OF_NUMBERS
+    size_by: Literal["user", "criterion", "folds"] = "user"
+    if settings.size == "auto":
+        size_by = "folds" if can_hold_out and supported < few_coefficients else "criterion"
+
+    reasons: tuple[str, ...] = ()
+    if refinement == "newton" and few and settings.few_rows is None:
+        reasons = (f"{facts.n_rows:g} rows support {supported:.3g} coefficients",)
     return Plan(
         schedule=schedule,
         n_steps=n_steps,
         step_share=SPARSE_STEP if facts.very_sparse and facts.n_outputs == 1 else 1.0,
         few_rows=few,
-        annealing_ridge=_annealing_ridge(facts, settings) if few else 0.0,
+        annealing_ridge=annealing_ridge,
         refinement=refinement,
         newton=newton,
-        keeps_sparse=_keeps_sparse(facts, settings),
+        keeps_sparse=keeps_sparse,
         chooses_ridge=settings.chooses_ridge,
         raw_ridge=settings.standardize and facts.sparse and settings.fit_prior is None,
-        search=refinement == "exchange" and not along_path and _may_search(facts, settings),
-        checks_swaps=refinement == "exchange"
-        and numbers
-        and settings.chooses_ridge
-        and given is not None
-        and given.exchange is not True
-        and facts.supported_coefficients < MAX_CHECKED,
+        search=search and plain and exchanges and not along_path,
+        checks_swaps=exchanges and may_overfit and supported < MAX_CHECKED,
         alternatives=settings.names_alternatives
         and not along_path
         and refinement != "none"
-        and facts.loss.has_curvature
+        and loss.has_curvature
         and newton
         and not facts.out_of_core,
-        discriminant=given is not None and given.discriminant and log_odds and not facts.bounded,
-        size_by=_size_by(facts, settings),
-        treatment_by_folds=_can_hold_out(facts, settings) and facts.n_rows <= MAX_ROWS_HELD_OUT,
-        reasons=(support,) if shrinks else (),
+        discriminant=given is not None and given.discriminant and loss.log_odds and linear and not facts.bounded,
+        size_by=size_by,
+        treatment_by_folds=can_hold_out and facts.n_rows <= MAX_ROWS_HELD_OUT,
+        reasons=reasons,
     )
 
 
@@ -246,23 +267,8 @@ def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
     return schedule, n_steps
 
 
-def _annealing_ridge(facts: Facts, settings: FitSettings) -> float:
-    """Ridge of annealing where rows are few and the user gave none.
-
-    With few rows the best subset of the training rows says little: a ridge makes correlated columns
-    share their weight, so that what is common to them is selected. With enough rows it would blur
-    which of them is the right one, and exchanges do better.
-    """
-    given = settings.refinement
-    wanted = given is not None and given.exchange is not True and settings.chooses_ridge
-    if not wanted or settings.response is not None or not facts.loss.pointwise:
-        return 0.0
-    default = SMALL_SAMPLE_RIDGE_SQUARED if facts.loss.is_quadratic else SMALL_SAMPLE_RIDGE
-    return default if settings.annealing_ridge is None else settings.annealing_ridge
-
-
 def _refinement(
-    facts: Facts, settings: FitSettings, n_columns: float, few_rows: bool, along_path: bool
+    facts: Facts, settings: FitSettings, n_columns: float, few_rows: bool, keeps_sparse: bool, along_path: bool
 ) -> Literal["none", "gradient", "newton", "exchange"]:
     """How one size is refined, by the first row that applies.
 
@@ -291,7 +297,7 @@ def _refinement(
     affordable = POOL * _newton_cost(facts, n_columns) <= limit
     if given.exchange is True or (given.exchange is not False and affordable and not few_rows):
         return "exchange"
-    cost = _newton_cost(facts, n_columns, _keeps_sparse(facts, settings))
+    cost = _newton_cost(facts, n_columns, keeps_sparse)
     # No gradient step of one length is safe where the curvature has no bound
     return "newton" if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature) else "gradient"
 
@@ -302,19 +308,6 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
-
-
-def _keeps_sparse(facts: Facts, settings: FitSettings) -> bool:
-    one = facts.loss.pointwise and facts.n_outputs == 1
-    return one and facts.very_sparse and settings.fit_intercept and not facts.bounded
-
-
-def _may_search(facts: Facts, settings: FitSettings) -> bool:
-    """Whether the longer search is made for this problem: two classes, a loss that allows for wrong
-    labels, linear responses."""
-    given = settings.refinement
-    wanted = given is not None and given.search == "auto" and settings.fit_prior is None and settings.fit_intercept
-    return wanted and settings.response is None and not facts.grouped and facts.loss.flip > 0.0 and facts.n_outputs == 1
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
@@ -343,17 +336,6 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     elif facts.supported_coefficients >= min(SMALL_SAMPLE, 2 * n_columns):
         return True
     return gain > price
-
-
-def _can_hold_out(facts: Facts, settings: FitSettings) -> bool:
-    return facts.loss.pointwise and not facts.out_of_core and settings.response is None
-
-
-def _size_by(facts: Facts, settings: FitSettings) -> Literal["user", "criterion", "folds"]:
-    if settings.size != "auto":
-        return "user"
-    few = FEW_COEFFICIENTS if facts.classification else FEW_COEFFICIENTS_OF_NUMBERS
-    return "folds" if _can_hold_out(facts, settings) and facts.supported_coefficients < few else "criterion"
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:

@@ -32,10 +32,10 @@ from common import new_parser, print_head, print_line
 # lowered towards 16 modules and 45 stays (fit), 13 (paper), 30 and 110
 # (select), 24 and 65 (segment).
 LIMITS: dict[str, dict[str, int]] = {
-    "fit": {"modules": 20, "stays": 60, "entries": 5},
+    "fit": {"modules": 20, "stays": 64, "entries": 5},
     "paper": {"modules": 14},
-    "detect": {"modules": 35, "stays": 119},
-    "select": {"modules": 38, "stays": 140},
+    "detect": {"modules": 28, "stays": 90},
+    "select": {"modules": 36, "stays": 138},
     "segment": {"modules": 24, "stays": 84},
 }
 N_SHOWN = 4  # modules, of those that are entered most often

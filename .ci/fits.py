@@ -19,11 +19,21 @@ from annealed.learners import (
 
 TWO_CLASSES = [MinimaxSparseClassifier(), FSAClassifier(5, loss="lorenz")]
 CLASSIFIERS = [
-    *(FSAClassifier(5), FSAClassifier(5, response="piecewise"), FSAClassifier("auto"), FSAClassifierCV([2, 5, 8], cv=3)),
+    *(
+        FSAClassifier(5),
+        FSAClassifier(5, response="piecewise"),
+        FSAClassifier("auto"),
+        FSAClassifierCV([2, 5, 8], cv=3),
+    ),
     *(TISPClassifier(5), LogitBoostClassifier(5), ForwardBackwardClassifier(5)),
 ]
 REGRESSORS = [
-    *(FSARegressor(5), FSARegressor(5, response="piecewise"), FSARegressor("auto"), FSARegressorCV([2, 5, 8], cv=3)),
+    *(
+        FSARegressor(5),
+        FSARegressor(5, response="piecewise"),
+        FSARegressor("auto"),
+        FSARegressorCV([2, 5, 8], cv=3),
+    ),
     *(TISPRegressor(5), ForwardBackwardRegressor(5)),
 ]
 
@@ -32,7 +42,10 @@ def record(estimator, X, y):
     """Columns selected, and scores of the rows."""
     model = estimator.fit(X, y)
     scores = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
-    return {"selected": model.get_support(indices=True).tolist(), "scores": np.ravel(scores).tolist()}
+    return {
+        "selected": model.get_support(indices=True).tolist(),
+        "scores": np.ravel(scores).tolist(),
+    }
 
 
 fits = {}
@@ -46,5 +59,7 @@ for seed in range(2):
     for estimator in [*TWO_CLASSES, *CLASSIFIERS]:
         fits[f"{estimator}, two classes, seed {seed}"] = record(estimator, X, y > 0)
     for estimator in CLASSIFIERS:
-        fits[f"{estimator}, three classes, seed {seed}"] = record(estimator, X, np.digitize(y, [-1.5, 1.5]))
+        fits[f"{estimator}, three classes, seed {seed}"] = record(
+            estimator, X, np.digitize(y, [-1.5, 1.5])
+        )
 print(json.dumps(fits))

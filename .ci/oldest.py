@@ -5,7 +5,9 @@ import re
 import tomllib
 from pathlib import Path
 
-project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
+project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())[
+    "project"
+]
 
 
 def with_extras(requirements: list[str]) -> set[str]:
@@ -14,7 +16,11 @@ def with_extras(requirements: list[str]) -> set[str]:
     for requirement in requirements:
         own = re.fullmatch(r"annealed\[([\w,]+)\]", requirement)
         extras = own[1].split(",") if own else []
-        found |= with_extras([r for extra in extras for r in project["optional-dependencies"][extra]]) if own else {requirement}
+        found |= (
+            with_extras([r for extra in extras for r in project["optional-dependencies"][extra]])
+            if own
+            else {requirement}
+        )
     return found
 
 

@@ -103,18 +103,32 @@ def row(parameter) -> str:
 def written(name: str) -> str:
     """What the page says after the options of a command: what it prints with --json."""
     page = (DOCS / "commands.md").read_text()
-    match = re.search(rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE)
+    match = re.search(
+        rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE
+    )
     return match[1] if match else ""
 
 
 def section(name: str, command) -> str:
     """One command: heading, sentence, synopsis, table, output."""
     page = PAGES.get(name.removeprefix("annealed "))
-    text = "\n".join(textwrap.wrap(command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""), 120))
+    text = "\n".join(
+        textwrap.wrap(
+            command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""),
+            120,
+        )
+    )
     lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
     if not hasattr(command, "commands"):
         arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]
-        lines += [f"    {' '.join([name, *arguments])} [OPTIONS]", "", "| | |", "|---|---|", *map(row, command.params), ""]
+        lines += [
+            f"    {' '.join([name, *arguments])} [OPTIONS]",
+            "",
+            "| | |",
+            "|---|---|",
+            *map(row, command.params),
+            "",
+        ]
     return "\n".join([*lines, written(name)]).rstrip() + "\n"
 
 
@@ -138,13 +152,19 @@ def summary(public) -> str:
     footnotes."""
     paragraph, *rest = (inspect.getdoc(public) or "").split("\n\n")
     text = " ".join(paragraph.split()).replace("|", "\\|")
-    notes = dict(re.findall(r"^\.\. \[(\d+)\] (.*?)(?=^\.\. \[|\Z)", "\n\n".join(rest), re.MULTILINE | re.DOTALL))
+    notes = dict(
+        re.findall(
+            r"^\.\. \[(\d+)\] (.*?)(?=^\.\. \[|\Z)", "\n\n".join(rest), re.MULTILINE | re.DOTALL
+        )
+    )
     for number, note in notes.items():
         title = " ".join(note.lower().split())
         name = next((short for words, short in SHORT_NAMES.items() if words.lower() in title), None)
         if name:
             text = text.replace(f"{name} [{number}]_", name)
-            text = re.sub(rf"(?<! of)(?<! in) \[{number}\]_(?=\.$)", f", {name}", text).replace(f"[{number}]_", name)
+            text = re.sub(rf"(?<! of)(?<! in) \[{number}\]_(?=\.$)", f", {name}", text).replace(
+                f"[{number}]_", name
+            )
     text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", re.sub(r" ?\[\d+\]_", "", text))
     return re.sub(r" +([.,;:)])", r"\1", text).replace("``", "`")
 
@@ -155,7 +175,9 @@ def names(package: str) -> str:
     groups = GROUPS[package]
     grouped = sorted(name for group in groups.values() for name in group.split())
     if grouped != sorted(module.__all__):
-        raise SystemExit(f"GROUPS of annealed.{package}: expected each public name once; see {set(grouped) ^ set(module.__all__)}")
+        raise SystemExit(
+            f"GROUPS of annealed.{package}: expected each public name once; see {set(grouped) ^ set(module.__all__)}"
+        )
     lines = [f"## annealed.{package}", "", summary(module), ""]
     for title, group in groups.items():
         rows = [f"| `{name}` | {summary(getattr(module, name))} |" for name in group.split()]
@@ -166,8 +188,18 @@ def names(package: str) -> str:
 def plots() -> str:
     """The plots of learners, each with a page that shows it."""
     module = importlib.import_module("annealed.learners.plots")
-    rows = [f"| `{name}` | {summary(getattr(module, name))} | {where} |" for name, where in PLOTS.items()]
-    head = ["## annealed.learners.plots", "", summary(module), "", "| name | | example |", "|---|---|---|"]
+    rows = [
+        f"| `{name}` | {summary(getattr(module, name))} | {where} |"
+        for name, where in PLOTS.items()
+    ]
+    head = [
+        "## annealed.learners.plots",
+        "",
+        summary(module),
+        "",
+        "| name | | example |",
+        "|---|---|---|",
+    ]
     return "\n".join([*head, *rows, ""])
 
 
@@ -175,4 +207,6 @@ if __name__ == "__main__":
     head = (DOCS / "commands.md").read_text().partition("\n## ")[0]
     commands = [section(name, command) for name, command in walk(get_command(app))]
     (DOCS / "commands.md").write_text("\n".join([head, *commands]))
-    (DOCS / "api.md").write_text("\n".join([NAMES, names("learners"), plots(), names("vision"), names("models")]))
+    (DOCS / "api.md").write_text(
+        "\n".join([NAMES, names("learners"), plots(), names("vision"), names("models")])
+    )

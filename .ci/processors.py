@@ -48,10 +48,14 @@ class Processor:
         lacks."""
         return {
             "OPENBLAS_CORETYPE": self.name,
-            "NPY_DISABLE_CPU_FEATURES": " ".join(feature for feature in dispatched if feature.startswith(self.hidden)),
+            "NPY_DISABLE_CPU_FEATURES": " ".join(
+                feature for feature in dispatched if feature.startswith(self.hidden)
+            ),
             "NUMBA_CPU_NAME": self.target,
             "NUMBA_CPU_FEATURES": "",  # those of the target, not the host's
-            "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={self.hidden_from_c}" if self.hidden_from_c else "",
+            "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={self.hidden_from_c}"
+            if self.hidden_from_c
+            else "",
         }
 
 
@@ -72,7 +76,13 @@ print(json.dumps([sorted(kernels), [name for name in dispatched if features[name
 def probe(variables: dict[str, str]) -> tuple[list[str], list[str], list[str]]:
     """Kernels of OpenBLAS, features that NumPy dispatches on, and all features, as used under these
     variables."""
-    done = subprocess.run([sys.executable, "-c", PROBE], env=os.environ | variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     kernels, dispatched, features = json.loads(done.stdout)
     return kernels, dispatched, features
 
@@ -90,14 +100,20 @@ def executable() -> list[tuple[Processor, dict[str, str]]]:
         if kernels == [processor.name]:
             settings.append((processor, variables))
         else:
-            print(f"{processor.name}: skipped, OpenBLAS takes the kernels of {', '.join(kernels) or 'nothing'} for it")
+            print(
+                f"{processor.name}: skipped, OpenBLAS takes the kernels of {', '.join(kernels) or 'nothing'} for it"
+            )
     return settings
 
 
 def fits(variables: dict[str, str]) -> dict[str, dict]:
     """What fits of every kind select and predict under these variables, with one thread."""
     command = [sys.executable, str(ROOT / ".ci" / "fits.py")]
-    return json.loads(subprocess.run(command, env=os.environ | threads(1) | variables, stdout=subprocess.PIPE, check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            command, env=os.environ | threads(1) | variables, stdout=subprocess.PIPE, check=True
+        ).stdout
+    )
 
 
 def differences(ours: dict[str, dict], theirs: dict[str, dict]) -> list[str]:
@@ -116,16 +132,36 @@ def differences(ours: dict[str, dict], theirs: dict[str, dict]) -> list[str]:
 
 def threads(number: int) -> dict[str, str]:
     """The variables for a number of threads."""
-    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(number))
+    return dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(number)
+    )
 
 
-def passes(processor: Processor, variables: dict[str, str], number: int, arguments: list[str]) -> bool:
+def passes(
+    processor: Processor, variables: dict[str, str], number: int, arguments: list[str]
+) -> bool:
     """Whether the tests pass under a setting with so many threads."""
-    shown = " ".join(f"{name}='{value}'" for name, value in (variables | threads(number)).items() if value)
+    shown = " ".join(
+        f"{name}='{value}'" for name, value in (variables | threads(number)).items() if value
+    )
     print(f"-- {processor.name}: {shown}", flush=True)
     processes = max(1, min(4, (os.cpu_count() or 1) // number))
-    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-n", str(processes), "--dist", "loadfile", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | threads(number) | variables).returncode == 0
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rfE",
+        "-n",
+        str(processes),
+        "--dist",
+        "loadfile",
+        *arguments,
+    ]
+    return (
+        subprocess.run(command, cwd=ROOT, env=os.environ | threads(number) | variables).returncode
+        == 0
+    )
 
 
 def main() -> int:
@@ -151,7 +187,9 @@ def main() -> int:
                 failed.append(f"tests under {processor.name}, threads: {number}")
     names = ", ".join(processor.name for processor, _ in settings)
     print(
-        "\n".join(["failed:", *failed]) if failed else f"passed under {names or 'no other processor: none can be simulated here'}"
+        "\n".join(["failed:", *failed])
+        if failed
+        else f"passed under {names or 'no other processor: none can be simulated here'}"
     )
     return 1 if failed else 0
 

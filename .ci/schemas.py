@@ -22,7 +22,9 @@ ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "require
 def schema_of(text):
     """Return the schema of a type on the page."""
     text = re.sub(r'"\?\s*:', '?":', text).replace("{...}", "{str: any}").replace("[...]", "[any]")
-    return _schema(ast.parse(re.sub(r",\s*\.\.\.\s*\}", ', "...": any}', text.strip()), mode="eval").body)
+    return _schema(
+        ast.parse(re.sub(r",\s*\.\.\.\s*\}", ', "...": any}', text.strip()), mode="eval").body
+    )
 
 
 def _schema(node):
@@ -33,10 +35,19 @@ def _schema(node):
     if isinstance(node, ast.BinOp):
         return {"anyOf": [_schema(node.left), _schema(node.right)]}
     if isinstance(node, ast.List):
-        entries = [part for part in node.elts if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
+        entries = [
+            part
+            for part in node.elts
+            if not (isinstance(part, ast.Constant) and part.value is Ellipsis)
+        ]
         if len(entries) == 1:
             return {"type": "array", "items": _schema(entries[0])}
-        return {"type": "array", "prefixItems": [_schema(entry) for entry in entries], "minItems": len(entries), "items": False}
+        return {
+            "type": "array",
+            "prefixItems": [_schema(entry) for entry in entries],
+            "minItems": len(entries),
+            "items": False,
+        }
     assert isinstance(node, ast.Dict), ast.dump(node)
     if isinstance(node.keys[0], ast.Name):
         return {"type": "object", "additionalProperties": _schema(node.values[0])}
@@ -44,14 +55,21 @@ def _schema(node):
     is_open = names.pop("...", None) is not None
     required = [name for name in names if not name.endswith("?")]
     named = {name.removesuffix("?"): schema for name, schema in names.items()}
-    return {"type": "object", "properties": named, "required": required, "additionalProperties": is_open}
+    return {
+        "type": "object",
+        "properties": named,
+        "required": required,
+        "additionalProperties": is_open,
+    }
 
 
 def schemas():
     """Return the schema of each command on the page that has ``--json``; where it prints several
     objects, that of a line."""
     found = {}
-    for name, section in re.findall(r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", (DOCS / "commands.md").read_text(), re.MULTILINE):
+    for name, section in re.findall(
+        r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", (DOCS / "commands.md").read_text(), re.MULTILINE
+    ):
         if "`--json`" in section:
             block = re.search(r"^With `--json`.*\n\n((?:    .*\n)+)", section, re.MULTILINE)
             found[name] = {"anyOf": [schema_of(block[1] if block else EVALUATION), ERROR]}
@@ -60,5 +78,9 @@ def schemas():
 
 if __name__ == "__main__":
     made = schemas()
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(schema)}" for name, schema in made["$defs"].items())
-    (DOCS / "schemas.json").write_text(f'{{"$schema": {json.dumps(made["$schema"])},\n "$defs": {{\n{lines}\n }}}}\n')
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: {json.dumps(schema)}" for name, schema in made["$defs"].items()
+    )
+    (DOCS / "schemas.json").write_text(
+        f'{{"$schema": {json.dumps(made["$schema"])},\n "$defs": {{\n{lines}\n }}}}\n'
+    )

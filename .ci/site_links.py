@@ -30,7 +30,11 @@ class Page(HTMLParser):
             self.links.append(found["href"])
         elif tag in ("img", "script", "iframe", "source", "video") and found.get("src"):
             self.loaded.append(found["src"])
-        elif tag == "link" and found.get("href") and found.get("rel") in ("stylesheet", "preload", "icon"):
+        elif (
+            tag == "link"
+            and found.get("href")
+            and found.get("rel") in ("stylesheet", "preload", "icon")
+        ):
             self.loaded.append(found["href"])
 
 
@@ -51,7 +55,9 @@ for path, page in pages.items():
         if not there.exists() or (anchor and there in pages and anchor not in pages[there].anchors):
             broken.append(f"{path.relative_to(ROOT)} -> {target}")
 n_links = sum(len(page.links) for page in pages.values())
-print(f"{len(pages)} pages, {n_links} links, {outside} of them to other hosts; {len(broken)} broken")
+print(
+    f"{len(pages)} pages, {n_links} links, {outside} of them to other hosts; {len(broken)} broken"
+)
 for line in broken[:40]:
     print(line)
 sys.exit(bool(broken))

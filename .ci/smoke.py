@@ -28,7 +28,20 @@ def tables() -> None:
     model = FSAClassifier(n_features_to_select=5).fit(X, y)
     assert model.get_support().sum() == 5 and model.score(X, y) > 0.95
     X.assign(ill=y).to_csv("table.csv", index=False)
-    found = json.loads(annealed("select", "table.csv", "--target", "ill", "-k", "5", "--report", "report", "--json", "--quiet"))
+    found = json.loads(
+        annealed(
+            "select",
+            "table.csv",
+            "--target",
+            "ill",
+            "-k",
+            "5",
+            "--report",
+            "report",
+            "--json",
+            "--quiet",
+        )
+    )
     assert len(found["selected"]) == 5 and Path("report/select.html").is_file()
 
 
@@ -39,15 +52,26 @@ def sees() -> None:
     from skimage.io import imsave
 
     faces = json.loads(annealed("faces", "detect", "--json", "--overlay", "found.png", "--quiet"))
-    assert len({d["keypoint"] for d in faces["detections"]}) == 9 and Path("found.png").stat().st_size > 1000
+    assert (
+        len({d["keypoint"] for d in faces["detections"]}) == 9
+        and Path("found.png").stat().st_size > 1000
+    )
     rng = np.random.default_rng(0)
     speed = np.where(np.arange(60)[:, None] < 30, [2.0, 1.0], [-1.0, 2.0])
-    tracks = rng.uniform(0, 200, (60, 2)) + np.arange(20)[:, None, None] * speed + 0.1 * rng.standard_normal((20, 60, 2))
+    tracks = (
+        rng.uniform(0, 200, (60, 2))
+        + np.arange(20)[:, None, None] * speed
+        + 0.1 * rng.standard_normal((20, 60, 2))
+    )
     np.savez("tracks.npz", tracks=tracks)
-    labels = json.loads(annealed("motion", "segment", "tracks.npz", "--motions", "2", "--json", "--quiet"))["labels"]
+    labels = json.loads(
+        annealed("motion", "segment", "tracks.npz", "--motions", "2", "--json", "--quiet")
+    )["labels"]
     assert sorted(np.bincount(labels).tolist()) == [30, 30]
     imsave("cat.png", chelsea(), check_contrast=False)
-    assert json.loads(annealed("pets", "classify", "cat.png", "--json", "--quiet"))["label"] == "cat"
+    assert (
+        json.loads(annealed("pets", "classify", "cat.png", "--json", "--quiet"))["label"] == "cat"
+    )
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -62,6 +86,12 @@ with tempfile.TemporaryDirectory() as folder:
     if PART == "vision":
         sees()
     if PART == "learners":
-        assert "pip install '.[vision]' in the checkout of annealed" in annealed("faces", "detect", code=2)
+        assert "pip install '.[vision]' in the checkout of annealed" in annealed(
+            "faces", "detect", code=2
+        )
     os.chdir("/")
-print(PART, sys.version.split()[0], *(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "numba")))
+print(
+    PART,
+    sys.version.split()[0],
+    *(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "numba")),
+)

@@ -44,7 +44,10 @@ def blas():
     """Names of the BLAS libraries with the processor they believe in."""
     from threadpoolctl import threadpool_info
 
-    return [f"{i.get('internal_api')} {i.get('architecture', '')} x{i['num_threads']}" for i in threadpool_info()]
+    return [
+        f"{i.get('internal_api')} {i.get('architecture', '')} x{i['num_threads']}"
+        for i in threadpool_info()
+    ]
 
 
 def main(argv=None):
@@ -59,7 +62,9 @@ def main(argv=None):
     rng = np.random.default_rng(0)
     X = np.empty((args.samples, args.features), np.float32, order=args.order)
     for start in range(0, args.samples, 500):
-        X[start : start + 500] = rng.standard_normal((min(500, args.samples - start), args.features), dtype=np.float32)
+        X[start : start + 500] = rng.standard_normal(
+            (min(500, args.samples - start), args.features), dtype=np.float32
+        )
     y = np.where(X[:, :100:10].sum(axis=1) > 0, 1, -1)
     # one thread: not disturbed by neighbours
     clock = time.process_time if args.n_jobs == 1 else time.perf_counter
@@ -79,15 +84,23 @@ def main(argv=None):
         model = FSAClassifier(10, n_jobs=args.n_jobs, **settings)
         model.fit(X[:1000, :500], y[:1000])
         fastest, median = best(lambda model=model: model.fit(X, y), args.repeats, clock)
-        rows_out.append({"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit})
+        rows_out.append(
+            {"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit}
+        )
         found = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
         print(
             f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {found:.0%}",
             file=sys.stderr,
         )
-    head = {"one_read": once, "reads": reads, "limit": limit, "gigabytes_per_second": X.nbytes / once / 1e9}
+    head = {
+        "one_read": once,
+        "reads": reads,
+        "limit": limit,
+        "gigabytes_per_second": X.nbytes / once / 1e9,
+    }
     print(
-        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s", file=sys.stderr
+        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s",
+        file=sys.stderr,
     )
     print(f"{platform.processor() or platform.machine()}; {', '.join(blas())}", file=sys.stderr)
     if args.json:

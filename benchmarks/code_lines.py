@@ -53,14 +53,26 @@ def count(root: Path) -> Counter[str]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1], help="of a checkout")
+    parser.add_argument(
+        "root",
+        nargs="?",
+        type=Path,
+        default=Path(__file__).resolve().parents[1],
+        help="of a checkout",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--ceiling", type=int, metavar="N", help="the most lines that are allowed")
     arguments = parser.parse_args(argv)
     lines = dict(sorted(count(arguments.root).items()))
-    print(json.dumps(lines) if arguments.json else "\n".join(f"{n:7d} {name}" for name, n in lines.items()))
+    print(
+        json.dumps(lines)
+        if arguments.json
+        else "\n".join(f"{n:7d} {name}" for name, n in lines.items())
+    )
     if arguments.ceiling is not None and lines["all"] > arguments.ceiling:
-        print(f"{lines['all']} logical lines, expected at most {arguments.ceiling}", file=sys.stderr)
+        print(
+            f"{lines['all']} logical lines, expected at most {arguments.ceiling}", file=sys.stderr
+        )
         return 1
     return 0
 

@@ -35,7 +35,11 @@ def videos(folder, options):
     from skimage.data import astronaut
 
     face = astronaut()[20:260, 100:340]
-    ground = np.asarray(cv2.resize(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8), (640, 480)))
+    ground = np.asarray(
+        cv2.resize(
+            np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8), (640, 480)
+        )
+    )
 
     def frames(n):
         for i in range(n):
@@ -56,7 +60,10 @@ def video(folder, options):
 
 def motion(folder, options):
     for n, path in videos(folder, options):
-        yield f"tracks of {n} frames, 640 x 480", ["motion", "segment", path, "--motions", "2", "--json"]
+        yield (
+            f"tracks of {n} frames, 640 x 480",
+            ["motion", "segment", path, "--motions", "2", "--json"],
+        )
 
 
 def table(folder, options, name, *more):
@@ -67,7 +74,9 @@ def table(folder, options, name, *more):
     rng, columns = np.random.default_rng(0), [f"c{j}" for j in range(m)]
     for part in range(0, n, 100_000):
         X = rng.standard_normal((min(100_000, n - part), m)).round(4)
-        frame = pd.DataFrame(X, columns=columns).assign(price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4))
+        frame = pd.DataFrame(X, columns=columns).assign(
+            price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4)
+        )
         if name.endswith("csv"):
             frame.to_csv(path, index=False, mode="a", header=part == 0)
         else:
@@ -79,7 +88,10 @@ def table(folder, options, name, *more):
             writer.write_table(rows)
     if writer is not None:
         writer.close()
-    yield f"{n:,} x {m} numbers, {name}", ["select", path, "--target", "price", "-k", "10", "--json", *more]
+    yield (
+        f"{n:,} x {m} numbers, {name}",
+        ["select", path, "--target", "price", "-k", "10", "--json", *more],
+    )
 
 
 CASES = {
@@ -88,7 +100,9 @@ CASES = {
     "motion": motion,
     "csv": lambda folder, options: table(folder, options, "table.csv"),
     "parquet": lambda folder, options: table(folder, options, "table.parquet"),
-    "blocks": lambda folder, options: table(folder, options, "table.parquet", "--memory-limit", options.memory_limit),
+    "blocks": lambda folder, options: table(
+        folder, options, "table.parquet", "--memory-limit", options.memory_limit
+    ),
 }
 
 
@@ -106,8 +120,12 @@ def measure(words):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", default=list(CASES), help=f"of: {', '.join(CASES)}")
-    parser.add_argument("--folder", type=Path, help="where the files are made; by default a temporary one")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", default=list(CASES), help=f"of: {', '.join(CASES)}"
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where the files are made; by default a temporary one"
+    )
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=200)

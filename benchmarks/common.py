@@ -11,17 +11,23 @@ from typing import Any
 
 def new_parser(doc: str | None) -> argparse.ArgumentParser:
     """A parser whose help is the docstring of the script."""
-    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
-def timed(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> tuple[Any, float]:
+def timed(
+    work: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[Any, float]:
     """The result of a call, and its seconds: of the processor, unless another clock is given."""
     start = clock()
     result = work()
     return result, clock() - start
 
 
-def seconds_of(work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.process_time) -> list[float]:
+def seconds_of(
+    work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.process_time
+) -> list[float]:
     """Seconds of each of several calls."""
     return [timed(work, clock)[1] for _ in range(repeats)]
 

@@ -17,7 +17,14 @@ from annealed.pipelines.sensors.readers import read_home
 from common import new_parser, timed
 
 EVERY = {"feature.possible_states": True, "feature.possible_transitions": True}
-STRICT = {"c1": 0.0, "c2": 1.0, "max_iterations": 100_000, "epsilon": 1e-7, "delta": 1e-9, "period": 10}
+STRICT = {
+    "c1": 0.0,
+    "c2": 1.0,
+    "max_iterations": 100_000,
+    "epsilon": 1e-7,
+    "delta": 1e-9,
+    "period": 10,
+}
 
 
 def compare(home):
@@ -26,7 +33,9 @@ def compare(home):
     minutes, days = home.minutes, home.minutes.days
     first = np.r_[True, days[1:] != days[:-1]]
     X = np.c_[minute_features(minutes, ("on", "start", "last"))[0], np.ones(len(days)), first]
-    ours, seconds = timed(lambda: LinearChainCRF(2.0, fit_intercept=False).fit(X, minutes.activities, sequence=days))
+    ours, seconds = timed(
+        lambda: LinearChainCRF(2.0, fit_intercept=False).fit(X, minutes.activities, sequence=days)
+    )
     named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
     chunks = np.split(np.arange(len(days)), np.flatnonzero(first)[1:])
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
@@ -42,8 +51,12 @@ def compare(home):
         theirs = np.concatenate([tagger.tag([named[i] for i in rows]) for rows in chunks])
     equal = (ours.predict(X, sequence=days, method="viterbi") == theirs).mean()
     loss = trainer.logparser.last_iteration["loss"]
-    print(f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative {abs(ours.objective_ / loss - 1):.1e}")
-    print(f"  equal Viterbi labels {100 * equal:.3f}%; {seconds:.2f} s, crfsuite {theirs_seconds:.2f} s")
+    print(
+        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative {abs(ours.objective_ / loss - 1):.1e}"
+    )
+    print(
+        f"  equal Viterbi labels {100 * equal:.3f}%; {seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
+    )
 
 
 def paper_size(n_columns):
@@ -71,7 +84,9 @@ def paper_size(n_columns):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model, fitted = timed(lambda: LinearChainCRF(tol=1e-6).fit(X, y, lengths=np.diff(offsets)))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; a fit {fitted:.0f} s, {model.n_iter_} iterations")
+    print(
+        f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; a fit {fitted:.0f} s, {model.n_iter_} iterations"
+    )
     print(
         f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, {most / 1024:.0f} MB in all at the peak",
         flush=True,
@@ -80,7 +95,12 @@ def paper_size(n_columns):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("data", nargs="?", type=Path, help="folder that holds sensors_adl, for crfsuite (python-crfsuite)")
+    parser.add_argument(
+        "data",
+        nargs="?",
+        type=Path,
+        help="folder that holds sensors_adl, for crfsuite (python-crfsuite)",
+    )
     data = parser.parse_args(argv).data
     for n_columns in (40, 560):
         paper_size(n_columns)

@@ -56,12 +56,16 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=30_000)
     parser.add_argument("--columns", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=3, help="the median of so many fits, in turn")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="the median of so many fits, in turn"
+    )
     a = parser.parse_args(argv)
     methods = (annealed, xgboost, lightgbm)
     print_head("target", "method", "seconds", "test error", "columns")
     with (
-        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
+        LocalCluster(
+            2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        ) as cluster,
         Client(cluster),
     ):
         for target in ("sum", "steps"):
@@ -83,7 +87,13 @@ def main(argv=None):
             test = da.from_array(X[a.rows :], chunks=(N_TEST // 2, -1))
             for method, model in models.items():
                 error = float((np.asarray(model.predict(test)) != y[a.rows :]).mean())
-                print_line(target, method.__name__, f"{np.median(seconds[method]):.1f}", f"{error:.4f}", columns_of(model))
+                print_line(
+                    target,
+                    method.__name__,
+                    f"{np.median(seconds[method]):.1f}",
+                    f"{error:.4f}",
+                    columns_of(model),
+                )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,9 @@ def table(n_rows, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.standard_normal((n_rows, 5)), columns=list("abcde"))
     frame.loc[rng.random(n_rows) < 0.05, "b"] = np.nan
-    return frame.assign(city=pd.Categorical.from_codes(rng.integers(0, 4, n_rows), [*CITIES, "Bonn"]).astype(str))
+    return frame.assign(
+        city=pd.Categorical.from_codes(rng.integers(0, 4, n_rows), [*CITIES, "Bonn"]).astype(str)
+    )
 
 
 def fitted(response):
@@ -39,7 +41,9 @@ def fitted(response):
     encoding = TableEncoding((*numbers, ColumnEncoding("city", "category", None, CITIES, "Bonn")))
     score = frame["a"] + np.nan_to_num(frame["b"]) ** 2 - frame["c"] + (frame["city"] == "Rome")
     y = np.where(score > 1, "yes", "no")
-    return TabularModel.from_estimator(FSAClassifier(8, response=response).fit(encoding.encode(frame), y), encoding)
+    return TabularModel.from_estimator(
+        FSAClassifier(8, response=response).fit(encoding.encode(frame), y), encoding
+    )
 
 
 def best_of_two(work):
@@ -54,7 +58,13 @@ def best_of_two(work):
 def in_pandas(model, frame):
     """Probabilities and labels from one pass over the frame."""
     chances = model.predict_proba(frame)
-    return pd.DataFrame({"no": chances[:, 0], "yes": chances[:, 1], "prediction": model.classes[(chances[:, 1] > 0.5).astype(int)]})
+    return pd.DataFrame(
+        {
+            "no": chances[:, 0],
+            "yes": chances[:, 1],
+            "prediction": model.classes[(chances[:, 1] > 0.5).astype(int)],
+        }
+    )
 
 
 def main(arguments=None):
@@ -65,7 +75,10 @@ def main(arguments=None):
     import duckdb
 
     frame = table(options.rows, 0)
-    with TemporaryDirectory() as folder, duckdb.connect(f"{folder}/rows.duckdb", config={"threads": options.threads}) as connection:
+    with (
+        TemporaryDirectory() as folder,
+        duckdb.connect(f"{folder}/rows.duckdb", config={"threads": options.threads}) as connection,
+    ):
         connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
         for response in ("linear", "piecewise"):
             model, path = fitted(response), Path(folder) / "m.sql"
@@ -73,9 +86,13 @@ def main(arguments=None):
                 warnings.simplefilter("ignore")
                 export(model, path, dialect="duckdb", table="rows")
             query = path.read_text().strip().removesuffix(";")
-            ours, _ = best_of_two(lambda query=query: connection.execute(f"CREATE OR REPLACE TABLE scored AS {query}"))
+            ours, _ = best_of_two(
+                lambda query=query: connection.execute(f"CREATE OR REPLACE TABLE scored AS {query}")
+            )
             theirs, found = best_of_two(lambda model=model: in_pandas(model, frame))
-            chances = connection.execute("SELECT probability_yes FROM scored").df()["probability_yes"]
+            chances = connection.execute("SELECT probability_yes FROM scored").df()[
+                "probability_yes"
+            ]
             difference = np.abs(chances - found["yes"]).max()
             print(
                 f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB {ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"

@@ -33,22 +33,35 @@ def recall(points, images, names, tolerance):
     hits = total = false = 0
     for found, image in zip(points, images, strict=True):
         for name in names:
-            columns = [KEYPOINTS.index(n) for n in (("left_eye", "right_eye") if name == "eye" else (name,))]
+            columns = [
+                KEYPOINTS.index(n)
+                for n in (("left_eye", "right_eye") if name == "eye" else (name,))
+            ]
             xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
-            truth, seen = image.instances[:, columns].reshape(-1, 2), image.visible[:, columns].ravel()
+            truth, seen = (
+                image.instances[:, columns].reshape(-1, 2),
+                image.visible[:, columns].ravel(),
+            )
             ied = np.repeat(image.reference_length, len(columns))
-            judged = judge(xy, np.arange(len(xy), 0, -1.0), truth, seen, ied, image.ignore, tolerance)
+            judged = judge(
+                xy, np.arange(len(xy), 0, -1.0), truth, seen, ied, image.ignore, tolerance
+            )
             hits, total = hits + int((judged.outcome == 1).sum()), total + judged.n_points
             false += int((judged.outcome == -1).sum())
     return hits / total, false / len(images)
 
 
 def row(name, points, images, seconds, names):
-    groups = {"eyes": [n for n in names if "eye" in n], "mouth corners": [n for n in names if "mouth" in n]}
+    groups = {
+        "eyes": [n for n in names if "eye" in n],
+        "mouth corners": [n for n in names if "mouth" in n],
+    }
     cells = []
     for label, members in groups.items():
         if members:
-            (fine, _), (coarse, false) = (recall(points, images, members, tolerance) for tolerance in (0.05, 0.1))
+            (fine, _), (coarse, false) = (
+                recall(points, images, members, tolerance) for tolerance in (0.05, 0.1)
+            )
             cells.append(f"{label} {fine:.3f} / {coarse:.3f}, {false:.3f} false")
     print(f"{name}: {'; '.join(cells)}; {np.median(seconds):.3f} s", flush=True)
 
@@ -73,17 +86,27 @@ def main(argv=None):
             times.append(took)
         points.append([[d.keypoint, d.x, d.y] for d in found])
         seconds.append(min(times))
-    print(f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph")
+    print(
+        f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"
+    )
     row("annealed, all nine keypoints", points, images, seconds, SHARED)
     if options.others:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "photographs.npz"
             np.savez(path, *pixels)
             script = Path(__file__).with_name("faces_others.py")
-            ran = subprocess.run([options.others, script, path], capture_output=True, text=True, check=True)
+            ran = subprocess.run(
+                [options.others, script, path], capture_output=True, text=True, check=True
+            )
         for line in ran.stdout.splitlines():
             made = json.loads(line)
-            row(made["name"], made["points"], images, made["seconds"], ["eye"] if made["name"].startswith("OpenCV") else SHARED)
+            row(
+                made["name"],
+                made["points"],
+                images,
+                made["seconds"],
+                ["eye"] if made["name"].startswith("OpenCV") else SHARED,
+            )
 
 
 if __name__ == "__main__":

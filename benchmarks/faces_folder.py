@@ -18,7 +18,13 @@ from annealed.vision.images import read_image
 from common import new_parser
 
 SIDE = 200
-PROGRAM = (sys.executable, "-c", "from annealed.pipelines.cli import main; main()", "faces", "detect")
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "from annealed.pipelines.cli import main; main()",
+    "faces",
+    "detect",
+)
 
 
 def write_copies(images, folder, n):
@@ -27,9 +33,13 @@ def write_copies(images, folder, n):
     for i in range(n):
         image, rng = images[i % len(images)], np.random.default_rng(i)
         scale = rng.uniform(35, 55) / float(image.reference_length[0])
-        matrix = np.column_stack([np.eye(2) * scale, SIDE / 2 - scale * image.instances[0, :6].mean(axis=0)])
+        matrix = np.column_stack(
+            [np.eye(2) * scale, SIDE / 2 - scale * image.instances[0, :6].mean(axis=0)]
+        )
         pixels = cv2.warpAffine(read_image(image.path), matrix, (SIDE, SIDE), flags=cv2.INTER_AREA)
-        pixels = np.clip(pixels * rng.uniform(0.7, 1.2) + 3 * rng.normal(size=pixels.shape), 0, 255).astype(np.uint8)
+        pixels = np.clip(
+            pixels * rng.uniform(0.7, 1.2) + 3 * rng.normal(size=pixels.shape), 0, 255
+        ).astype(np.uint8)
         path = folder / f"{i % 10}" / f"{i:05d}.jpg"
         path.parent.mkdir(exist_ok=True, parents=True)
         cv2.imwrite(str(path), pixels[..., ::-1])
@@ -38,7 +48,9 @@ def write_copies(images, folder, n):
 def run(*arguments, seconds=None):
     """Seconds of a run, which is killed after some."""
     start = time.perf_counter()
-    process = subprocess.Popen([*PROGRAM, *map(str, arguments), "--quiet"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*PROGRAM, *map(str, arguments), "--quiet"], stdout=subprocess.DEVNULL
+    )
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -53,10 +65,16 @@ def main(argv=None):
     parser.add_argument("--photographs", type=int, default=10_000)
     args = parser.parse_args(argv)
     images = [
-        image for image in read_annotations(args.data) if len(image.reference_length) == 1 and np.isfinite(image.instances).all()
+        image
+        for image in read_annotations(args.data)
+        if len(image.reference_length) == 1 and np.isfinite(image.instances).all()
     ][:50]
     with tempfile.TemporaryDirectory() as name:
-        folder, whole, stopped = Path(name) / "photographs", Path(name) / "whole", Path(name) / "stopped"
+        folder, whole, stopped = (
+            Path(name) / "photographs",
+            Path(name) / "whole",
+            Path(name) / "stopped",
+        )
         write_copies(images, folder, args.photographs)
         run(folder / "0" / "00000.jpg", "--table", Path(name) / "warm.csv")
         for ending in (".csv", ".parquet"):

@@ -31,7 +31,9 @@ def measure(megapixels, keypoint, mode, model):
     detector.detect(image[:200, :200], names, mode=mode)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     height = round((megapixels * 1e6 / 1.5) ** 0.5)
-    image = np.asarray(cv2.resize(image, (round(1.5 * height), height), interpolation=cv2.INTER_CUBIC))
+    image = np.asarray(
+        cv2.resize(image, (round(1.5 * height), height), interpolation=cv2.INTER_CUBIC)
+    )
     found, took = timed(lambda: detector.detect(image, names, mode=mode))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{image.size / 3e6:.2f} {took:.3f} {peak / 1024:.0f} {before / 1024:.0f} {len(found)}")
@@ -51,19 +53,37 @@ def main(argv=None):
     rows = []
     print("megapixels  seconds  seconds per megapixel  peak MiB (of it before)  detections")
     for megapixels in MEGAPIXELS:
-        command = [sys.executable, __file__, "--only", str(megapixels), "--keypoint", options.keypoint, "--mode", options.mode]
+        command = [
+            sys.executable,
+            __file__,
+            "--only",
+            str(megapixels),
+            "--keypoint",
+            options.keypoint,
+            "--mode",
+            options.mode,
+        ]
         command += ["--model", options.model]
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
         size, took, peak, before, found = map(float, ran.stdout.split())
         rows.append((size, took))
-        print(f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  {found:18.0f}", flush=True)
+        print(
+            f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  {found:18.0f}",
+            flush=True,
+        )
     if options.plot:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5, 4), layout="constrained")
         axes = figure.subplots()
         axes.plot(*zip(*rows, strict=True), "o-")
-        axes.set(xlabel="megapixels", ylabel="seconds (one core)", title=f"{options.keypoint}, {options.mode}", xlim=0, ylim=0)
+        axes.set(
+            xlabel="megapixels",
+            ylabel="seconds (one core)",
+            title=f"{options.keypoint}, {options.mode}",
+            xlim=0,
+            ylim=0,
+        )
         axes.grid(alpha=0.3)
         figure.savefig(options.plot)
 

@@ -28,7 +28,12 @@ from common import new_parser, timed
 CASCADES = ("haarcascade_eye.xml", "haarcascade_eye_tree_eyeglasses.xml")
 SETTINGS = [(1.1, 3), (1.1, 10), (1.2, 3)]  # scale factor, neighbours
 # MTCNN's left is the picture's; its nose is the tip, which we do not detect.
-MTCNN_POINTS = {"left_eye": "right_eye", "right_eye": "left_eye", "mouth_left": "right_mouth", "mouth_right": "left_mouth"}
+MTCNN_POINTS = {
+    "left_eye": "right_eye",
+    "right_eye": "left_eye",
+    "mouth_left": "right_mouth",
+    "mouth_right": "left_mouth",
+}
 
 
 def measured(name, images, detect):
@@ -49,7 +54,9 @@ def cascade(name, factor, neighbours):
 
     def detect(image):
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-        boxes = np.asarray(found.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)).reshape(-1, 4)
+        boxes = np.asarray(
+            found.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)
+        ).reshape(-1, 4)
         return [["eye", x + w / 2 - 0.5, y + h / 2 - 0.5] for x, y, w, h in boxes.tolist()]
 
     return detect
@@ -70,7 +77,12 @@ def mtcnn():
 
     def detect(image):
         faces = network.detect_faces(image)
-        return [[ours, float(x), float(y)] for f in faces for name, ours in MTCNN_POINTS.items() for x, y in [f["keypoints"][name]]]
+        return [
+            [ours, float(x), float(y)]
+            for f in faces
+            for name, ours in MTCNN_POINTS.items()
+            for x, y in [f["keypoints"][name]]
+        ]
 
     return detect
 
@@ -80,22 +92,36 @@ def face_mesh():
     import mediapipe
 
     mesh = mediapipe.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=10)
-    corners = {"right_eye": (33, 133), "left_eye": (362, 263), "right_mouth": (61,), "left_mouth": (291,)}
+    corners = {
+        "right_eye": (33, 133),
+        "left_eye": (362, 263),
+        "right_mouth": (61,),
+        "left_mouth": (291,),
+    }
 
     def detect(image):
         height, width = image.shape[:2]
         found = []
         tiles = [(0, 0, width, height)]
         tiles += [
-            (int(x * width), int(y * height), int((x + 0.6) * width), int((y + 0.6) * height)) for x in (0, 0.4) for y in (0, 0.4)
+            (int(x * width), int(y * height), int((x + 0.6) * width), int((y + 0.6) * height))
+            for x in (0, 0.4)
+            for y in (0, 0.4)
         ]
         for x0, y0, x1, y1 in tiles:
-            faces = mesh.process(np.ascontiguousarray(image[y0:y1, x0:x1])).multi_face_landmarks or []
+            faces = (
+                mesh.process(np.ascontiguousarray(image[y0:y1, x0:x1])).multi_face_landmarks or []
+            )
             for face in faces:
-                xy = np.array([(p.x * (x1 - x0) + x0, p.y * (y1 - y0) + y0) for p in face.landmark]) - 0.5
+                xy = (
+                    np.array([(p.x * (x1 - x0) + x0, p.y * (y1 - y0) + y0) for p in face.landmark])
+                    - 0.5
+                )
                 points = {name: xy[list(which)].mean(axis=0) for name, which in corners.items()}
                 ied = np.hypot(*(points["left_eye"] - points["right_eye"]))
-                if all(np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in found):
+                if all(
+                    np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in found
+                ):
                     found.append(points)
         return [[name, *map(float, point)] for points in found for name, point in points.items()]
 
@@ -109,13 +135,20 @@ def dlib_trees():
 
     detector = dlib.get_frontal_face_detector()
     trees = dlib.shape_predictor(face_recognition_models.pose_predictor_model_location())
-    groups = {"left_eye": range(42, 48), "right_eye": range(36, 42), "left_mouth": [54], "right_mouth": [48]}
+    groups = {
+        "left_eye": range(42, 48),
+        "right_eye": range(36, 42),
+        "left_mouth": [54],
+        "right_mouth": [48],
+    }
 
     def detect(image):
         points = []
         for box in detector(image, 1):
             xy = np.array([(p.x, p.y) for p in trees(image, box).parts()], float)
-            points += [[name, *xy[list(which)].mean(axis=0).tolist()] for name, which in groups.items()]
+            points += [
+                [name, *xy[list(which)].mean(axis=0).tolist()] for name, which in groups.items()
+            ]
         return points
 
     return detect
@@ -134,7 +167,9 @@ def main(argv=None):
         measured("MTCNN", images, network)
     for name in CASCADES:
         for factor, neighbours in SETTINGS:
-            label = f"OpenCV {cv2.__version__} {name[:-4]}, factor {factor}, {neighbours} neighbours"
+            label = (
+                f"OpenCV {cv2.__version__} {name[:-4]}, factor {factor}, {neighbours} neighbours"
+            )
             measured(label, images, cascade(name, factor, neighbours))
 
 

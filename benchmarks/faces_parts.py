@@ -25,7 +25,9 @@ PRUNED = 0.5  # IED: Barbu et al. (2017), section 3.3.1
 
 def own_detections(found, n):
     """Candidates by themselves: positions and scores of each keypoint."""
-    return [(found.position[found.anchor == i], found.log_odds[found.anchor == i]) for i in range(n)]
+    return [
+        (found.position[found.anchor == i], found.log_odds[found.anchor == i]) for i in range(n)
+    ]
 
 
 def pruned(found, hypotheses, n):
@@ -54,21 +56,31 @@ def joint(found, hypotheses, n):
 def completed(finder, hypotheses):
     """All keypoints of assembled faces as the shape model completes them."""
     n, matrix = len(finder.anchors), finder.regressor.to_keypoints
-    places = np.array([np.append(face.points[:n], (matrix @ face.points[n:])[n:]) for face in hypotheses]).reshape(-1, len(matrix))
+    places = np.array(
+        [np.append(face.points[:n], (matrix @ face.points[n:])[n:]) for face in hypotheses]
+    ).reshape(-1, len(matrix))
     scores = np.array([face.score for face in hypotheses])
     return [(places[:, k], scores) for k in range(len(matrix))]
 
 
 def refined(finder, faces):
     """Refined keypoints without own detections."""
-    places = np.array([finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]).reshape(-1, len(KEYPOINTS))
-    return [(places[:, k], [face.keypoints[name].probability for face in faces]) for k, name in enumerate(KEYPOINTS)]
+    places = np.array(
+        [finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]
+    ).reshape(-1, len(KEYPOINTS))
+    return [
+        (places[:, k], [face.keypoints[name].probability for face in faces])
+        for k, name in enumerate(KEYPOINTS)
+    ]
 
 
 def reported(faces):
     """What the detector reports."""
     return [
-        ([complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces], [f.keypoints[name].probability for f in faces])
+        (
+            [complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces],
+            [f.keypoints[name].probability for f in faces],
+        )
         for name in KEYPOINTS
     ]
 
@@ -86,7 +98,15 @@ class Scores:
             place = np.asarray(place, complex)
             xy = np.stack([place.real, place.imag], axis=1)
             for tolerance in (0.05, 0.1):
-                one = judge(xy, score, image.instances[:, k], image.visible[:, k], image.reference_length, image.ignore, tolerance)
+                one = judge(
+                    xy,
+                    score,
+                    image.instances[:, k],
+                    image.visible[:, k],
+                    image.reference_length,
+                    image.ignore,
+                    tolerance,
+                )
                 self._judged.setdefault((name, k, tolerance), []).append(one)
 
     def cells(self, name):
@@ -97,7 +117,8 @@ class Scores:
                 cells.append("-")
                 continue
             fine, coarse = (
-                np.mean([pooled(self._judged[name, k, tolerance]).average_precision for k in pair]) for tolerance in (0.05, 0.1)
+                np.mean([pooled(self._judged[name, k, tolerance]).average_precision for k in pair])
+                for tolerance in (0.05, 0.1)
             )
             cells.append(f"{fine:.3f} / {coarse:.3f}")
         return cells
@@ -119,12 +140,19 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--all", action="store_true", help="every photograph, not the tenth that is kept back")
+    parser.add_argument(
+        "--all", action="store_true", help="every photograph, not the tenth that is kept back"
+    )
     options = parser.parse_args(argv)
     detector = load_model(options.model)
     finder, unit = detector.finder, detector.reference_length
-    n, mode = len(finder.anchors), detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode
-    images = [image for image in read_annotations(options.data) if options.all or held_out(image, 0.1)]
+    n, mode = (
+        len(finder.anchors),
+        detector.resolve(DetectionOptions(finder.anchors, assembly="none")).mode,
+    )
+    images = [
+        image for image in read_annotations(options.data) if options.all or held_out(image, 0.1)
+    ]
     scores, errors = Scores(), {"2-D assembly": [], "refined": []}
     for image in images:
         levels = detector.search.pyramid(read_image(image.path))
@@ -134,19 +162,30 @@ def main(argv=None):
         faces = finder.find(maxima, levels, unit, 0.0).instances
         rows = {
             "detectors alone": own_detections(found, n),
-            "pruned by the 3-D pose": pruned(found, [face for face in space if face.score >= finder.min_support], n),
+            "pruned by the 3-D pose": pruned(
+                found, [face for face in space if face.score >= finder.min_support], n
+            ),
             "joint scores": joint(found, flat, n),
             "3-D assembly": completed(finder, space),
             "2-D assembly": completed(finder, flat),
             "refined": refined(finder, faces),
             "refined and own detections": reported(faces),
-            "from the 3-D assembly": reported(finder.find(maxima, levels, unit, 0.0, "3d").instances),
+            "from the 3-D assembly": reported(
+                finder.find(maxima, levels, unit, 0.0, "3d").instances
+            ),
         }
         for name, row in rows.items():
             scores.add(name, image, row)
         errors["2-D assembly"] += errors_in_frame(finder, image, [face.points[n:] for face in flat])
-        errors["refined"] += errors_in_frame(finder, image, [face.landmarks @ [1, 1j] for face in faces])
-    print(f"AP at 5% / 10% of the IED, {len(images)} photographs\n\n| | " + " | ".join(PAIRS) + " |\n|---|" + "---|" * len(PAIRS))
+        errors["refined"] += errors_in_frame(
+            finder, image, [face.landmarks @ [1, 1j] for face in faces]
+        )
+    print(
+        f"AP at 5% / 10% of the IED, {len(images)} photographs\n\n| | "
+        + " | ".join(PAIRS)
+        + " |\n|---|"
+        + "---|" * len(PAIRS)
+    )
     for name in rows:
         print(f"| {name} | " + " | ".join(scores.cells(name)) + " |")
     print("\nMedian error across and along the upright face, IED\n")

@@ -47,7 +47,12 @@ class Pasted:
 
     def put(self, frame, x, y):
         """Paste the face with its middle at (x, y)."""
-        matrix = np.array([[self.scale, 0, x - self.scale * self.middle[0]], [0, self.scale, y - self.scale * self.middle[1]]])
+        matrix = np.array(
+            [
+                [self.scale, 0, x - self.scale * self.middle[0]],
+                [0, self.scale, y - self.scale * self.middle[1]],
+            ]
+        )
         pixels = cv2.warpAffine(self.pixels, matrix, SIZE, flags=cv2.INTER_AREA)
         mask = cv2.warpAffine(self.mask, matrix, SIZE, flags=cv2.INTER_AREA)[..., None]
         return np.round(frame * (1 - mask) + pixels * mask).astype(np.uint8)
@@ -96,7 +101,11 @@ def _middle(face):
 def points_of(results):
     """Landmarks (F, n, 2) of the best face; None where a frame has none."""
     results = list(results)
-    return np.array([result.instances[0].landmarks for result in results]) if all(result.instances for result in results) else None
+    return (
+        np.array([result.instances[0].landmarks for result in results])
+        if all(result.instances for result in results)
+        else None
+    )
 
 
 def main(argv=None):
@@ -110,9 +119,14 @@ def main(argv=None):
     images = [
         im
         for im in read_annotations(args.data)
-        if len(im.reference_length) == 1 and np.isfinite(im.instances).all() and im.reference_length[0] > IED / 2
+        if len(im.reference_length) == 1
+        and np.isfinite(im.instances).all()
+        and im.reference_length[0] > IED / 2
     ]
-    pictures = [cv2.resize(read_image(path), SIZE) for path in list_images(args.data.parent / "background")[-20:]]
+    pictures = [
+        cv2.resize(read_image(path), SIZE)
+        for path in list_images(args.data.parent / "background")[-20:]
+    ]
     print_head("kind", "videos", "identity switches", "faces reported")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.avi"
@@ -123,7 +137,9 @@ def main(argv=None):
                 rng = np.random.default_rng(number)
                 pasted = [Pasted(images[i]) for i in rng.choice(len(images), 2, replace=False)]
                 paths = paths_of(kind, args.frames, rng)
-                write_video(path, frames_of(pasted, paths, pictures[number % len(pictures)], rng), RATE)
+                write_video(
+                    path, frames_of(pasted, paths, pictures[number % len(pictures)], rng), RATE
+                )
                 counts += switches(detect_video(detector, str(path)), paths)
             print_line(kind, len(numbers), counts[0], f"{counts[1] / counts[2]:.3f}")
         still_points(detector, images, pictures[0], path)
@@ -136,8 +152,15 @@ def still_points(detector, images, picture, path, n_videos=10, n_frames=50):
     moving = rest + np.arange(n_frames)[:, None, None] * [IED / RATE, 0] - [44, 0]
     for number, image in enumerate(images[:: max(1, len(images) // n_videos)][:n_videos]):
         for paths in (rest, moving):
-            write_video(path, frames_of([Pasted(image)], paths, picture, np.random.default_rng(number)), RATE)
-            raw, still = (points_of(detect_video(detector, str(path), smooth=smooth)) for smooth in ("off", "auto"))
+            write_video(
+                path,
+                frames_of([Pasted(image)], paths, picture, np.random.default_rng(number)),
+                RATE,
+            )
+            raw, still = (
+                points_of(detect_video(detector, str(path), smooth=smooth))
+                for smooth in ("off", "auto")
+            )
             if raw is None or still is None:
                 continue
             raw, still = raw[20:], still[20:]
@@ -145,21 +168,38 @@ def still_points(detector, images, picture, path, n_videos=10, n_frames=50):
                 trembling.append(still.std(axis=0).mean() / raw.std(axis=0).mean())
             else:
                 lags.append((raw - still)[..., 0].mean() / (IED / RATE))
-    print(f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of unfiltered ({len(trembling)})")
-    print(f"lag at one eye distance a second: median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})")
+    print(
+        f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of unfiltered ({len(trembling)})"
+    )
+    print(
+        f"lag at one eye distance a second: median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})"
+    )
 
 
 def crops(detector, images, size=112):
-    template = np.array([complex(*EYES[name]) for name in ("left_eye", "right_eye")]) * size - (0.5 + 0.5j)
+    template = np.array([complex(*EYES[name]) for name in ("left_eye", "right_eye")]) * size - (
+        0.5 + 0.5j
+    )
     errors = []
     for image in images:
         truth = image.instances[0, :2] @ [1, 1j]
         for face in detector.find(read_image(image.path)).instances:
-            eyes = np.array([complex(face.keypoints[name].x, face.keypoints[name].y) for name in ("left_eye", "right_eye")])
+            eyes = np.array(
+                [
+                    complex(face.keypoints[name].x, face.keypoints[name].y)
+                    for name in ("left_eye", "right_eye")
+                ]
+            )
             if abs(eyes - truth).max() < 0.5 * image.reference_length[0]:
-                errors.extend(abs(SimilarityTransform.least_squares(eyes, template).to_image(truth) - template))
+                errors.extend(
+                    abs(
+                        SimilarityTransform.least_squares(eyes, template).to_image(truth) - template
+                    )
+                )
     low, high = np.percentile(errors, [50, 90])
-    print(f"annotated eyes in crops of {size} pixels: median {low:.2f}, 90 % within {high:.2f} pixels of the template")
+    print(
+        f"annotated eyes in crops of {size} pixels: median {low:.2f}, 90 % within {high:.2f} pixels of the template"
+    )
 
 
 if __name__ == "__main__":

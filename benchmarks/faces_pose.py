@@ -15,17 +15,27 @@ LARGEST = np.radians([45, 25, 40])  # yaw, pitch, roll
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--errors", type=float, nargs="+", default=[0.03, 0.06], help="standard deviation in x and in y, in IED")
+    parser.add_argument(
+        "--errors",
+        type=float,
+        nargs="+",
+        default=[0.03, 0.06],
+        help="standard deviation in x and in y, in IED",
+    )
     parser.add_argument("--views", type=int, default=1000)
     args = parser.parse_args(argv)
     rigid = load_model(args.model).finder.rigid
-    print("| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|")
+    print(
+        "| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|"
+    )
     for error in args.errors:
         rng = np.random.default_rng(0)
         found = []
         for _ in range(args.views):
             pose = Pose(*rng.uniform(-LARGEST, LARGEST))
-            noise = error * (rng.normal(size=len(rigid.points)) + 1j * rng.normal(size=len(rigid.points)))
+            noise = error * (
+                rng.normal(size=len(rigid.points)) + 1j * rng.normal(size=len(rigid.points))
+            )
             seen = 40.0 * (rigid.project(rotation_of(pose), 1.0, 0j) + noise)
             found.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
         middle, most = np.degrees(np.quantile(found, [0.5, 0.95]))

@@ -37,7 +37,11 @@ def at_random(seed):
     """A selection of as many values as annealing keeps."""
 
     def choose(values, target, settings):
-        return np.sort(np.random.default_rng([seed, len(target.T)]).permutation(values.shape[1])[: settings.n_features])
+        return np.sort(
+            np.random.default_rng([seed, len(target.T)]).permutation(values.shape[1])[
+                : settings.n_features
+            ]
+        )
 
     return choose
 
@@ -62,10 +66,14 @@ def errors_by_stage(regressor, images, shape, settings):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="photographs that the model was trained on")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="photographs that the model was trained on"
+    )
     parser.add_argument("--model", default="faces")
     parser.add_argument("--draws", type=int, default=3, help="random selections")
-    parser.add_argument("--copies", type=int, default=2, help="varied ones of each face and of its mirror image")
+    parser.add_argument(
+        "--copies", type=int, default=2, help="varied ones of each face and of its mirror image"
+    )
     parser.add_argument("--starts", type=int, default=1, help="on each copy")
     args = parser.parse_args(argv)
     images = read_annotations(args.data)
@@ -77,8 +85,15 @@ def main(argv=None):
     finder, unit = detector.finder, detector.reference_length
     searched = list(search_all(detector, ANCHORS, back))
     plain = replace(settings, augmentation=PLAIN, starts=args.starts * args.copies)
-    selections = {"annealed": None, **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)}, "all": everything}
-    n_stages, tested = len(settings.ied), replace(settings, augmentation=AugmentationSettings(), starts=2)
+    selections = {
+        "annealed": None,
+        **{f"random, draw {i + 1}": at_random(i) for i in range(args.draws)},
+        "all": everything,
+    }
+    n_stages, tested = (
+        len(settings.ied),
+        replace(settings, augmentation=AugmentationSettings(), starts=2),
+    )
     print(
         f"| values | augmentation | error after 0 to {n_stages} stages | "
         + " | ".join(PAIRS)
@@ -88,11 +103,17 @@ def main(argv=None):
     )
     for augmented, how in ((False, plain), (True, settings)):
         for name, selection in selections.items():
-            regressor, _ = train_regressor(fitted, finder.assembler.shape, how, lambda line: None, selection)
+            regressor, _ = train_regressor(
+                fitted, finder.assembler.shape, how, lambda line: None, selection
+            )
             errors = errors_by_stage(regressor, back, finder.assembler.shape, tested)
             trial, scores = replace(finder, regressor=regressor), Scores()
             for image, view in zip(back, searched, strict=True):
-                scores.add(name, image, refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).instances))
+                scores.add(
+                    name,
+                    image,
+                    refined(trial, trial.find(view.maxima, view.levels, unit, 0.0).instances),
+                )
             cells = " | ".join(scores.cells(name))
             steps = ", ".join(f"{error:.3f}" for error in errors)
             print(f"| {name} | {'yes' if augmented else 'no'} | {steps} | {cells} |", flush=True)

@@ -38,43 +38,66 @@ def bootstrap(ours, theirs, n=2000, seed=0):
     differences = []
     for _ in range(n):
         drawn = rng.integers(0, len(ours), len(ours))
-        first, second = (pooled([judged[i] for i in drawn]).average_precision for judged in (ours, theirs))
+        first, second = (
+            pooled([judged[i] for i in drawn]).average_precision for judged in (ours, theirs)
+        )
         differences.append(first - second)
     return np.quantile(differences, [0.025, 0.975])
 
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with train, test and background")
-    parser.add_argument("--model", type=Path, required=True, help="model file, with its checkpoints beside it")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with train, test and background"
+    )
+    parser.add_argument(
+        "--model", type=Path, required=True, help="model file, with its checkpoints beside it"
+    )
     parser.add_argument("--config", type=Path, help="settings of its training")
-    parser.add_argument("--n-background", type=int, default=140, help="photographs without faces in its training")
+    parser.add_argument(
+        "--n-background", type=int, default=140, help="photographs without faces in its training"
+    )
     parser.add_argument("--keypoint", default="left_eye")
     parser.add_argument("--seeds", type=int, default=3, help="draws of random features")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
     args = parser.parse_args(argv)
 
     train, test = read_annotations(args.data / "train"), read_annotations(args.data / "test")
-    whole, pool, settings = load_model(args.model), FeaturePool(), read_config(args.config, DetectorSettings())
+    whole, pool, settings = (
+        load_model(args.model),
+        FeaturePool(),
+        read_config(args.config, DetectorSettings()),
+    )
     background = list_images(args.data / "background")[: args.n_background]
     stages = list(stages_of(Mode.PRUNE, ANCHORS))
     folder = args.model.with_name(args.model.name + ".checkpoint")
     job = TrainingJob(train, background, settings, stages, list(ANCHORS), pool, folder)
-    training = GuidedTraining(job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides)
+    training = GuidedTraining(
+        job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides
+    )
     try:
         positives, reference, ordinary, negatives = training.mined_rows(args.keypoint)
     except ValueError as error:
         parser.error(str(error))
     patches = np.concatenate([positives.patches, negatives.patches])
     y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
-    print(f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs", flush=True)
+    print(
+        f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs",
+        flush=True,
+    )
 
     def judged(k, candidates):
         s = replace(settings.classifier, n_features=k)
         model = fit_rows(patches, y, pool, s, seed=[s.seed, 2, s.rounds], features=candidates)
         model = training.cascade(model, reference, ordinary.patches)
         views = job.split.held_out_views
-        model, _ = calibrate(training.detector(args.keypoint, model), args.keypoint, views, s.precision, mode=Mode.PRUNE)
+        model, _ = calibrate(
+            training.detector(args.keypoint, model),
+            args.keypoint,
+            views,
+            s.precision,
+            mode=Mode.PRUNE,
+        )
         detector: KeypointDetector = training.detector(args.keypoint, model)
         return evaluate_detector(detector, test, [args.keypoint], mode=Mode.PRUNE).judged
 

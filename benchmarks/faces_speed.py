@@ -33,10 +33,18 @@ def fitted(image):
     pixels = read_image(image.path)
     height, width = pixels.shape[:2]
     scale = min(SIZE[0] / width, SIZE[1] / height)
-    small = cv2.resize(pixels, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA if scale < 1 else 1)
+    small = cv2.resize(
+        pixels,
+        (round(width * scale), round(height * scale)),
+        interpolation=cv2.INTER_AREA if scale < 1 else 1,
+    )
     below, right = SIZE[1] - small.shape[0], SIZE[0] - small.shape[1]
     points = (image.instances + 0.5) * scale - 0.5
-    return cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE), points, image.ignore * scale
+    return (
+        cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE),
+        points,
+        image.ignore * scale,
+    )
 
 
 def seconds(work, images):
@@ -54,7 +62,9 @@ def eyes(found, photographs, faces):
     for xy, (_, keypoints, ignore), image in zip(found, photographs, faces, strict=True):
         both = keypoints[:, :2].reshape(-1, 2)
         ied = np.repeat(np.hypot(*(keypoints[:, 0] - keypoints[:, 1]).T), 2)
-        judged = judge(xy, np.arange(len(xy), 0, -1), both, image.visible[:, :2].ravel(), ied, ignore, 0.1)
+        judged = judge(
+            xy, np.arange(len(xy), 0, -1), both, image.visible[:, :2].ravel(), ied, ignore, 0.1
+        )
         hits, points = hits + int((judged.outcome == 1).sum()), points + judged.n_points
         false += int((judged.outcome == -1).sum())
     return hits / points, false / len(found)
@@ -62,7 +72,9 @@ def eyes(found, photographs, faces):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANNEALED_DATA", ".")) / "faces")
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("ANNEALED_DATA", ".")) / "faces"
+    )
     parser.add_argument("--model", default="faces")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -75,7 +87,9 @@ def main(argv=None):
     if options.cold:
         start = time.process_time()
         detector.detect(pixels[0], mode="prune+regress")
-        print(f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the first photograph")
+        print(
+            f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the first photograph"
+        )
         return
 
     rows = [(["left_eye"], mode) for mode in ("scan", "regress", "prune+regress")]
@@ -84,27 +98,47 @@ def main(argv=None):
         if mode != "scan" and not detector.guides:
             continue
         detector.detect(pixels[0], keypoints=names, mode=mode)
-        took = seconds(lambda image, names=names, mode=mode: detector.detect(image, keypoints=names, mode=mode), pixels)
-        print(f"{mode:14} {'all' if names is None else names[0]:10} {took:.3f} s per photograph", flush=True)
+        took = seconds(
+            lambda image, names=names, mode=mode: detector.detect(
+                image, keypoints=names, mode=mode
+            ),
+            pixels,
+        )
+        print(
+            f"{mode:14} {'all' if names is None else names[0]:10} {took:.3f} s per photograph",
+            flush=True,
+        )
     if detector.guides:
         for jobs in (1, 2):
             for _ in range(2):  # the first time the processes start
                 clock = time.perf_counter()
                 n = sum(1 for _ in detect_many(detector, pixels * 3, jobs, mode="prune+regress"))
                 wall = time.perf_counter() - clock
-            print(f"all nine, prune+regress, {jobs} processes: {n / wall:.1f} photographs per second", flush=True)
+            print(
+                f"all nine, prune+regress, {jobs} processes: {n / wall:.1f} photographs per second",
+                flush=True,
+            )
     cold = subprocess.run(
         [sys.executable, __file__, "--cold", "--data", str(options.data), "--model", options.model],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    print("fresh process, compiled code in the cache:", (cold.stdout or cold.stderr).strip(), flush=True)
+    print(
+        "fresh process, compiled code in the cache:",
+        (cold.stdout or cold.stderr).strip(),
+        flush=True,
+    )
 
     mode = "prune+regress" if detector.guides else "scan"
     names = ["left_eye", "right_eye"]
     found = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
-    recall, false = eyes([np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images)
+    recall, false = eyes(
+        [np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images
+    )
     took = seconds(lambda image: detector.detect(image, keypoints=names, mode=mode), pixels)
-    print(f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s", flush=True)
+    print(
+        f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -63,29 +63,49 @@ def average_precision(score, error, tolerance):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="photographs that the model was trained on")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="photographs that the model was trained on"
+    )
     parser.add_argument("--model", default="faces", help="for its shapes only")
     parser.add_argument("--starts", type=int, default=3)
     args = parser.parse_args(argv)
     images, finder = read_annotations(args.data), load_model(args.model).instances
     shape = finder.assembler.shape
     fitted, tested = [image for i, image in enumerate(images) if i % 3], images[::3]
-    print("| starts in training | refined | " + " | ".join(PAIRS) + " | chin |\n" + "|---" * (3 + len(PAIRS)) + "|")
+    print(
+        "| starts in training | refined | "
+        + " | ".join(PAIRS)
+        + " | chin |\n"
+        + "|---" * (3 + len(PAIRS))
+        + "|"
+    )
     for mean_starts in (0, args.starts // 3):
-        settings = RegressionSettings(augmentation=PLAIN, starts=args.starts, mean_starts=mean_starts)
+        settings = RegressionSettings(
+            augmentation=PLAIN, starts=args.starts, mean_starts=mean_starts
+        )
         regressor, _ = train_regressor(fitted, shape, settings, lambda line: None)
         matrix = regressor.to_keypoints
         first = refined(start_runs(tested, shape, PLAIN, 1, [1, 0]), regressor)
-        again = np.array([regressor.align(points).to_image(regressor.mean_points) for points in first.now])
+        again = np.array(
+            [regressor.align(points).to_image(regressor.mean_points) for points in first.now]
+        )
         second = refined(replace(first, now=again), regressor)
         answers = {"once": first.now, "twice": (first.now + second.now) / 2}
         for name, points in answers.items():
             error = errors_of(first, points, matrix)
-            cells = [f"{(error[:, list(k)] <= 0.05).mean():.3f} / {(error[:, list(k)] <= 0.1).mean():.3f}" for k in PAIRS.values()]
+            cells = [
+                f"{(error[:, list(k)] <= 0.05).mean():.3f} / {(error[:, list(k)] <= 0.1).mean():.3f}"
+                for k in PAIRS.values()
+            ]
             chin = np.minimum(error[:, 8], 0.15).mean()
-            print(f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | {chin:.4f} |", flush=True)
+            print(
+                f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | {chin:.4f} |",
+                flush=True,
+            )
     truth = first.truth @ matrix.T
-    apart = np.log(abs((second.now - first.now) @ matrix.T) / abs(truth[:, :1] - truth[:, 1:2]) + EXACT)
+    apart = np.log(
+        abs((second.now - first.now) @ matrix.T) / abs(truth[:, :1] - truth[:, 1:2]) + EXACT
+    )
     yaw = np.array([abs(pose_of(finder.rigid.fit(points)[0]).yaw) for points in answers["twice"]])
     # and the mirror images
     n_rows = [2 * int(np.isfinite(image.points).all(axis=1).sum()) for image in annotated(tested)]
@@ -96,13 +116,22 @@ def main(argv=None):
         for pair in PAIRS.values():
             found = []
             for k in pair:
-                inputs = {"turn to a side": [yaw], "distance of the answers": [apart[:, k]]}.get(name, [yaw, apart[:, k]])
+                inputs = {"turn to a side": [yaw], "distance of the answers": [apart[:, k]]}.get(
+                    name, [yaw, apart[:, k]]
+                )
                 model = make_pipeline(StandardScaler(), LogisticRegression())
                 hit, folds = error[:, k] <= 0.1, GroupKFold(5)
-                score = cross_val_predict(model, np.stack(inputs, 1), hit, groups=photograph, cv=folds, method="predict_proba")[
-                    :, 1
-                ]
-                found.append([average_precision(score, error[:, k], tolerance) for tolerance in (0.05, 0.1)])
+                score = cross_val_predict(
+                    model,
+                    np.stack(inputs, 1),
+                    hit,
+                    groups=photograph,
+                    cv=folds,
+                    method="predict_proba",
+                )[:, 1]
+                found.append(
+                    [average_precision(score, error[:, k], tolerance) for tolerance in (0.05, 0.1)]
+                )
             cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

@@ -44,7 +44,9 @@ def frames_of(image, matrices):
     """The frames of a video."""
     pixels = read_image(image.path)
     for matrix in matrices:
-        yield cv2.warpAffine(pixels, matrix, SIZE, flags=cv2.INTER_AREA, borderMode=cv2.BORDER_REPLICATE)
+        yield cv2.warpAffine(
+            pixels, matrix, SIZE, flags=cv2.INTER_AREA, borderMode=cv2.BORDER_REPLICATE
+        )
 
 
 def followed(detector, path):
@@ -65,7 +67,9 @@ def searched(detector, path):
         good, frame = capture.read()
         if not good:
             return found, (time.process_time() - start) / len(found)
-        found.append(detector.find(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)).instances)
+        found.append(
+            detector.find(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)).instances
+        )
 
 
 def errors_of(found, image, matrices):
@@ -90,11 +94,23 @@ def main(argv=None):
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     detector = load_model(args.model)
-    images = [image for image in read_annotations(args.data) if held_out(image, 0.1) and len(image.reference_length) == 1]
-    images = [image for image in images if np.isfinite(image.instances).all()][:: max(1, len(images) // args.videos)][: args.videos]
-    print("| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|")
+    images = [
+        image
+        for image in read_annotations(args.data)
+        if held_out(image, 0.1) and len(image.reference_length) == 1
+    ]
+    images = [image for image in images if np.isfinite(image.instances).all()][
+        :: max(1, len(images) // args.videos)
+    ][: args.videos]
+    print(
+        "| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|"
+    )
     rows = {"followed": followed, "searched in every frame": searched}
-    shown, errors, seconds = dict.fromkeys(rows, 0), {name: [] for name in rows}, {name: [] for name in rows}
+    shown, errors, seconds = (
+        dict.fromkeys(rows, 0),
+        {name: [] for name in rows},
+        {name: [] for name in rows},
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "moved.avi"
         for number, image in enumerate(images):

@@ -37,7 +37,10 @@ LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of probabilities
 def small(image, ied):
     """The photograph with its first face at that IED in pixels, unless it is smaller."""
     factor = min(1.0, ied / float(image.reference_length[0]))
-    moved = {"faces": (image.instances + 0.5) * factor - 0.5, "landmarks": (image.landmarks + 0.5) * factor - 0.5}
+    moved = {
+        "faces": (image.instances + 0.5) * factor - 0.5,
+        "landmarks": (image.landmarks + 0.5) * factor - 0.5,
+    }
     return replace(image, **moved, ignore=image.ignore * factor, view=partial(shrunk, factor))
 
 
@@ -57,16 +60,27 @@ def kinds_of(images, rigid):
             picture = turned_head(image, rng.choice([-1, 1]) * degrees - own, rigid)
             made.setdefault(f"turned to a side by {degrees} degrees", []).append(picture)
         for degrees in (15, 25, 40):
-            made.setdefault(f"turned in the picture by {degrees} degrees", []).append(rolled(image, rng.choice([-1, 1]) * degrees))
+            made.setdefault(f"turned in the picture by {degrees} degrees", []).append(
+                rolled(image, rng.choice([-1, 1]) * degrees)
+            )
         for name in ("IED 14 to 20 pixels", f"the same, {SMALLER}"):
-            made.setdefault(name, []).append(small(image, float(np.random.default_rng(number).uniform(14, 20))))
-    return made | {name: pictures for name, pictures in unlike_views(images, seed=7).items() if name != "rolled"}
+            made.setdefault(name, []).append(
+                small(image, float(np.random.default_rng(number).uniform(14, 20)))
+            )
+    return made | {
+        name: pictures
+        for name, pictures in unlike_views(images, seed=7).items()
+        if name != "rolled"
+    }
 
 
 def judge(image, faces):
     """Of each annotated face whether it is found, its anchors within 10% and the error of its
     landmarks; of each reported one its probability and whether it is right."""
-    rows, places = [], [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces]
+    rows, places = (
+        [],
+        [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces],
+    )
     far = np.array(
         [
             [np.nanmean(np.hypot(*(place - face[:6]).T)) / ied for place in places]
@@ -78,13 +92,24 @@ def judge(image, faces):
         found = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
         within = np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if found else np.zeros(6, bool)
         eyes = np.hypot(*(image.landmarks[i, 36] - image.landmarks[i, 45]))
-        error = np.hypot(*(faces[best].landmarks - image.landmarks[i]).T).mean() / eyes if found else np.nan
+        error = (
+            np.hypot(*(faces[best].landmarks - image.landmarks[i]).T).mean() / eyes
+            if found
+            else np.nan
+        )
         rows.append((found, within.mean(), error))
     middles = np.array([place.mean(axis=0) for place in places]).reshape(-1, 1, 2)
     x0, y0, x1, y1 = image.ignore.T
-    ignored = ((middles[..., 0] >= x0) & (middles[..., 0] <= x1) & (middles[..., 1] >= y0) & (middles[..., 1] <= y1)).any(axis=1)
+    ignored = (
+        (middles[..., 0] >= x0)
+        & (middles[..., 0] <= x1)
+        & (middles[..., 1] >= y0)
+        & (middles[..., 1] <= y1)
+    ).any(axis=1)
     right = (far < FOUND).any(axis=0) if len(far) else np.zeros(len(places), bool)
-    return rows, [(face.probability, ok) for face, ok, skip in zip(faces, right, ignored) if not skip]
+    return rows, [
+        (face.probability, ok) for face, ok, skip in zip(faces, right, ignored) if not skip
+    ]
 
 
 def main(argv=None):
@@ -95,12 +120,20 @@ def main(argv=None):
     parser.add_argument("--background", type=Path, help="photographs without faces")
     parser.add_argument("--skip-background", type=int, default=0, help="leave out the first ones")
     parser.add_argument("--every", type=int, default=1, help="take every so-many-th photograph")
-    parser.add_argument("--all", action="store_true", help="all photographs of the folder, not those kept back")
+    parser.add_argument(
+        "--all", action="store_true", help="all photographs of the folder, not those kept back"
+    )
     parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
     args = parser.parse_args(argv)
     detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
-    images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][:: args.every]
-    print("| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n" + "|---" * 7 + "|")
+    images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][
+        :: args.every
+    ]
+    print(
+        "| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n"
+        + "|---" * 7
+        + "|"
+    )
     reliability = defaultdict(list)
     for name, pictures in kinds_of(images, rigid).items():
         if args.kinds and not name.startswith(tuple(args.kinds)):
@@ -108,7 +141,9 @@ def main(argv=None):
         rows, judged, seconds = [], [], []
         for image in pictures:
             pixels, start = image.pixels(), time.process_time()
-            faces = detector.find(pixels, min_probability=0.1, min_size=12 if SMALLER in name else None).instances
+            faces = detector.find(
+                pixels, min_probability=0.1, min_size=12 if SMALLER in name else None
+            ).instances
             seconds.append(time.process_time() - start)
             found = judge(image, faces)
             rows += found[0]
@@ -118,19 +153,26 @@ def main(argv=None):
         false = sum(not right for p, right in judged if p >= 0.5)
         numbers = f"{found.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
         print(f"| {name} | {len(rows)} | {numbers} |", flush=True)
-    print("\n| probability | " + " | ".join(f"{low} to {high}" for low, high in pairwise(LIMITS)) + " |")
+    print(
+        "\n| probability | "
+        + " | ".join(f"{low} to {high}" for low, high in pairwise(LIMITS))
+        + " |"
+    )
     for name, judged in reliability.items():
         p, right = np.array(judged, float).T
         band = np.digitize(p, LIMITS[1:-1])
         cells = [
-            f"{right[band == k].mean():.2f} of {(band == k).sum()}" if (band == k).any() else "" for k in range(len(LIMITS) - 1)
+            f"{right[band == k].mean():.2f} of {(band == k).sum()}" if (band == k).any() else ""
+            for k in range(len(LIMITS) - 1)
         ]
         print(f"| right, {name} | {' | '.join(cells)} |")
     if args.background is not None:
         empty = [read_image(path) for path in list_images(args.background)[args.skip_background :]]
         start = time.process_time()
         n = sum(len(detector.find(pixels).instances) for pixels in empty)
-        print(f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each")
+        print(
+            f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each"
+        )
 
 
 if __name__ == "__main__":

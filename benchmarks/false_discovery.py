@@ -44,7 +44,11 @@ REAL = ["real_TOX-171", "real_christensen", "real_riboflavin", "real_communities
 
 def covariance(kind, p=P):
     """Covariance of the columns, and the variance of one given all others."""
-    S = 0.5 * np.eye(p) + 0.5 if kind == "eq5" else (int(kind[2]) / 10) ** np.abs(np.subtract.outer(range(p), range(p)))
+    S = (
+        0.5 * np.eye(p) + 0.5
+        if kind == "eq5"
+        else (int(kind[2]) / 10) ** np.abs(np.subtract.outer(range(p), range(p)))
+    )
     return S, 1.0 / np.linalg.inv(S)[p // 2, p // 2]
 
 
@@ -58,7 +62,9 @@ def draw(design, seed, data=None):
         X = np.unique(X[:, X.std(axis=0) > 0], axis=1)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         true = np.sort(rng.permutation(X.shape[1])[:10])
-        y = X[:, true] @ rng.choice([-1.0, 1.0], 10) * 8.0 / np.sqrt(len(X)) + rng.standard_normal(len(X))
+        y = X[:, true] @ rng.choice([-1.0, 1.0], 10) * 8.0 / np.sqrt(len(X)) + rng.standard_normal(
+            len(X)
+        )
         return X, y, true, None, np.zeros(10)
     kind, n, k, task = (DESIGNS | INTERVALS)[design]
     S, own = covariance(kind)
@@ -66,7 +72,11 @@ def draw(design, seed, data=None):
     true = np.sort(rng.permutation(P)[:k])
     coef = 5.5 / np.sqrt(n * own) * rng.choice([-1.0, 1.0], k) * (1.0 if task == "numbers" else 3.0)
     scores = X[:, true] @ coef
-    y = scores + rng.standard_normal(n) if task == "numbers" else (scores + rng.logistic(size=n) > 0).astype(int)
+    y = (
+        scores + rng.standard_normal(n)
+        if task == "numbers"
+        else (scores + rng.logistic(size=n) > 0).astype(int)
+    )
     return X, y, true, S, coef
 
 
@@ -80,11 +90,16 @@ def step_up(pvalues, level):
 def ours(method, known):
     def select(X, y, S, seed):
         estimator = FSAClassifier() if y.dtype.kind == "i" else FSARegressor()
-        options = {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
+        options = (
+            {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
+        )
         found = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(X, y)
         if found.method_ == "conditional":
             return [step_up(found.pvalues_, level) for level in LEVELS]
-        return [np.flatnonzero(found.statistics_ >= knockoff_threshold(found.statistics_, level)) for level in LEVELS]
+        return [
+            np.flatnonzero(found.statistics_ >= knockoff_threshold(found.statistics_, level))
+            for level in LEVELS
+        ]
 
     return select
 
@@ -126,19 +141,29 @@ def coverage(design, seed):
     found = FSAInference(estimator, random_state=seed).fit(X, y)
     truth = np.zeros(X.shape[1])
     truth[true] = coef
-    inside = (found.intervals_[:, 0] <= truth[found.columns_]) & (truth[found.columns_] <= found.intervals_[:, 1])
+    inside = (found.intervals_[:, 0] <= truth[found.columns_]) & (
+        truth[found.columns_] <= found.intervals_[:, 1]
+    )
     is_true = np.isin(found.columns_, true)
-    return {"true": [int(inside[is_true].sum()), int(is_true.sum())], "selected": [int(inside.sum()), len(inside)]}
+    return {
+        "true": [int(inside[is_true].sum()), int(is_true.sum())],
+        "selected": [int(inside.sum()), len(inside)],
+    }
 
 
 def run(path, designs, methods, runs, data):
     done = set()
     if path.exists():
-        done = {(r["design"], r["method"], r["run"]) for r in map(json.loads, path.read_text().splitlines())}
+        done = {
+            (r["design"], r["method"], r["run"])
+            for r in map(json.loads, path.read_text().splitlines())
+        }
     for seed in range(*runs):
         for design in designs:
             for method in methods:
-                if (design, method, seed) in done or (design in INTERVALS) != (method == "intervals"):
+                if (design, method, seed) in done or (design in INTERVALS) != (
+                    method == "intervals"
+                ):
                     continue
                 line = {"design": design, "method": method, "run": seed}
                 start = time.process_time()
@@ -159,21 +184,45 @@ def run(path, designs, methods, runs, data):
 def summary(path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     kinds = sorted({(r["design"], r["method"]) for r in rows if "0.1" in r})
-    print_head("design", "method", "runs", "false % at .1", "found %", "false % at .2", "found %", "runs with any", "seconds")
+    print_head(
+        "design",
+        "method",
+        "runs",
+        "false % at .1",
+        "found %",
+        "false % at .2",
+        "found %",
+        "runs with any",
+        "seconds",
+    )
     for design, method in kinds:
         mine = [r for r in rows if (r["design"], r["method"]) == (design, method)]
         cells = []
         for level in map(str, LEVELS):
             share = np.array([(r[level][0] - r[level][1]) / max(r[level][0], 1) for r in mine])
             error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
-            found = np.mean([r[level][1] / r[level][2] for r in mine]) if mine[0][level][2] else np.nan
-            cells += [f"{100 * share.mean():.1f} ({100 * error:.1f})", "-" if np.isnan(found) else f"{100 * found:.0f}"]
+            found = (
+                np.mean([r[level][1] / r[level][2] for r in mine]) if mine[0][level][2] else np.nan
+            )
+            cells += [
+                f"{100 * share.mean():.1f} ({100 * error:.1f})",
+                "-" if np.isnan(found) else f"{100 * found:.0f}",
+            ]
         some = np.mean([r["0.1"][0] > 0 for r in mine])
-        print_line(design, method, len(mine), *cells, f"{100 * some:.0f}%", f"{np.median([r['seconds'] for r in mine]):.2f}")
+        print_line(
+            design,
+            method,
+            len(mine),
+            *cells,
+            f"{100 * some:.0f}%",
+            f"{np.median([r['seconds'] for r in mine]):.2f}",
+        )
     for design in INTERVALS:
         mine = [r for r in rows if r["design"] == design]
         if mine:
-            shares = {what: np.sum([r[what] for r in mine], axis=0) for what in ("true", "selected")}
+            shares = {
+                what: np.sum([r[what] for r in mine], axis=0) for what in ("true", "selected")
+            }
             text = ", ".join(f"{what} {100 * a / b:.1f}% of {b}" for what, (a, b) in shares.items())
             print(f"{design}: {len(mine)} runs, covered: {text}")
 

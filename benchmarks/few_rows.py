@@ -42,7 +42,9 @@ def made(kind: str, n: int, p: int, ratio: float, seed: int) -> tuple[np.ndarray
     elif kind == "factors":
         X = 2 * X + rng.standard_normal((rows, 15)) @ rng.standard_normal((15, p))
     else:
-        smooth = rng.standard_normal((rows, 25)) @ gaussian_filter1d(rng.standard_normal((25, p)), 6, axis=1)
+        smooth = rng.standard_normal((rows, 25)) @ gaussian_filter1d(
+            rng.standard_normal((25, p)), 6, axis=1
+        )
         X = smooth + 0.02 * np.std(smooth) * X
     beta = rng.standard_normal(p) / np.sqrt(np.arange(1, p + 1))
     if kind != "spectra":
@@ -52,7 +54,9 @@ def made(kind: str, n: int, p: int, ratio: float, seed: int) -> tuple[np.ndarray
     return X, signal + np.std(signal) / np.sqrt(ratio) * rng.standard_normal(rows)
 
 
-def errors_of(kind: str, n: int, p: int, ratio: float, k: int, seed: int) -> tuple[float, float, float]:
+def errors_of(
+    kind: str, n: int, p: int, ratio: float, k: int, seed: int
+) -> tuple[float, float, float]:
     """Errors with exchanges, with shrinkage, and of the default."""
     X, y = made(kind, n, p, ratio, seed)
     model = FSARegressor(k)
@@ -76,17 +80,39 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=2)
     arguments = parser.parse_args(argv)
     columns, rows, ratios, sizes, first = GRIDS[arguments.part]
-    print_head("columns", "rows", "signal to noise", "exchanges", "shrinkage", "default", "regret of each", "best by default")
+    print_head(
+        "columns",
+        "rows",
+        "signal to noise",
+        "exchanges",
+        "shrinkage",
+        "default",
+        "regret of each",
+        "best by default",
+    )
     for p in columns:
         for n in rows:
             for ratio in ratios:
                 draws = range(first, first + arguments.seeds)
-                jobs = [(kind, n, p, ratio, k, seed) for kind in KINDS for k in sizes if k <= n / 5 for seed in draws]
+                jobs = [
+                    (kind, n, p, ratio, k, seed)
+                    for kind in KINDS
+                    for k in sizes
+                    if k <= n / 5
+                    for seed in draws
+                ]
                 found = np.array([errors_of(*job) for job in jobs])
                 least = found[:, :2].min(axis=1, keepdims=True)
                 regret = np.log(found[:, :3] / least).mean(axis=0)
                 right = np.mean(found[:, 2] <= 1.001 * least[:, 0])
-                print_line(p, n, ratio, *found[:, :3].mean(axis=0).round(1), " ".join(f"{r:.3f}" for r in regret), f"{right:.0%}")
+                print_line(
+                    p,
+                    n,
+                    ratio,
+                    *found[:, :3].mean(axis=0).round(1),
+                    " ".join(f"{r:.3f}" for r in regret),
+                    f"{right:.0%}",
+                )
 
 
 if __name__ == "__main__":

@@ -55,10 +55,26 @@ CASES = {  # before the clock, the import, the call
         LEARNER.format("FSAClassifier"),
         "FSAClassifier(5).fit(*d)",
     ),
-    "fit diabetes": (FIT + "d = load_diabetes(return_X_y=True)", LEARNER.format("FSARegressor"), "FSARegressor(5).fit(*d)"),
-    "fit 1000 x 1000, PAMI (17)": (FIT + PAMI.format(1000), LEARNER.format("FSAClassifier"), "FSAClassifier(10).fit(A, b)"),
-    "fit 4000 x 1000": (FIT + PAMI.format(4000), LEARNER.format("FSAClassifier"), "FSAClassifier(10).fit(A, b)"),
-    "fit 200 x 50, piecewise": (FIT, LEARNER.format("FSAClassifier"), "FSAClassifier(5, response='piecewise').fit(X, y)"),
+    "fit diabetes": (
+        FIT + "d = load_diabetes(return_X_y=True)",
+        LEARNER.format("FSARegressor"),
+        "FSARegressor(5).fit(*d)",
+    ),
+    "fit 1000 x 1000, PAMI (17)": (
+        FIT + PAMI.format(1000),
+        LEARNER.format("FSAClassifier"),
+        "FSAClassifier(10).fit(A, b)",
+    ),
+    "fit 4000 x 1000": (
+        FIT + PAMI.format(4000),
+        LEARNER.format("FSAClassifier"),
+        "FSAClassifier(10).fit(A, b)",
+    ),
+    "fit 200 x 50, piecewise": (
+        FIT,
+        LEARNER.format("FSAClassifier"),
+        "FSAClassifier(5, response='piecewise').fit(X, y)",
+    ),
     "ranker": (
         FIT + "q = np.repeat(np.arange(20), 10)",
         LEARNER.format("FSARanker"),
@@ -66,7 +82,11 @@ CASES = {  # before the clock, the import, the call
     ),
     "path": (FIT, LEARNER.format("FSAClassifierCV"), "FSAClassifierCV().fit(X, y)"),
     "sDist 200 x 10": (FIT, LEARNER.format("SDist"), "SDist().fit(X[:, :10], y)"),
-    "FoBa": (FIT, LEARNER.format("ForwardBackwardClassifier"), "ForwardBackwardClassifier(5).fit(X, y)"),
+    "FoBa": (
+        FIT,
+        LEARNER.format("ForwardBackwardClassifier"),
+        "ForwardBackwardClassifier(5).fit(X, y)",
+    ),
     "FOBOS": (FIT, LEARNER.format("FOBOSClassifier"), "FOBOSClassifier(random_state=0).fit(X, y)"),
     "detection": (DETECT, "pass", "detector.detect(image)"),
     "motion": (MOTION, "pass", "ranker.segment(tracks)"),
@@ -108,7 +128,12 @@ print(json.dumps([imported, *times]))
 def run(command, folder):
     """Output of a command in a folder, which also keeps the machine code, on one thread."""
     threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    environment = {**os.environ, **threads, "NUMBA_CACHE_DIR": f"{folder}/cache", "ANNEALED_QUIET": "1"}
+    environment = {
+        **os.environ,
+        **threads,
+        "NUMBA_CACHE_DIR": f"{folder}/cache",
+        "ANNEALED_QUIET": "1",
+    }
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)[:80]}: {done.stderr.strip().splitlines()[-1]}")
@@ -132,20 +157,34 @@ def measure(python, case):
             command = [python, "-m", "annealed.pipelines.cli", *COMMANDS[case].split()]
             return [0.0, seconds_of(command, folder), seconds_of(command, folder)]
         early = not CASES[case][0].startswith(FIT)  # a fit's data may load what its import would
-        return json.loads(run([python, "-c", PROGRAM.format(early=early), json.dumps(CASES[case])], folder).splitlines()[-1])
+        return json.loads(
+            run(
+                [python, "-c", PROGRAM.format(early=early), json.dumps(CASES[case])], folder
+            ).splitlines()[-1]
+        )
 
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of: {'; '.join([*COMMANDS, *CASES])}")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help=f"of: {'; '.join([*COMMANDS, *CASES])}"
+    )
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--python", default=sys.executable, help="interpreter of another installation, to compare")
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter of another installation, to compare"
+    )
     options = parser.parse_args(argv)
     print_head("processor seconds, median", "import", "first call", "second call")
     for case in options.cases or [*COMMANDS, *CASES]:
         runs = [measure(options.python, case) for _ in range(options.runs)]
         row = [f"{statistics.median(column):.3f}" for column in zip(*runs, strict=True)]
-        calls = ["", *row[1:]] if case in COMMANDS else row if CASES[case][2] != "pass" else [row[0], "", ""]
+        calls = (
+            ["", *row[1:]]
+            if case in COMMANDS
+            else row
+            if CASES[case][2] != "pass"
+            else [row[0], "", ""]
+        )
         print_line(case, *calls)
 
 

@@ -21,7 +21,13 @@ from annealed_experiments.tables.simulated import simulate
 from common import new_parser, seconds_of
 
 COLUMNS = 1000
-ROWS = [("independent", 1000, 5), ("independent", 1000, 10), ("independent", 3000, 20), ("ar1", 300, 10), ("ar1", 1000, 10)]
+ROWS = [
+    ("independent", 1000, 5),
+    ("independent", 1000, 10),
+    ("independent", 3000, 20),
+    ("ar1", 300, 10),
+    ("ar1", 1000, 10),
+]
 
 
 def draw(design, n, k, seed):
@@ -49,10 +55,20 @@ def compare(design, n, k, runs):
             times += seconds_of(partial(model.fit, X, y), 1)
             chosen[criterion] = model.get_support(indices=True)
         equal += np.array_equal(*chosen.values())
-        true += np.array_equal(chosen["gradient"], support) and np.array_equal(chosen["objective"], support)
+        true += np.array_equal(chosen["gradient"], support) and np.array_equal(
+            chosen["objective"], support
+        )
     gradient, objective = (float(np.median(times)) for times in seconds.values())
     ratio = float(np.median(np.divide(seconds["objective"], seconds["gradient"])))
-    row = {"design": design, "N": n, "M": COLUMNS, "k": k, "runs": runs, "gradient_s": gradient, "objective_s": objective}
+    row = {
+        "design": design,
+        "N": n,
+        "M": COLUMNS,
+        "k": k,
+        "runs": runs,
+        "gradient_s": gradient,
+        "objective_s": objective,
+    }
     return {**row, "ratio": ratio, "equal": equal, "true": true}
 
 
@@ -67,7 +83,10 @@ def main(argv=None):
             print(json.dumps(row), flush=True)
         else:
             print(
-                "  ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()),
+                "  ".join(
+                    f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+                    for key, value in row.items()
+                ),
                 flush=True,
             )
 

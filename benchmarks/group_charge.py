@@ -20,7 +20,9 @@ from common import new_parser, print_head, print_line
 ROWS, EFFECT, LEVEL_EFFECT, NOISE, TRUE = 1000, 0.15, 0.35, 20, 3
 
 
-def table(seed: int, levels: int, task: str, real: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def table(
+    seed: int, levels: int, task: str, real: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns, groups and targets; the category is the last group.
 
     A ``real`` category has an effect of each level and two columns have one.
@@ -53,7 +55,9 @@ def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
     constraints = Constraints(groups=groups)
     model: Any = FSAClassifier(TRUE, constraints=constraints)
     if task in ("numbers", "counts"):
-        model = FSARegressor(TRUE, constraints=constraints, loss="poisson" if task == "counts" else "squared")
+        model = FSARegressor(
+            TRUE, constraints=constraints, loss="poisson" if task == "counts" else "squared"
+        )
     support = model.fit(X, y).support_
     return bool(support[-1]), int(support[: TRUE - real].sum())
 
@@ -66,12 +70,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.uncharged:
         Loss.charges = lambda self, sizes, *_: np.zeros(len(sizes))  # type: ignore[method-assign]
-    print_head("task", "levels", "category of noise selected", "columns that matter, of 3", "real category selected")
+    print_head(
+        "task",
+        "levels",
+        "category of noise selected",
+        "columns that matter, of 3",
+        "real category selected",
+    )
     for task in ("numbers", "two classes", "three classes", "counts"):
         for levels in (5, 20, 80):
             noise = np.array([selected(seed, levels, task, False) for seed in range(args.seeds)])
             real = np.array([selected(seed, levels, task, True)[0] for seed in range(args.seeds)])
-            print_line(task, levels, f"{noise[:, 0].mean():.2f}", f"{noise[:, 1].mean():.2f}", f"{real.sum()} of {args.seeds}")
+            print_line(
+                task,
+                levels,
+                f"{noise[:, 0].mean():.2f}",
+                f"{noise[:, 1].mean():.2f}",
+                f"{real.sum()} of {args.seeds}",
+            )
 
 
 if __name__ == "__main__":

@@ -75,7 +75,9 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
         "returns": len(stays) - len(entries),
         "calls": n_calls,
         "entries": dict(entries),
-        "functions_of": {module: [name for home, name in functions if home == module] for module in entries},
+        "functions_of": {
+            module: [name for home, name in functions if home == module] for module in entries
+        },
     }
 
 
@@ -142,7 +144,14 @@ def select() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         names = ",".join([*(f"x{i}" for i in range(8)), "y"])
-        np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt=["%.6f"] * 8 + ["%d"])
+        np.savetxt(
+            path,
+            np.column_stack([X, y]),
+            delimiter=",",
+            header=names,
+            comments="",
+            fmt=["%.6f"] * 8 + ["%d"],
+        )
         command("select", str(path), "--target", "y", "-k", "2", "--quiet")
 
 
@@ -151,7 +160,9 @@ def segment() -> None:
     rng = np.random.default_rng(0)
     frames = np.arange(20.0)[:, None, None]
     start, speed = rng.uniform(0, 300, (1, 60, 2)), np.repeat([[3.0, 1.0], [-2.0, 2.0]], 30, axis=0)
-    turn = np.sin(0.1 * frames) * (start[:, :, ::-1] - 150) * np.repeat([0.3, -0.2], 30)[None, :, None]
+    turn = (
+        np.sin(0.1 * frames) * (start[:, :, ::-1] - 150) * np.repeat([0.3, -0.2], 30)[None, :, None]
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tracks.npz"
         np.savez(path, tracks=start + speed * frames + turn)
@@ -159,14 +170,19 @@ def segment() -> None:
 
 
 JOURNEYS: dict[str, Callable[[], object]] = {
-    function.__name__: function for function in (fit, paper, regression, auto, detect, select, segment)
+    function.__name__: function
+    for function in (fit, paper, regression, auto, detect, select, segment)
 }
 
 
 def broken(name: str, row: dict[str, Any]) -> list[str]:
     """Limits that a journey breaks, in words."""
     most_entered = max(row["entries"], key=row["entries"].get)
-    found = {"modules": row["modules"], "stays": row["stays"], "entries": row["entries"][most_entered]}
+    found = {
+        "modules": row["modules"],
+        "stays": row["stays"],
+        "entries": row["entries"][most_entered],
+    }
     what = {"entries": f"entries of {most_entered}"}
     return [
         f"{name}: {found[key]} {what.get(key, key)}, expected at most {limit}"
@@ -177,10 +193,18 @@ def broken(name: str, row: dict[str, Any]) -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
-    parser.add_argument("--only", nargs="+", choices=JOURNEYS, default=list(JOURNEYS), help="these journeys")
+    parser.add_argument(
+        "--only", nargs="+", choices=JOURNEYS, default=list(JOURNEYS), help="these journeys"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--limits", action="store_true", help="exit with 1 where a journey is longer than allowed")
-    parser.add_argument("--modules", action="store_true", help="list the modules of each journey and their functions")
+    parser.add_argument(
+        "--limits", action="store_true", help="exit with 1 where a journey is longer than allowed"
+    )
+    parser.add_argument(
+        "--modules",
+        action="store_true",
+        help="list the modules of each journey and their functions",
+    )
     arguments = parser.parse_args(argv)
     if len(arguments.only) == 1:
         rows = {name: measure(JOURNEYS[name]) for name in arguments.only}
@@ -190,16 +214,24 @@ def main(argv: list[str] | None = None) -> int:
         lines = [{"journey": name, **row} for name, row in rows.items()]
         print(json.dumps({"name": "journeys", "settings": {"limits": LIMITS}, "rows": lines}))
     else:
-        print_head("journey", "modules", "functions", "stays", "returns", "calls in all", "most entered")
+        print_head(
+            "journey", "modules", "functions", "stays", "returns", "calls in all", "most entered"
+        )
         for name, row in rows.items():
             numbers = [row[key] for key in ("modules", "functions", "stays", "returns", "calls")]
-            words = ", ".join(f"{module} {n}" for module, n in Counter(row["entries"]).most_common(N_SHOWN))
+            words = ", ".join(
+                f"{module} {n}" for module, n in Counter(row["entries"]).most_common(N_SHOWN)
+            )
             print_line(JOURNEYS[name].__doc__, *numbers, words)
         for name, row in rows.items() if arguments.modules else ():
             print(f"\n{name}")
             for module, functions in row["functions_of"].items():
                 print(f"  {module}, {row['entries'][module]}: {', '.join(functions)}")
-    problems = [line for name, row in rows.items() for line in broken(name, row)] if arguments.limits else []
+    problems = (
+        [line for name, row in rows.items() for line in broken(name, row)]
+        if arguments.limits
+        else []
+    )
     for line in problems:
         print(line, file=sys.stderr)
     return int(bool(problems))

@@ -47,7 +47,9 @@ def copy_heads(data, folder, part):
         shutil.copy(data / "faces" / "background" / name, folder / "background")
     ids = {image["id"] for image in images}
     annotations = [entry for entry in coco["annotations"] if entry["image_id"] in ids]
-    (folder / "annotations.json").write_text(json.dumps({**coco, "images": images, "annotations": annotations}), encoding="utf-8")
+    (folder / "annotations.json").write_text(
+        json.dumps({**coco, "images": images, "annotations": annotations}), encoding="utf-8"
+    )
 
 
 def dlib_parts(image, dlib):
@@ -55,7 +57,9 @@ def dlib_parts(image, dlib):
     found = []
     for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
-        found.append(dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points]))
+        found.append(
+            dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points])
+        )
     return found
 
 
@@ -71,20 +75,31 @@ def train_dlib(images, dlib):
             pixels.append(np.ascontiguousarray(picture[:, ::-1]))
             parts.append(dlib_parts(image.mirrored(picture.shape[1]), dlib))
     options = dlib.simple_object_detector_training_options()
-    options.C, options.num_threads, options.add_left_right_image_flips, options.be_verbose = 5, 1, False, False
-    detector = dlib.train_simple_object_detector(pixels, [[part.rect for part in some] for some in parts], options)
+    options.C, options.num_threads, options.add_left_right_image_flips, options.be_verbose = (
+        5,
+        1,
+        False,
+        False,
+    )
+    detector = dlib.train_simple_object_detector(
+        pixels, [[part.rect for part in some] for some in parts], options
+    )
 
     def predictor(chosen, nu, depth, oversampling):
         shape = dlib.shape_predictor_training_options()
         shape.nu, shape.tree_depth, shape.oversampling_amount = nu, depth, oversampling
         shape.num_threads, shape.be_verbose = 1, False
-        return dlib.train_shape_predictor([pixels[i] for i in chosen], [parts[i] for i in chosen], shape)
+        return dlib.train_shape_predictor(
+            [pixels[i] for i in chosen], [parts[i] for i in chosen], shape
+        )
 
     copies = len(pixels) // len(images)
     last = [i for i in range(len(pixels)) if i // copies % 5 == 0]
     first = [i for i in range(len(pixels)) if i // copies % 5]
     errors = [
-        dlib.test_shape_predictor([pixels[i] for i in last], [parts[i] for i in last], predictor(first, *settings))
+        dlib.test_shape_predictor(
+            [pixels[i] for i in last], [parts[i] for i in last], predictor(first, *settings)
+        )
         for settings in DLIB_SETTINGS
     ]
     best = predictor(range(len(pixels)), *DLIB_SETTINGS[int(np.argmin(errors))])
@@ -100,10 +115,15 @@ def train_ours(folder, images, background):
     """Our detector, and a function that gives the points of the objects in a picture."""
     made, clock = folder / "ours.safetensors", time.process_time()
     if not made.exists():
-        train_keypoints(images, background, made, resume=(folder / "ours.safetensors.checkpoint").exists())
+        train_keypoints(
+            images, background, made, resume=(folder / "ours.safetensors.checkpoint").exists()
+        )
         (folder / "ours.seconds").write_text(str(time.process_time() - clock))
     detector, names = KeypointDetector.load(made), images[0].schema.keypoints
-    return lambda picture: [np.array([face.keypoints[n][:2] for n in names]) for face in detector.find(picture).instances]
+    return lambda picture: [
+        np.array([face.keypoints[n][:2] for n in names])
+        for face in detector.find(picture).instances
+    ]
 
 
 def main(argv=None):
@@ -124,13 +144,21 @@ def main(argv=None):
     rows = []
     for kind in args.kinds:
         parts = {}
-        for part, number, more in (("train", args.train, []), ("test", args.test, ["--test", "--seed", args.test_seed])):
+        for part, number, more in (
+            ("train", args.train, []),
+            ("test", args.test, ["--test", "--seed", args.test_seed]),
+        ):
             folder = args.folder / kind / part
             if kind == "heads" and not folder.exists():
                 copy_heads(args.data, folder, part)
             elif not folder.exists():
-                subprocess.run([sys.executable, str(RENDER), kind, str(folder), str(number), *more], check=True)
-            parts[part] = read_objects(folder, schema_of(folder)), list_images(folder / "background")
+                subprocess.run(
+                    [sys.executable, str(RENDER), kind, str(folder), str(number), *more], check=True
+                )
+            parts[part] = (
+                read_objects(folder, schema_of(folder)),
+                list_images(folder / "background"),
+            )
         for name, train in (
             ("annealed", lambda: train_ours(args.folder / kind, *parts["train"])),  # noqa: B023
             ("dlib", lambda: train_dlib(parts["train"][0], dlib)),  # noqa: B023
@@ -147,12 +175,23 @@ def main(argv=None):
             each = (time.process_time() - start) / len(found)
             result = score(images, found[: len(images)], found[len(images) :])
             rows.append((kind, name, result, seconds, each))
-    print_head("object", "detector", "PCK", "by point", "false per picture", "per background", "training s", "s per picture")
+    print_head(
+        "object",
+        "detector",
+        "PCK",
+        "by point",
+        "false per picture",
+        "per background",
+        "training s",
+        "s per picture",
+    )
     for kind, name, result, seconds, each in rows:
         by_point = ", ".join(f"{row['keypoint']} {row['pck']:.3f}" for row in result[:-1])
         last = result[-1]
         false = f"{last['false_per_image']:.3f}", f"{last['false_per_background_image']:.3f}"
-        print_line(kind, name, f"{last['pck']:.3f}", by_point, *false, f"{seconds:.0f}", f"{each:.3f}")
+        print_line(
+            kind, name, f"{last['pck']:.3f}", by_point, *false, f"{seconds:.0f}", f"{each:.3f}"
+        )
 
 
 if __name__ == "__main__":

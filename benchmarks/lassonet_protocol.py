@@ -44,7 +44,13 @@ def lassonet(X, y, path_multiplier):
 
     torch.set_num_threads(1)
     model = LassoNetClassifier(
-        hidden_dims=(X.shape[1] // 3,), M=10, path_multiplier=path_multiplier, verbose=0, random_state=0, torch_seed=0, device="cpu"
+        hidden_dims=(X.shape[1] // 3,),
+        M=10,
+        path_multiplier=path_multiplier,
+        verbose=0,
+        random_state=0,
+        torch_seed=0,
+        device="cpu",
     )
     # models of the path that have a column; of the last one dropped those of greater weight first
     stayed = np.zeros(X.shape[1])
@@ -73,7 +79,9 @@ def splits(data, name, count):
     else:
         table = np.load(data / "tables" / f"{name}.npz")
         X, y = table["X"], np.unique(table["y"], return_inverse=True)[1]
-        cut = [train_test_split(X, y, test_size=0.2, stratify=y, random_state=i) for i in range(count)]
+        cut = [
+            train_test_split(X, y, test_size=0.2, stratify=y, random_state=i) for i in range(count)
+        ]
         parts = [(train, label, test, truth) for train, test, label, truth in cut]
     for train, label, test, truth in parts:
         scaler = StandardScaler().fit(train)

@@ -19,7 +19,11 @@ def bytes_of_read(source: Any, columns: np.ndarray) -> int:
             meta = part.file.metadata
             at = {meta.schema.column(i).path: i for i in range(meta.num_columns)}
             places = [at[source.names[j]] for j in columns if source.names[j] not in part.keys]
-            total += sum(meta.row_group(g).column(place).total_compressed_size for g in part.groups for place in places)
+            total += sum(
+                meta.row_group(g).column(place).total_compressed_size
+                for g in part.groups
+                for place in places
+            )
         return total
     if isinstance(source, SparseSource):
         return source.nnz * (source.stored.itemsize + 4)

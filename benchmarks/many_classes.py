@@ -59,24 +59,38 @@ def shapes(n_classes: int = 30, n: int = 1500, side: int = 16, seed: int = 0) ->
         outlines.append(1 / (1 + np.exp(-2 * (side / 3.2 + waves - radius))))
     y = rng.integers(n_classes, size=n)
     light = grid[0] / side
-    X = np.array([moved(outlines[label], rng, 0.6) * rng.uniform(0.5, 1.5) + light * rng.normal(0, 0.5) for label in y])
+    X = np.array(
+        [
+            moved(outlines[label], rng, 0.6) * rng.uniform(0.5, 1.5) + light * rng.normal(0, 0.5)
+            for label in y
+        ]
+    )
     return (X + rng.normal(0, 0.15, X.shape)).reshape(n, -1), y
 
 
 def spectra(
-    n_classes: int = 30, n: int = 1200, n_bands: int = 400, shift: float = 2.0, noise: float = 0.05, seed: int = 0
+    n_classes: int = 30,
+    n: int = 1200,
+    n_bands: int = 400,
+    shift: float = 2.0,
+    noise: float = 0.05,
+    seed: int = 0,
 ) -> Table:
     """Sums of peaks at places of the class, each spectrum shifted, with a baseline and noise."""
     rng = np.random.default_rng(seed)
     bands = np.arange(n_bands)
     shared = rng.uniform(0, n_bands, 12)
-    places = [np.concatenate([rng.choice(shared, 6, replace=False), rng.uniform(0, n_bands, 3)]) for _ in range(n_classes)]
+    places = [
+        np.concatenate([rng.choice(shared, 6, replace=False), rng.uniform(0, n_bands, 3)])
+        for _ in range(n_classes)
+    ]
     heights = rng.uniform(0.3, 1.0, (n_classes, 9))
     y = rng.integers(n_classes, size=n)
     moves = rng.normal(0, shift, n)
     X = np.array(
         [
-            (heights[label] * rng.lognormal(0, 0.15, 9)) @ np.exp(-0.5 * ((bands - places[label][:, None] - move) / 6.0) ** 2)
+            (heights[label] * rng.lognormal(0, 0.15, 9))
+            @ np.exp(-0.5 * ((bands - places[label][:, None] - move) / 6.0) ** 2)
             for label, move in zip(y, moves)
         ]
     )
@@ -102,14 +116,20 @@ def letters(n: int = 2600, side: int = 16, seed: int = 0) -> Table:
         font = ImageFont.truetype(str(font_path), 3 * side)
         for letter in range(26):
             canvas = Image.new("L", (4 * side, 4 * side))
-            ImageDraw.Draw(canvas).text((2 * side, 2 * side), chr(65 + letter), 255, font, anchor="mm")
-            drawn[font_path, letter] = np.asarray(canvas.resize((side, side), Image.Resampling.BOX), float) / 255
+            ImageDraw.Draw(canvas).text(
+                (2 * side, 2 * side), chr(65 + letter), 255, font, anchor="mm"
+            )
+            drawn[font_path, letter] = (
+                np.asarray(canvas.resize((side, side), Image.Resampling.BOX), float) / 255
+            )
     y = rng.integers(26, size=n)
     X = np.array([moved(drawn[fonts[rng.integers(len(fonts))], label], rng, 0.7) for label in y])
     return (X + rng.normal(0, 0.05, X.shape)).reshape(n, -1), y
 
 
-def topics(n_classes: int = 20, n: int = 2000, n_words: int = 1500, length: int = 60, seed: int = 0) -> Table:
+def topics(
+    n_classes: int = 20, n: int = 2000, n_words: int = 1500, length: int = 60, seed: int = 0
+) -> Table:
     """Counts of words, logarithms of 1 + count: a topic raises some words over a common law."""
     rng = np.random.default_rng(seed)
     common = 1 / np.arange(1, n_words + 1) ** 0.9
@@ -124,7 +144,12 @@ def topics(n_classes: int = 20, n: int = 2000, n_words: int = 1500, length: int 
 
 
 def factors(
-    n_classes: int = 25, n: int = 1500, n_columns: int = 400, n_factors: int = 20, noise: float = 1.0, seed: int = 0
+    n_classes: int = 25,
+    n: int = 1500,
+    n_columns: int = 400,
+    n_factors: int = 20,
+    noise: float = 1.0,
+    seed: int = 0,
 ) -> Table:
     """Classes are centres in a space of latent factors; the columns are correlated views of it."""
     rng = np.random.default_rng(seed)
@@ -157,7 +182,9 @@ SETS: dict[str, dict[str, Callable[[], Table]]] = {
         "spectra 20, shifted": lambda: spectra(20, n=800, shift=4.0, noise=0.08, seed=13),
         "topics 40": lambda: topics(40, n=2400, length=90, seed=14),
         "factors 50": lambda: factors(50, n=2000, n_factors=30, seed=15),
-        "factors 100": lambda: factors(100, n=3000, n_columns=600, n_factors=40, noise=1.5, seed=16),
+        "factors 100": lambda: factors(
+            100, n=3000, n_columns=600, n_factors=40, noise=1.5, seed=16
+        ),
     },
 }
 
@@ -179,12 +206,16 @@ def of_fastcan(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def of_rfe(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(RFE(LinearSVC(C=0.01), n_features_to_select=k, step=0.1).fit(X, y).support_)
+    return np.flatnonzero(
+        RFE(LinearSVC(C=0.01), n_features_to_select=k, step=0.1).fit(X, y).support_
+    )
 
 
 def of_l1(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The k columns of greatest coefficients at the first penalty, from strong to weak, with k."""
-    model = LogisticRegression(C=1e-3, l1_ratio=1, solver="saga", warm_start=True, max_iter=60, tol=1e-3)
+    model = LogisticRegression(
+        C=1e-3, l1_ratio=1, solver="saga", warm_start=True, max_iter=60, tol=1e-3
+    )
     for C in np.geomspace(1e-3, 10, 25):
         strength = np.abs(model.set_params(C=C).fit(X, y).coef_).max(axis=0)
         if np.count_nonzero(strength) >= k:
@@ -192,7 +223,13 @@ def of_l1(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.argsort(-strength, kind="stable")[:k]
 
 
-SELECTORS = {"FSA": of_fsa, "indicators": of_indicators, "fastcan": of_fastcan, "RFE": of_rfe, "L1": of_l1}
+SELECTORS = {
+    "FSA": of_fsa,
+    "indicators": of_indicators,
+    "fastcan": of_fastcan,
+    "RFE": of_rfe,
+    "L1": of_l1,
+}
 
 
 def error(y: np.ndarray, predicted: np.ndarray) -> float:
@@ -213,17 +250,30 @@ def rows_of(name: str, table: Table, jobs: list[tuple[int, str]], n_folds: int) 
             seconds.append(time.process_time() - start)
             if not isinstance(chosen, FSAClassifier):
                 refit = LogisticRegressionCV(
-                    Cs=[0.01, 0.1, 1, 10], cv=3, max_iter=200, tol=1e-3, l1_ratios=(0,), use_legacy_attributes=False
+                    Cs=[0.01, 0.1, 1, 10],
+                    cv=3,
+                    max_iter=200,
+                    tol=1e-3,
+                    l1_ratios=(0,),
+                    use_legacy_attributes=False,
                 )
                 predicted = refit.fit(Z[:, chosen], y[train]).predict(T[:, chosen])
             else:
                 predicted = chosen.predict(T)
             errors.append(error(y[test], predicted))
-        yield {"set": name, "k": k, "selector": selector, "error": errors, "seconds": float(np.median(seconds))}
+        yield {
+            "set": name,
+            "k": k,
+            "selector": selector,
+            "error": errors,
+            "seconds": float(np.median(seconds)),
+        }
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=list(SETS))
     parser.add_argument("-k", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--folds", type=int, default=3)
@@ -235,10 +285,16 @@ def main(argv: list[str] | None = None) -> None:
     tables = dict(SETS[arguments.part])
     if arguments.part == "measure" and arguments.data is not None:
         tables["usps 10"] = lambda: usps(arguments.data)
-    lines = arguments.out.read_text().splitlines() if arguments.out is not None and arguments.out.exists() else []
+    lines = (
+        arguments.out.read_text().splitlines()
+        if arguments.out is not None and arguments.out.exists()
+        else []
+    )
     there = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
     for name, make in tables.items():
-        left = [(k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in there]
+        left = [
+            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in there
+        ]
         if (arguments.only is not None and not name.startswith(arguments.only)) or not left:
             continue
         with warnings.catch_warnings():

@@ -22,7 +22,9 @@ def draw(common, seed):
     X = rng.standard_normal((N + N_NEW, P), dtype=np.float32)
     X += np.float32(common) * rng.standard_normal((len(X), 1), dtype=np.float32)
     true = np.sort(rng.choice(P, K, replace=False))
-    y = np.where(X[:, true] @ rng.choice([-STRENGTH, STRENGTH], K) + rng.logistic(size=len(X)) > 0, 1, -1)
+    y = np.where(
+        X[:, true] @ rng.choice([-STRENGTH, STRENGTH], K) + rng.logistic(size=len(X)) > 0, 1, -1
+    )
     return X, y, true
 
 
@@ -36,11 +38,22 @@ def main(argv=None):
     for name, common in (("independent", 0.0), ("correlated", 1.0)):
         X, y, true = draw(common, args.seed)
         FSAClassifier(3).fit(X[:60_000, :100].copy(), y[:60_000])  # compiles
-        for method, model in (("annealed", FSAClassifier(K)), ("abess", LogisticRegression(support_size=K))):
+        for method, model in (
+            ("annealed", FSAClassifier(K)),
+            ("abess", LogisticRegression(support_size=K)),
+        ):
             with threadpool_limits(1):
                 _, seconds = timed(lambda model=model, X=X, y=y: model.fit(X[:N], y[:N]))
-            found = np.isin(true, np.flatnonzero(np.any(np.reshape(model.coef_, (-1, P)) != 0, axis=0))).sum()
-            print_line(name, method, f"{seconds:.1f}", f"{1 - model.score(X[N:], y[N:]):.4f}", f"{found} of {K}")
+            found = np.isin(
+                true, np.flatnonzero(np.any(np.reshape(model.coef_, (-1, P)) != 0, axis=0))
+            ).sum()
+            print_line(
+                name,
+                method,
+                f"{seconds:.1f}",
+                f"{1 - model.score(X[N:], y[N:]):.4f}",
+                f"{found} of {K}",
+            )
 
 
 if __name__ == "__main__":

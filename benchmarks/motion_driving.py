@@ -46,12 +46,16 @@ def cross_validated(data, n_partitions):
         fold, errors = folds(videos, partition), np.zeros(len(sets))
         for held_out in np.unique(fold):
             train = [one for one, f in zip(sets, fold) if f != held_out]
-            function = RankingFunction.learn(train * OWN_WEIGHT + extra, ranker.settings, shipped_columns(ranker.features))
+            function = RankingFunction.learn(
+                train * OWN_WEIGHT + extra, ranker.settings, shipped_columns(ranker.features)
+            )
             test = [one for one, f in zip(sets, fold) if f == held_out]
             errors[fold == held_out] = picked_errors(test, function.scores_of_sets(test))
         print(f"partition {partition}: {errors.mean():.3f} % wrong", flush=True)
     best = 100 * np.mean([one.known_errors.min() for one in sets])
-    print(f"best candidate {best:.3f} %; seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}")
+    print(
+        f"best candidate {best:.3f} %; seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}"
+    )
 
 
 def main(argv=None):
@@ -66,11 +70,19 @@ def main(argv=None):
     ranker, every = load_model(args.model), []
     print_head("kind", "scenes", "% wrong", "best candidate", "seconds a scene")
     for kind in TEST_KINDS:
-        sets, seconds = sets_of(ranker, [driving_sequence(kind, seed) for seed in range(args.scenes)])
+        sets, seconds = sets_of(
+            ranker, [driving_sequence(kind, seed) for seed in range(args.scenes)]
+        )
         errors = picked_errors(sets, ranker.function.scores_of_sets(sets))
         best = [100 * one.known_errors.min() for one in sets]
         every += [*zip(errors, best)]
-        print_line(kind, len(sets), f"{errors.mean():.1f}", f"{np.mean(best):.1f}", f"{np.median(seconds):.2f}")
+        print_line(
+            kind,
+            len(sets),
+            f"{errors.mean():.1f}",
+            f"{np.mean(best):.1f}",
+            f"{np.median(seconds):.2f}",
+        )
     wrong, best = np.mean(every, axis=0)
     print_line("all", len(every), f"{wrong:.1f}", f"{best:.1f}", "")
 

@@ -50,7 +50,9 @@ def without_runs(sequence, share, seed):
     for p in rng.permutation(n_points):
         if removed >= wanted:
             break
-        length = min(int(rng.uniform(0.2, 0.8) * n_frames), n_frames - 3, int(np.ceil(wanted - removed)))
+        length = min(
+            int(rng.uniform(0.2, 0.8) * n_frames), n_frames - 3, int(np.ceil(wanted - removed))
+        )
         frames = slice(0, length) if rng.random() < 0.5 else slice(n_frames - length, n_frames)
         tracks[frames, p] = np.nan
         removed += max(length, 0)
@@ -63,7 +65,11 @@ def errors(complete, damaged, family, part, settings, partition):
     train, test = complete.sets[family], damaged.sets[family]
     found = np.empty(len(fold))
     for number in np.unique(fold):
-        scorer = fit_fsa([train[i] for i in np.flatnonzero(fold != number)], settings, complete.columns("all", part))
+        scorer = fit_fsa(
+            [train[i] for i in np.flatnonzero(fold != number)],
+            settings,
+            complete.columns("all", part),
+        )
         inside = np.flatnonzero(fold == number)
         held_out = [test[i] for i in inside]
         found[inside] = picked_errors(held_out, scorer(held_out))
@@ -81,11 +87,17 @@ def main(argv=None):
     for share in SHARES:
         damaged = complete
         if share:
-            damaged = prepare([without_runs(one, share, seed) for seed, one in enumerate(sequences)], families)
+            damaged = prepare(
+                [without_runs(one, share, seed) for seed, one in enumerate(sequences)], families
+            )
         for name, (family, part, settings) in ROWS.items():
-            found = np.array([errors(complete, damaged, family, part, settings, p) for p in range(partitions)])
+            found = np.array(
+                [errors(complete, damaged, family, part, settings, p) for p in range(partitions)]
+            )
             best = np.mean([100 * one.known_errors.min() for one in damaged.sets[family]])
-            by_number = ", ".join(f"{k} motions {found[:, damaged.n_motions == k].mean():.3f}" for k in (2, 3))
+            by_number = ", ".join(
+                f"{k} motions {found[:, damaged.n_motions == k].mean():.3f}" for k in (2, 3)
+            )
             spread = found.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
             print(
                 f"{share:.0%} removed, {name}: {found.mean():.3f} (sd {spread:.3f}; {by_number}; best candidate {best:.3f})",

@@ -46,18 +46,28 @@ def scene(seed):
         else:
             shape[side // 8 : -side // 8] = 255
         start = np.array([60.0, 70.0]) if k == 0 else np.array([250.0, 160.0])
-        velocity = rng.uniform(1.2, 2.8) * np.array([1, rng.uniform(-0.4, 0.4)]) * (1 if k == 0 else -1)
+        velocity = (
+            rng.uniform(1.2, 2.8) * np.array([1, rng.uniform(-0.4, 0.4)]) * (1 if k == 0 else -1)
+        )
         things.append((texture(rng, side, side), shape, start, velocity, rng.uniform(-1, 1)))
     for t in range(N_FRAMES):
-        frame = cv2.warpAffine(background, np.array([[1, 0, -90 + drift[0] * t], [0, 1, -80 + drift[1] * t]]), SIZE)
+        frame = cv2.warpAffine(
+            background, np.array([[1, 0, -90 + drift[0] * t], [0, 1, -80 + drift[1] * t]]), SIZE
+        )
         moving = np.zeros(SIZE[::-1], bool)
         for pixels, shape, start, velocity, turn in things:
-            matrix = cv2.getRotationMatrix2D((shape.shape[1] / 2, shape.shape[0] / 2), turn * t, 1.0)
+            matrix = cv2.getRotationMatrix2D(
+                (shape.shape[1] / 2, shape.shape[0] / 2), turn * t, 1.0
+            )
             matrix[:, 2] += start + velocity * t - shape.shape[0] / 2
             inside = cv2.warpAffine(shape, matrix, SIZE) > 127
             frame = np.where(inside[..., None], cv2.warpAffine(pixels, matrix, SIZE), frame)
             moving |= inside
-        yield np.clip(frame + 2 * rng.normal(size=frame.shape), 0, 255).astype(np.uint8), moving, len(things)
+        yield (
+            np.clip(frame + 2 * rng.normal(size=frame.shape), 0, 255).astype(np.uint8),
+            moving,
+            len(things),
+        )
 
 
 def overlap(found, truth):
@@ -93,9 +103,14 @@ def main(argv=None):
             seconds = time.process_time() - start
             written = [cv2.imread(str(path), 0) == 0 for path in sorted(masks.iterdir())]
             simple = hulls(found.tracks, found.labels, background_of(found.tracks, found.labels))
-            scores = [np.mean([overlap(a, b) for a, b in zip(some, truth, strict=True)]) for some in (written, simple)]
+            scores = [
+                np.mean([overlap(a, b) for a, b in zip(some, truth, strict=True)])
+                for some in (written, simple)
+            ]
             rows.append(scores)
-            print_line(seed, numbers[0] + 1, *(f"{score:.3f}" for score in scores), f"{seconds:.1f}")
+            print_line(
+                seed, numbers[0] + 1, *(f"{score:.3f}" for score in scores), f"{seconds:.1f}"
+            )
     print("median:", ", ".join(f"{score:.3f}" for score in np.median(rows, axis=0)))
 
 

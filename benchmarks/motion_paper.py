@@ -29,12 +29,21 @@ UNSCALED = replace(PAPER_FEATURES, scaled=(False,), n_thresholds=64, neighbours=
 def report(name, benchmark, settings, partitions):
     sets, columns = benchmark.sets["paper"], benchmark.columns("all")
     fit = partial(fit_fsa, settings=settings, columns=columns)
-    test, train = np.array([cross_validate(sets, folds(benchmark.videos, p), fit) for p in range(partitions)]).transpose(1, 0, 2)
+    test, train = np.array(
+        [cross_validate(sets, folds(benchmark.videos, p), fit) for p in range(partitions)]
+    ).transpose(1, 0, 2)
     mean = test.mean(axis=0)
-    worst = ", ".join(f"{benchmark.names[i]} {mean[i]:.1f}" for i in np.argsort(-mean, kind="stable")[:4])
-    by_number = ", ".join(f"{k} motions {test[:, benchmark.n_motions == k].mean():.2f}" for k in (2, 3))
+    worst = ", ".join(
+        f"{benchmark.names[i]} {mean[i]:.1f}" for i in np.argsort(-mean, kind="stable")[:4]
+    )
+    by_number = ", ".join(
+        f"{k} motions {test[:, benchmark.n_motions == k].mean():.2f}" for k in (2, 3)
+    )
     spread = test.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
-    print(f"{name}: {test.mean():.3f} (sd {spread:.3f}; train {train.mean():.3f}; {by_number}); {worst}", flush=True)
+    print(
+        f"{name}: {test.mean():.3f} (sd {spread:.3f}; train {train.mean():.3f}; {by_number}); {worst}",
+        flush=True,
+    )
 
 
 def main(argv=None):
@@ -43,7 +52,9 @@ def main(argv=None):
     parser.add_argument("partitions", type=int, nargs="?", default=10)
     data, partitions = vars(parser.parse_args(argv)).values()
     sequences = read_sequences(data / "hopkins155")
-    paper, unscaled = (prepare(sequences, ("paper",), features) for features in (PAPER_FEATURES, UNSCALED))
+    paper, unscaled = (
+        prepare(sequences, ("paper",), features) for features in (PAPER_FEATURES, UNSCALED)
+    )
     sets = paper.sets["paper"]
     best = [100 * one.known_errors.min() for one in sets]
     n_pairs = len(ranked_pairs(sets))
@@ -52,7 +63,9 @@ def main(argv=None):
     )
     names = paper.names
     for name in ("cars10", "cars10_g12", "cars10_g13"):
-        print(f"candidates of {name}: {np.sort(100 * sets[names.index(name)].known_errors).round(1).tolist()}")
+        print(
+            f"candidates of {name}: {np.sort(100 * sets[names.index(name)].known_errors).round(1).tolist()}"
+        )
     summed = replace(PAPER, shrinkage=PAPER.shrinkage / n_pairs)
     for name, benchmark, settings in (
         ("as in the table", paper, PAPER),

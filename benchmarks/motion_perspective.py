@@ -32,7 +32,9 @@ def main(argv=None):
         print(f"{one.name}: {errors[-1][0]:.3f}, best candidate {errors[-1][1]:.3f}", flush=True)
     ranking, best = 100 * np.mean(errors, axis=0)
     seconds = time.process_time() - started
-    print(f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; {seconds:.0f} s of processor time")
+    print(
+        f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; {seconds:.0f} s of processor time"
+    )
 
 
 if __name__ == "__main__":

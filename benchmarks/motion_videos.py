@@ -29,7 +29,11 @@ def truth_of(tracks, labels):
     for path in tracks.transpose(1, 0, 2):
         frames = np.flatnonzero(np.isfinite(path[:, 0]))
         x, y = np.round(path[frames]).astype(int).T
-        votes.append(np.bincount(labels[frames, y.clip(0, SIZE[1] - 1), x.clip(0, SIZE[0] - 1)], minlength=n_bodies))
+        votes.append(
+            np.bincount(
+                labels[frames, y.clip(0, SIZE[1] - 1), x.clip(0, SIZE[0] - 1)], minlength=n_bodies
+            )
+        )
     return np.argmax(votes, axis=1)
 
 
@@ -41,7 +45,9 @@ def main(argv=None):
     parser.add_argument("--overlays", type=Path)
     args = parser.parse_args(argv)
     ranker, rows = load_model(args.model), []
-    print_head("video", "tracks", "on bodies, %", "motions", "wrong, %", "motions chosen", "wrong then, %")
+    print_head(
+        "video", "tracks", "on bodies, %", "motions", "wrong, %", "motions chosen", "wrong then, %"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for kind in SCENES:
             for seed in range(args.seeds):
@@ -54,7 +60,9 @@ def main(argv=None):
                 kept = given.labels >= 0
                 present = np.unique(truth[kept], return_inverse=True)[1]
                 known = segment_file(ranker, video, int(present.max()) + 1, overlay=overlay)
-                wrong = [100 * misclassification(present, found.labels[kept]) for found in (known, given)]
+                wrong = [
+                    100 * misclassification(present, found.labels[kept]) for found in (known, given)
+                ]
                 rows.append((kind, *wrong))
                 chosen = len(np.unique(given.labels[kept]))
                 shares = kept.sum(), f"{100 * (present > 0).mean():.0f}", present.max() + 1

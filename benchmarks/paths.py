@@ -20,7 +20,11 @@ from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-DESIGNS = [("classification", 1000, 1000, 10), ("classification", 10_000, 1000, 10), ("regression", 100, 10_000, 5)]
+DESIGNS = [
+    ("classification", 1000, 1000, 10),
+    ("classification", 10_000, 1000, 10),
+    ("regression", 100, 10_000, 5),
+]
 SIZES = {10: [1, 2, 5, 8, 10, 12, 15, 20, 30, 50], 5: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20]}
 
 
@@ -32,7 +36,9 @@ def annealed(X, y, task, sizes):
 def abess(X, y, task, sizes):
     import abess as package
 
-    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(support_size=sizes, cv=5, thread=1)
+    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(
+        support_size=sizes, cv=5, thread=1
+    )
     model.fit(X.astype(np.float64), y if task == "regression" else (y > 0).astype(int))
     return np.flatnonzero(model.coef_)
 
@@ -41,7 +47,13 @@ def l1(X, y, task, sizes):
     if task == "regression":
         model = LassoCV(alphas=10, cv=5, max_iter=10_000)
     else:
-        penalties = {"Cs": 10, "cv": 5, "l1_ratios": (1.0,), "solver": "liblinear", "scoring": "accuracy"}
+        penalties = {
+            "Cs": 10,
+            "cv": 5,
+            "l1_ratios": (1.0,),
+            "solver": "liblinear",
+            "scoring": "accuracy",
+        }
         model = LogisticRegressionCV(**penalties, use_legacy_attributes=False)
     return np.flatnonzero(make_pipeline(StandardScaler(), model).fit(X, y)[-1].coef_)
 
@@ -49,14 +61,18 @@ def l1(X, y, task, sizes):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes")
+    parser.add_argument(
+        "--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes"
+    )
     args = parser.parse_args(argv)
     print_head("task, N, M, k", "method", "columns found of k", "others", "seconds")
     for task, n, m, k in DESIGNS:
         for method in (annealed, abess, l1):
             found, others, seconds = [], [], []
             for seed in range(args.large_runs if n > 5000 else args.runs):
-                data = simulate(task, n, m, k, random_support=True, random_signs=True, random_state=seed)
+                data = simulate(
+                    task, n, m, k, random_support=True, random_signs=True, random_state=seed
+                )
                 if method is annealed and not seed:
                     method(data.X, data.y, task, SIZES[k])
                 kept, took = timed(partial(method, data.X, data.y, task, SIZES[k]))

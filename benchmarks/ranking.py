@@ -50,7 +50,10 @@ def _fsa_rankers(train, valid):
     """FSARanker with several responses, penalties and sizes."""
     responses = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
     for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
-        path = FSAPath(FSARanker(prior=Prior(shrinkage=shrinkage), response=response), sizes=[5, 10, 15, 20, 30, 46])
+        path = FSAPath(
+            FSARanker(prior=Prior(shrinkage=shrinkage), response=response),
+            sizes=[5, 10, 15, 20, 30, 46],
+        )
         path.fit(train.X, train.grade, qid=train.qid)
         yield from map(path.get_estimator, path.sizes_)
 
@@ -72,8 +75,21 @@ def _lightgbm_rankers(train, valid):
     (X, grade, group), (X_valid, grade_valid, group_valid) = parts
     stop = {"eval_set": [(X_valid, grade_valid)], "eval_group": [group_valid], "eval_at": [10]}
     for leaves in (7, 15, 31):
-        model = LGBMRanker(n_estimators=500, num_leaves=leaves, learning_rate=0.05, n_jobs=1, random_state=0, verbose=-1)
-        yield model.fit(X, grade, group=group, callbacks=[early_stopping(50, verbose=False), log_evaluation(0)], **stop)
+        model = LGBMRanker(
+            n_estimators=500,
+            num_leaves=leaves,
+            learning_rate=0.05,
+            n_jobs=1,
+            random_state=0,
+            verbose=-1,
+        )
+        yield model.fit(
+            X,
+            grade,
+            group=group,
+            callbacks=[early_stopping(50, verbose=False), log_evaluation(0)],
+            **stop,
+        )
 
 
 RANKERS = {"annealed": _fsa_rankers, "ridge": _ridge_rankers, "lightgbm": _lightgbm_rankers}
@@ -96,7 +112,11 @@ def lambdarank(name, data_dir):
     fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
     parts = [Queries(*(part[rows] for part in train)) for rows in (fitted, ~fitted)]
     model = _best(RANKERS[name](*parts), parts[1])
-    return {"data": "lambdarank", "method": name, "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid)}
+    return {
+        "data": "lambdarank",
+        "method": name,
+        "ndcg@10": mean_ndcg(test.grade, model.predict(test.X), test.qid),
+    }
 
 
 def main(argv=None):

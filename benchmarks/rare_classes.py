@@ -8,7 +8,9 @@ from annealed.learners import FSAClassifier
 from common import new_parser, print_head, print_line
 from sklearn.metrics import log_loss
 
-CASES = [(n, share) for n in (2000, 20_000) for share in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)]
+CASES = [
+    (n, share) for n in (2000, 20_000) for share in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+]
 
 
 def draw(rng, n, share):
@@ -41,7 +43,14 @@ def main(argv=None):
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args(argv).seeds
     warnings.simplefilter("ignore", UserWarning)
-    print_head("rows", "share", "default", "logistic", "mean probability / share", "training worse than a constant")
+    print_head(
+        "rows",
+        "share",
+        "default",
+        "logistic",
+        "mean probability / share",
+        "training worse than a constant",
+    )
     for n, share in CASES:
         ours, theirs, ratio, worse = np.transpose([trial(n, share, seed) for seed in range(seeds)])
         numbers = [f"{values.mean():.3f}" for values in (ours, theirs, ratio)]

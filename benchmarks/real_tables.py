@@ -40,7 +40,19 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-CLASSES = ["TOX-171", "alon", "chowdary", "christensen", "gravier", "khan", "lymphoma", "nci9", "shipp", "sorlie", "warpAR10P"]
+CLASSES = [
+    "TOX-171",
+    "alon",
+    "chowdary",
+    "christensen",
+    "gravier",
+    "khan",
+    "lymphoma",
+    "nci9",
+    "shipp",
+    "sorlie",
+    "warpAR10P",
+]
 NUMBERS = ["eyedata", "gasoline", "meatspec", "riboflavin", "communities"]
 TWO_CLASSES = ["alon", "chowdary", "gravier", "shipp"]
 
@@ -48,7 +60,9 @@ TWO_CLASSES = ["alon", "chowdary", "gravier", "shipp"]
 def ridge(A, y, several):
     """Logistic or linear regression with a ridge by cross-validation."""
     if several:
-        return LogisticRegressionCV(Cs=[0.01, 0.1, 1.0, 10.0], cv=3, scoring="neg_log_loss", max_iter=300).fit(A, y)
+        return LogisticRegressionCV(
+            Cs=[0.01, 0.1, 1.0, 10.0], cv=3, scoring="neg_log_loss", max_iter=300
+        ).fit(A, y)
     return RidgeCV(np.geomspace(1e-2, 1e4, 25)).fit(A, y)
 
 
@@ -103,9 +117,15 @@ def l1(A, y, k, several):
         sizes = (coefs != 0).sum(axis=0)
         columns = np.flatnonzero(coefs[:, np.flatnonzero(sizes <= k)[-1]])
     elif len(np.unique(y)) == 2:
-        model = LogisticRegression(l1_ratio=1.0, solver="liblinear", warm_start=True, random_state=0)
+        model = LogisticRegression(
+            l1_ratio=1.0, solver="liblinear", warm_start=True, random_state=0
+        )
         if k is None:
-            found = GridSearchCV(model, {"C": np.geomspace(1, 300, 12) / len(y)}, cv=5).fit(A, y).best_estimator_
+            found = (
+                GridSearchCV(model, {"C": np.geomspace(1, 300, 12) / len(y)}, cv=5)
+                .fit(A, y)
+                .best_estimator_
+            )
             return found, int((found.coef_ != 0).sum())
         columns = np.arange(0)
         for c in np.geomspace(1, 3000, 50) / len(y):
@@ -131,7 +151,13 @@ def elastic_net(A, y, k, several):
     targets = np.eye(int(y.max()) + 1)[y][:, np.unique(y)] if several else y[:, None]
     targets = targets - targets.mean(axis=0)
     most = 2 * np.sqrt(((A.T @ targets) ** 2).sum(axis=1)).max() / len(y)
-    columns = largest_model(MultiTaskElasticNet(l1_ratio=0.5, warm_start=True, tol=1e-3, max_iter=300), most, A, targets, k)
+    columns = largest_model(
+        MultiTaskElasticNet(l1_ratio=0.5, warm_start=True, tol=1e-3, max_iter=300),
+        most,
+        A,
+        targets,
+        k,
+    )
     return OnColumns(columns, ridge(A[:, columns], y, several)), len(columns)
 
 
@@ -149,7 +175,11 @@ def abess(A, y, k, several):
     from abess import MultinomialRegression as Several
 
     model = Numbers if not several else Two if len(np.unique(y)) == 2 else Several
-    size = {"support_size": [k]} if k else {"support_size": range(1, min(50, len(y) // 3)), "ic_type": "ebic"}
+    size = (
+        {"support_size": [k]}
+        if k
+        else {"support_size": range(1, min(50, len(y) // 3)), "ic_type": "ebic"}
+    )
     moving = np.flatnonzero(A.std(axis=0) > 1e-6)
     codes = np.unique(y, return_inverse=True)[1] if several else y
     coef = np.asarray(model(**size, thread=1).fit(A[:, moving].astype(float), codes).coef_)
@@ -176,7 +206,9 @@ def mcp(A, y, k, several):
 
 def swapped(A, y, k, several):
     """FSA with exchanges whatever the rows say."""
-    model = (FSAClassifier if several else FSARegressor)(k, refinement=Refinement(exchange=True)).fit(A, y)
+    model = (FSAClassifier if several else FSARegressor)(
+        k, refinement=Refinement(exchange=True)
+    ).fit(A, y)
     return model, int(model.support_.sum())
 
 
@@ -184,7 +216,11 @@ def fastcan(A, y, k, several):
     """Greedy by canonical correlation with the targets, or the classes' indicators."""
     from fastcan import FastCan
 
-    targets = LabelBinarizer().fit_transform(y).astype(float) if several else np.asarray(y, float)[:, None]
+    targets = (
+        LabelBinarizer().fit_transform(y).astype(float)
+        if several
+        else np.asarray(y, float)[:, None]
+    )
     columns = np.sort(FastCan(k, verbose=0).fit(A.astype(float), targets).indices_)
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
 
@@ -221,7 +257,13 @@ def boosting_all(A, y, k, several):
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     model = (LGBMClassifier if several else LGBMRegressor)(
-        n_estimators=100, learning_rate=0.1, min_child_samples=5, colsample_bytree=0.2, n_jobs=1, verbose=-1, random_state=0
+        n_estimators=100,
+        learning_rate=0.1,
+        min_child_samples=5,
+        colsample_bytree=0.2,
+        n_jobs=1,
+        verbose=-1,
+        random_state=0,
     )
     return model.fit(A, y), A.shape[1]
 
@@ -302,7 +344,11 @@ def summary(args):
     """Means over tables, mean ranks, paired differences to "annealed" with 95% intervals over
     tables, on how many it errs less and more than "annealed", and Wilcoxon's p over the tables."""
     rows = [json.loads(line) for line in args.out.read_text().splitlines()]
-    for title, names in (("classification", CLASSES), ("two classes", TWO_CLASSES), ("regression", NUMBERS)):
+    for title, names in (
+        ("classification", CLASSES),
+        ("two classes", TWO_CLASSES),
+        ("regression", NUMBERS),
+    ):
         for k in [*args.sizes, "own"]:
             own = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
             shown = [m for m in AT_SIZES if m in own] + list(ALL_COLUMNS)
@@ -310,7 +356,9 @@ def summary(args):
             for method in shown:
                 size = "all" if method in ALL_COLUMNS else k
                 for name in names:
-                    found = [r for r in rows if (r["table"], r["method"], r["k"]) == (name, method, size)]
+                    found = [
+                        r for r in rows if (r["table"], r["method"], r["k"]) == (name, method, size)
+                    ]
                     if found:
                         mean[method, name] = found
             print(
@@ -320,7 +368,11 @@ def summary(args):
             print("|---|---|---|---|---|---|---|---|---|")
             complete = [m for m in shown if all((m, name) in mean for name in names)]
             value = {key: np.mean([r["errors"] for r in found]) for key, found in mean.items()}
-            ranks = np.mean([rankdata([value[m, name] for m in complete]) for name in names], axis=0) if complete else []
+            ranks = (
+                np.mean([rankdata([value[m, name] for m in complete]) for name in names], axis=0)
+                if complete
+                else []
+            )
             for method in shown:
                 have = [name for name in names if (method, name) in mean]
                 if not have:
@@ -331,16 +383,20 @@ def summary(args):
                 line += f"| {ranks[complete.index(method)]:.1f} " if method in complete else "| "
                 paired = []
                 for name in have:
-                    mine = {r["repeat"]: np.mean(r["errors"]) for r in mean.get(("annealed", name), [])}
+                    mine = {
+                        r["repeat"]: np.mean(r["errors"]) for r in mean.get(("annealed", name), [])
+                    }
                     other = {r["repeat"]: np.mean(r["errors"]) for r in mean[method, name]}
                     both = mine.keys() & other.keys()
                     if both:
                         paired.append(np.mean([other[i] - mine[i] for i in both]))
                 if method != "annealed" and len(paired) > 1:
-                    half = student.ppf(0.975, len(paired) - 1) * np.std(paired, ddof=1) / np.sqrt(len(paired))
-                    line += (
-                        f"| {np.mean(paired):+.1f} +- {half:.1f} | {np.sum(np.array(paired) < 0)}, {np.sum(np.array(paired) > 0)} "
+                    half = (
+                        student.ppf(0.975, len(paired) - 1)
+                        * np.std(paired, ddof=1)
+                        / np.sqrt(len(paired))
                     )
+                    line += f"| {np.mean(paired):+.1f} +- {half:.1f} | {np.sum(np.array(paired) < 0)}, {np.sum(np.array(paired) > 0)} "
                     line += f"| {wilcoxon(paired).pvalue:.2f} |" if np.any(paired) else "| |"
                 else:
                     line += "| | | |"
@@ -360,7 +416,9 @@ def null(args):
         print(draw, name, found[name][-1], flush=True)
     sizes = np.concatenate(list(found.values()))
     few = np.count_nonzero(sizes <= 1)
-    print(f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}")
+    print(
+        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}"
+    )
 
 
 def main(argv=None):

@@ -25,7 +25,13 @@ from annealed.learners.solvers.schedules import inverse
 from common import new_parser
 from layouts import bytes_of_read
 
-NAMES = {"columns": "columns.npy", "rows": "rows.npy", "hdf5": "chunks.h5", "zarr": "chunks.zarr", "parquet": "table.parquet"}
+NAMES = {
+    "columns": "columns.npy",
+    "rows": "rows.npy",
+    "hdf5": "chunks.h5",
+    "zarr": "chunks.zarr",
+    "parquet": "table.parquet",
+}
 
 
 def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
@@ -36,7 +42,9 @@ def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
     if layout == "columns":
         z = rng.standard_normal(n, dtype=np.float32)
         with open(path, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": True, "shape": (n, m)})
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": "<f4", "fortran_order": True, "shape": (n, m)}
+            )
             for first in range(0, m, 250):
                 block = rng.standard_normal((min(250, m - first), n), dtype=np.float32)
                 block += z
@@ -63,7 +71,9 @@ def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
 
 def _rows_writer(path, n, m, chunks):
     file = open(path, "wb")  # noqa: SIM115
-    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, m)})
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<f4", "fortran_order": False, "shape": (n, m)}
+    )
     return lambda first, block: file.write(block.data), file.close
 
 
@@ -72,14 +82,18 @@ def _hdf5_writer(path, n, m, chunks):
 
     file = h5py.File(path, "w")
     stored = file.create_dataset("X", (n, m), "f4", chunks=chunks)
-    return lambda first, block: stored.write_direct(block, dest_sel=np.s_[first : first + len(block)]), file.close
+    return lambda first, block: stored.write_direct(
+        block, dest_sel=np.s_[first : first + len(block)]
+    ), file.close
 
 
 def _zarr_writer(path, n, m, chunks):
     import zarr
 
     stored = zarr.create_array(str(path), shape=(n, m), chunks=chunks, dtype="f4", compressors=None)
-    return lambda first, block: stored.__setitem__(np.s_[first : first + len(block)], block), lambda: None
+    return lambda first, block: stored.__setitem__(
+        np.s_[first : first + len(block)], block
+    ), lambda: None
 
 
 def _parquet_writer(path, n, m, chunks):
@@ -87,11 +101,23 @@ def _parquet_writer(path, n, m, chunks):
     from pyarrow.parquet import ParquetWriter
 
     names = [f"x{j}" for j in range(m)]
-    file = ParquetWriter(path, pa.schema([(name, pa.float32()) for name in names]), compression="none", use_dictionary=False)
-    return lambda first, block: file.write_table(pa.table(list(np.ascontiguousarray(block.T)), names), len(block)), file.close
+    file = ParquetWriter(
+        path,
+        pa.schema([(name, pa.float32()) for name in names]),
+        compression="none",
+        use_dictionary=False,
+    )
+    return lambda first, block: file.write_table(
+        pa.table(list(np.ascontiguousarray(block.T)), names), len(block)
+    ), file.close
 
 
-WRITERS = {"rows": _rows_writer, "hdf5": _hdf5_writer, "zarr": _zarr_writer, "parquet": _parquet_writer}
+WRITERS = {
+    "rows": _rows_writer,
+    "hdf5": _hdf5_writer,
+    "zarr": _zarr_writer,
+    "parquet": _parquet_writer,
+}
 
 
 def files(path: Path) -> list[Path]:
@@ -150,7 +176,10 @@ def bandwidths(path: Path) -> dict:
         start = time.perf_counter()
         x.sum()
         times.append(time.perf_counter() - start)
-    return {"disk_gb_per_s": round(disk / 1e9, 2), "memory_gb_per_s": round(x.nbytes / min(times) / 1e9, 1)}
+    return {
+        "disk_gb_per_s": round(disk / 1e9, 2),
+        "memory_gb_per_s": round(x.nbytes / min(times) / 1e9, 1),
+    }
 
 
 def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int) -> dict:
@@ -163,7 +192,10 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     requested = []
     read = source.read
     source.read = lambda rows, columns, out: (
-        requested.append(bytes_of_read(source, columns) * (rows.stop - rows.start) // source.shape[0]) or read(rows, columns, out)
+        requested.append(
+            bytes_of_read(source, columns) * (rows.stop - rows.start) // source.shape[0]
+        )
+        or read(rows, columns, out)
     )
     compile_first(path, source.order)
     passes.clear()
@@ -185,7 +217,9 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     rounds = passes.count(m) - 1
     # Rows of chunks that do not fit into a block: scores first, then the gradient.
     twice = 1 + (source.row_step * large * source.dtype.itemsize * 6 > source.memory_limit)
-    some = [bytes_of_read(source, np.sort(rng.choice(m, int(count), replace=False))) for count in large]
+    some = [
+        bytes_of_read(source, np.sort(rng.choice(m, int(count), replace=False))) for count in large
+    ]
     steps = [bytes_of_read(source, np.sort(rng.choice(m, int(counts[len(large)]), replace=False)))]
     steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]
     newcomers = rounds * bytes_of_read(source, everything[:: max(1, m // (5 * k))][: 5 * k])
@@ -214,7 +248,9 @@ def compile_first(path: Path, order: str) -> None:
 def forget_between_passes(path: Path) -> None:
     """No pass finds in memory what another one read."""
     blocks, load = BlockDesign._read, BlockDesign._load
-    BlockDesign._read = lambda self, columns, tiles: forget_pages(path) or blocks(self, columns, tiles)
+    BlockDesign._read = lambda self, columns, tiles: (
+        forget_pages(path) or blocks(self, columns, tiles)
+    )
     BlockDesign._load = lambda self, columns: forget_pages(path) or load(self, columns)
 
 
@@ -235,7 +271,9 @@ def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
         watch = Memory()
         watch.start()
         read, wall, cpu = status("io", "rchar"), time.perf_counter(), time.process_time()
-        model = chooser if name == "choice" else FSAClassifier(chooser.n_features_, random_state=seed)
+        model = (
+            chooser if name == "choice" else FSAClassifier(chooser.n_features_, random_state=seed)
+        )
         model.fit(source, y)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         watch.stop.set()
@@ -244,8 +282,14 @@ def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
             "cpu_seconds": round(cpu, 1),
             "rchar_gb": round((status("io", "rchar") - read) / 1e9, 2),
         }
-        found[name] |= {"anonymous_gb": round(watch.largest / 1e9, 2), "columns": model.get_support(indices=True).tolist()}
-    found["k"], found["times_one_fit"] = chooser.n_features_, round(found["choice"]["seconds"] / found["fit"]["seconds"], 2)
+        found[name] |= {
+            "anonymous_gb": round(watch.largest / 1e9, 2),
+            "columns": model.get_support(indices=True).tolist(),
+        }
+    found["k"], found["times_one_fit"] = (
+        chooser.n_features_,
+        round(found["choice"]["seconds"] / found["fit"]["seconds"], 2),
+    )
     return found | {"mean_scores": chooser.cv_scores_.mean(axis=0).round(4).tolist(), "cold": cold}
 
 
@@ -261,7 +305,9 @@ def main(argv=None):
     parser.add_argument("--memory-limit", default="2GB")
     parser.add_argument("--subsample", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--warm", action="store_true", help="let the system keep the file's pages in memory")
+    parser.add_argument(
+        "--warm", action="store_true", help="let the system keep the file's pages in memory"
+    )
     a = parser.parse_args(argv)
     path = a.folder / NAMES[a.layout]
     if a.what == "write":

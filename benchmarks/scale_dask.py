@@ -56,7 +56,9 @@ def compare(a, n: int, folder: Path, client, cluster) -> dict:
     tiles = []
     for i, first in enumerate(range(0, n, height)):
         rows = slice(first, min(n, first + height))
-        tile = client.submit(mapped, str(path), rows, workers=[workers[i % len(workers)]], pure=False)
+        tile = client.submit(
+            mapped, str(path), rows, workers=[workers[i % len(workers)]], pure=False
+        )
         tiles.append(da.from_delayed(tile, (rows.stop - rows.start, a.columns), np.float32))
     X = da.concatenate(tiles).persist()
     wait(X)
@@ -101,14 +103,24 @@ def main(argv=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-limit")
-    parser.add_argument("--folder", default="/dev/shm", help="where the data lie; they stay in memory")
     parser.add_argument(
-        "--direct", action="store_true", help="the client asks the workers, not the scheduler, for the remaining columns"
+        "--folder", default="/dev/shm", help="where the data lie; they stay in memory"
+    )
+    parser.add_argument(
+        "--direct",
+        action="store_true",
+        help="the client asks the workers, not the scheduler, for the remaining columns",
     )
     a = parser.parse_args(argv)
     with (
         tempfile.TemporaryDirectory(dir=a.folder) as folder,
-        LocalCluster(n_workers=a.workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
+        LocalCluster(
+            n_workers=a.workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=0,
+        ) as cluster,
         Client(cluster, direct_to_workers=a.direct) as client,
     ):
         for n in a.rows:

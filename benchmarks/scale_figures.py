@@ -26,10 +26,14 @@ def lines(path: Path) -> list[dict]:
 
 
 def draw(files: Path, dask: Path, out: Path) -> None:
-    figure, (volume, seconds, overhead) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, (volume, seconds, overhead) = plt.subplots(
+        1, 3, figsize=(12, 3.6), layout="constrained"
+    )
     found = lines(files)
     for i, (name, label) in enumerate(LAYOUTS.items()):
-        runs = sorted((run for run in found if run["layout"] == name), key=lambda run: run["file_gb"])
+        runs = sorted(
+            (run for run in found if run["layout"] == name), key=lambda run: run["file_gb"]
+        )
         size = [run["file_gb"] for run in runs]
         volume.plot(size, [run["disk_gb"] for run in runs], f"C{i}o-", label=label)
         volume.plot(size, [run["model_gb"] for run in runs], f"C{i}+:")
@@ -40,9 +44,16 @@ def draw(files: Path, dask: Path, out: Path) -> None:
     runs = lines(dask)
     rows = [run["rows"] for run in runs]
     overhead.plot(rows, [run["ratio"] for run in runs], "o-", label="time")
-    overhead.plot(rows, [run["cpu_ratio"] for run in runs], "s-", label="processor time, all processes")
+    overhead.plot(
+        rows, [run["cpu_ratio"] for run in runs], "s-", label="processor time, all processes"
+    )
     overhead.axhline(1.0, color="grey", linewidth=0.8)
-    overhead.set(xlabel=f"rows of {runs[0]['columns']} columns", title="two Dask workers / in memory", ylim=0, xlim=0)
+    overhead.set(
+        xlabel=f"rows of {runs[0]['columns']} columns",
+        title="two Dask workers / in memory",
+        ylim=0,
+        xlim=0,
+    )
     overhead.legend(fontsize=8)
     figure.savefig(out, dpi=80)
 

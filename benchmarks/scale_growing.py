@@ -21,7 +21,11 @@ from common import new_parser, print_head, print_line
 from scale_subsample import Counting
 
 N, M, K, PARTS = 20_000, 2_000, 20, 32
-SHARES = {"all rows": (), "from the second step": (1.0, 0.25, 0.5), "from the first step": (0.25, 0.25)}
+SHARES = {
+    "all rows": (),
+    "from the second step": (1.0, 0.25, 0.5),
+    "from the first step": (0.25, 0.25),
+}
 
 
 class Growing(BlockDesign):
@@ -49,13 +53,20 @@ class Growing(BlockDesign):
                 if number == 0:
                     shift[part] = block[0]
                 for i in range(q):
-                    sums = first_sums(block, shift[part], self.weight[rows] * scale * (i == 0), residual[rows, i] * scale)
+                    sums = first_sums(
+                        block,
+                        shift[part],
+                        self.weight[rows] * scale * (i == 0),
+                        residual[rows, i] * scale,
+                    )
                     total[part] += sums[0]
                     square[part] += sums[1]
                     product[part, i] += sums[2]
         self._moments = moments(total, square, shift)
         product = product + shift[:, None].astype(np.float64) * left
-        return self._standardised(product[:, None], np.broadcast_to(left / self.n_samples, residual.shape))
+        return self._standardised(
+            product[:, None], np.broadcast_to(left / self.n_samples, residual.shape)
+        )
 
     def _some(self, tiles, sample_weight):
         Growing.step += 1
@@ -76,11 +87,19 @@ def made(design, seed):
     if design == "independent, 40 % of labels wrong":
         X = rng.standard_normal((N, M)).astype(np.float32)
         true = np.sort(rng.choice(M, K, replace=False))
-        return X, (X[:, true] @ np.where(np.arange(K) % 2, 1.0, -1.0) > 0) ^ (rng.random(N) < 0.4), true
+        return (
+            X,
+            (X[:, true] @ np.where(np.arange(K) % 2, 1.0, -1.0) > 0) ^ (rng.random(N) < 0.4),
+            true,
+        )
     X = rng.standard_t(3, (N, M)).astype(np.float32)
     X[:, ::2] = rng.random((N, M // 2)) < rng.choice([0.005, 0.02, 0.1], M // 2)
     true = np.sort(rng.choice(M, K, replace=False))
-    return X, X[:, true] / X[:, true].std(0) @ rng.uniform(0.5, 1, K) + 20 * rng.standard_normal(N), true
+    return (
+        X,
+        X[:, true] / X[:, true].std(0) @ rng.uniform(0.5, 1, K) + 20 * rng.standard_normal(N),
+        true,
+    )
 
 
 def main(argv=None):
@@ -88,9 +107,15 @@ def main(argv=None):
     parser.add_argument("--runs", type=int, default=10)
     a = parser.parse_args(argv)
     BlockDesign._first_read, BlockDesign._some = Growing._first_read, Growing._some
-    print_head("design", "exchanges", "sample", "the same columns", "share of them", "true ones", "reads")
+    print_head(
+        "design", "exchanges", "sample", "the same columns", "share of them", "true ones", "reads"
+    )
     path = Path(tempfile.mkdtemp()) / "X.bin"
-    for design in ("autoregressive 0.9, noise", "independent, 40 % of labels wrong", "rare and heavy-tailed columns, regression"):
+    for design in (
+        "autoregressive 0.9, noise",
+        "independent, 40 % of labels wrong",
+        "rare and heavy-tailed columns, regression",
+    ):
         found = {}
         for seed in range(a.runs):
             X, y, true = made(design, seed)
@@ -98,17 +123,34 @@ def main(argv=None):
             for exchange in (True, False):
                 for sample, Growing.shares in SHARES.items():
                     Growing.step = 0
-                    source = Counting(path, 0, X.shape, X.dtype, (4, 4 * N)).set_limits(X.nbytes // 10, 1.0)
+                    source = Counting(path, 0, X.shape, X.dtype, (4, 4 * N)).set_limits(
+                        X.nbytes // 10, 1.0
+                    )
                     model = FSAClassifier if y.dtype == bool else FSARegressor
-                    model = model(K, random_state=seed, refinement=Refinement(exchange=exchange)).fit(source, y)
+                    model = model(
+                        K, random_state=seed, refinement=Refinement(exchange=exchange)
+                    ).fit(source, y)
                     columns = model.get_support(indices=True)
                     whole = found[exchange, "all rows"][-1][0] if sample != "all rows" else columns
-                    cells = columns, np.isin(columns, whole).mean(), np.isin(columns, true).mean(), source.bytes_read / X.nbytes
+                    cells = (
+                        columns,
+                        np.isin(columns, whole).mean(),
+                        np.isin(columns, true).mean(),
+                        source.bytes_read / X.nbytes,
+                    )
                     found.setdefault((exchange, sample), []).append(cells)
         for (exchange, sample), runs in found.items():
             share, right, reads = (np.mean([run[i] for run in runs]) for i in (1, 2, 3))
             same = f"{sum(run[1] == 1 for run in runs)} of {a.runs}"
-            print_line(design, "yes" if exchange else "no", sample, same, f"{share:.1%}", f"{right:.1%}", f"{reads:.2f}")
+            print_line(
+                design,
+                "yes" if exchange else "no",
+                sample,
+                same,
+                f"{share:.1%}",
+                f"{right:.1%}",
+                f"{reads:.2f}",
+            )
     path.unlink()
 
 

@@ -40,10 +40,16 @@ def main(argv=None):
         for share in (1.0, 0.5, 0.2, 0.1, 0.05):
             found, read = [], []
             for seed in range(a.runs):
-                data = simulate("classification", a.rows, a.features, a.k, columns=a.design, random_state=seed)
+                data = simulate(
+                    "classification", a.rows, a.features, a.k, columns=a.design, random_state=seed
+                )
                 np.asfortranarray(data.X).ravel(order="K").tofile(path)
-                source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows)).set_limits(data.X.nbytes // 10, share)
-                model = FSAClassifier(a.k, random_state=seed, refinement=Refinement(exchange=exchange))
+                source = Counting(path, 0, data.X.shape, data.X.dtype, (4, 4 * a.rows)).set_limits(
+                    data.X.nbytes // 10, share
+                )
+                model = FSAClassifier(
+                    a.k, random_state=seed, refinement=Refinement(exchange=exchange)
+                )
                 found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(

@@ -73,12 +73,16 @@ def fasterrisk(X, y, X_test, k):
 
     def work():
         rules = candidate_rules(X, np.ones(len(X)), ScoreCardClassifier().n_thresholds)
-        optimizer = RiskScoreOptimizer(rule_matrix(X, *rules).astype(float), 2.0 * y - 1.0, k=k, lb=-POINTS, ub=POINTS)
+        optimizer = RiskScoreOptimizer(
+            rule_matrix(X, *rules).astype(float), 2.0 * y - 1.0, k=k, lb=-POINTS, ub=POINTS
+        )
         optimizer.optimize()
         return rules, optimizer.get_models(model_index=0)
 
     (rules, (multiplier, intercept, coef)), seconds = timed(work)
-    return 1.0 / (1.0 + np.exp(-(intercept + rule_matrix(X_test, *rules) @ coef) / multiplier)), seconds
+    return 1.0 / (
+        1.0 + np.exp(-(intercept + rule_matrix(X_test, *rules) @ coef) / multiplier)
+    ), seconds
 
 
 METHODS = {"annealed": ours, "FasterRisk": fasterrisk}
@@ -88,10 +92,18 @@ def held_out(X, y, k, repeats):
     """For each method held-out probabilities and their labels, areas, log losses and seconds, a
     list of folds each."""
     found = {name: ([], [], [], [], []) for name in METHODS}
-    for train, test in RepeatedStratifiedKFold(n_splits=N_FOLDS, n_repeats=repeats, random_state=0).split(X, y):
+    for train, test in RepeatedStratifiedKFold(
+        n_splits=N_FOLDS, n_repeats=repeats, random_state=0
+    ).split(X, y):
         for name, method in METHODS.items():
             p, seconds = method(X[train], y[train], X[test], k)
-            values = p, y[test], roc_auc_score(y[test], p), log_loss(y[test], np.clip(p, 1e-6, 1 - 1e-6)), seconds
+            values = (
+                p,
+                y[test],
+                roc_auc_score(y[test], p),
+                log_loss(y[test], np.clip(p, 1e-6, 1 - 1e-6)),
+                seconds,
+            )
             for row, value in zip(found[name], values, strict=True):
                 row.append(value)
     return found
@@ -100,7 +112,10 @@ def held_out(X, y, k, repeats):
 def reliability(p, y):
     """Mean probability and share of ones of groups of equal size, and the mean distance of both."""
     groups = np.array_split(np.argsort(p, kind="stable"), N_GROUPS)
-    said, seen = np.array([p[rows].mean() for rows in groups]), np.array([y[rows].mean() for rows in groups])
+    said, seen = (
+        np.array([p[rows].mean() for rows in groups]),
+        np.array([y[rows].mean() for rows in groups]),
+    )
     return said, seen, np.abs(said - seen).mean()
 
 
@@ -114,7 +129,11 @@ def draw(pairs, path):
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     for marker, (name, (p, y)) in zip("os", pairs.items(), strict=True):
         axes.plot(*reliability(p, y)[:2], marker=marker, label=name, linewidth=1)
-    axes.set(xlabel="predicted probability", ylabel="observed share", title="Held-out rows of five tables, five rules")
+    axes.set(
+        xlabel="predicted probability",
+        ylabel="observed share",
+        title="Held-out rows of five tables, five rules",
+    )
     axes.legend()
     figure.savefig(path, dpi=110)
 
@@ -128,7 +147,16 @@ def main(argv=None):
     parser.add_argument("--repeats", type=int, default=4)
     args = parser.parse_args(argv)
     pooled = {name: ([], []) for name in METHODS}
-    print_head("table", "rules", "AUC", "standard error", "log loss", "calibration error", "seconds", "times as fast")
+    print_head(
+        "table",
+        "rules",
+        "AUC",
+        "standard error",
+        "log loss",
+        "calibration error",
+        "seconds",
+        "times as fast",
+    )
     X, y = load_diabetes(return_X_y=True)
     for method in METHODS.values():  # compiles
         method(np.repeat(X, 50, axis=0), np.repeat(y > 150, 50).astype(int), X, 2)
@@ -143,14 +171,24 @@ def main(argv=None):
             spread = np.std(both["FasterRisk"][2], ddof=1) / np.sqrt(N_FOLDS)
             auc, loss, error = (f"{mine:.3f} / {other:.3f}" for mine, other in (auc, loss, error))
             print_line(
-                name, k, auc, f"{spread:.3f}", loss, error, "{:.2f} / {:.2f}".format(*seconds), round(seconds[1] / seconds[0])
+                name,
+                k,
+                auc,
+                f"{spread:.3f}",
+                loss,
+                error,
+                "{:.2f} / {:.2f}".format(*seconds),
+                round(seconds[1] / seconds[0]),
             )
             if k == 5:
                 for method, (p, truth, *_) in both.items():
                     pooled[method][0].extend(p)
                     pooled[method][1].extend(truth)
     if args.figure is not None:
-        draw({name: (np.concatenate(p), np.concatenate(y)) for name, (p, y) in pooled.items()}, args.figure)
+        draw(
+            {name: (np.concatenate(p), np.concatenate(y)) for name, (p, y) in pooled.items()},
+            args.figure,
+        )
 
 
 if __name__ == "__main__":

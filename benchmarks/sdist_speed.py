@@ -79,11 +79,16 @@ class LMNN(ClassifierMixin, BaseEstimator):
             command = [self.python, "-c", _LMNN, *files, str(self.n_neighbors), str(self.seconds)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise ValueError(f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})")
+                raise ValueError(
+                    f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})"
+                )
             with np.load(files[1]) as found:
                 self.components_ = found["components"]
                 self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
-        self.classes_, self._votes = np.unique(y), KNeighborsClassifier(3).fit(X @ self.components_.T, y)
+        self.classes_, self._votes = (
+            np.unique(y),
+            KNeighborsClassifier(3).fit(X @ self.components_.T, y),
+        )
         return self
 
     def predict(self, X):
@@ -93,7 +98,9 @@ class LMNN(ClassifierMixin, BaseEstimator):
 
 def tables(data, out, python, seconds):
     """The rows of LMNN in the tables of Ma (thesis), as ``annealed reproduce`` would print them."""
-    rows = sdist_real(3, data, methods=["LMNN"], others={"LMNN": LMNN(python, seconds=seconds)})["rows"]
+    rows = sdist_real(3, data, methods=["LMNN"], others={"LMNN": LMNN(python, seconds=seconds)})[
+        "rows"
+    ]
     raw = {"LMNN": LMNN(python, seconds=seconds, standardize=False)}
     rows += sdist_simulated(3, sets=["100", "500"], methods=["LMNN"], others=raw)["rows"]
     for row in rows:
@@ -106,7 +113,10 @@ def scaling(data, out):
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     settings = {**SIMULATED, "seed_interactions": 0, "n_steps": 50}
     SDist(**settings).fit(*simulated_case("xor", 100, 20, 0)[:2])
-    for ax, name, values in ((axes[0], "p", (100, 300, 1000, 3000, 10000)), (axes[1], "N", (200, 500, 1000, 2000, 5000))):
+    for ax, name, values in (
+        (axes[0], "p", (100, 300, 1000, 3000, 10000)),
+        (axes[1], "N", (200, 500, 1000, 2000, 5000)),
+    ):
         seconds = []
         for value in values:
             n, p = (500, value) if name == "p" else (value, 200)
@@ -114,9 +124,16 @@ def scaling(data, out):
             times = seconds_of(partial(SDist(**settings).fit, X, y), 3)
             seconds.append(float(np.median(times)))
         slope = np.polyfit(np.log(values[2:]), np.log(seconds[2:]), 1)[0]
-        print(name, dict(zip(values, np.round(seconds, 3).tolist())), "slope of the last three", round(float(slope), 2))
+        print(
+            name,
+            dict(zip(values, np.round(seconds, 3).tolist())),
+            "slope of the last three",
+            round(float(slope), 2),
+        )
         ax.loglog(values, seconds, "o-", label=f"measured; slope of the last three {slope:.2f}")
-        ax.loglog(values[2:], seconds[-1] * np.array(values[2:]) / values[-1], "k--", label="slope 1")
+        ax.loglog(
+            values[2:], seconds[-1] * np.array(values[2:]) / values[-1], "k--", label="slope 1"
+        )
         ax.set_xticks(values, [f"{value:,}" for value in values])
         ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0, 2.0], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
         ax.set_ylim(0.04, 3.0)
@@ -147,7 +164,10 @@ def lmnn(data, out, python, seconds):
         model, took = timed(lambda: SDist(**settings, n_steps=200).fit(X, y))
         times.append(took)
     error = 1 - model.score(X_test, y_test)
-    print(f"sDist: {np.median(times):.2f} s (median of 3), error of 3 neighbours {error:.4f}", flush=True)
+    print(
+        f"sDist: {np.median(times):.2f} s (median of 3), error of 3 neighbours {error:.4f}",
+        flush=True,
+    )
     other = LMNN(python, seconds=seconds).fit(X, y)
     error = 1 - other.score(X_test, y_test)
     word = "finished" if other.finished_ else "not finished"
@@ -186,11 +206,21 @@ def main(argv=None):
     parser.add_argument("what", choices=["scaling", "lmnn", "tables", "pets_like"])
     parser.add_argument("--data", help="folder of the real data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    parser.add_argument("--lmnn-python", help="lmnn, tables: python of an environment with metric-learn and scikit-learn < 1.6")
-    parser.add_argument("--seconds", type=float, default=60.0, help="lmnn, tables: stop it after so many processor seconds")
+    parser.add_argument(
+        "--lmnn-python",
+        help="lmnn, tables: python of an environment with metric-learn and scikit-learn < 1.6",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="lmnn, tables: stop it after so many processor seconds",
+    )
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    more = (arguments.lmnn_python, arguments.seconds) if arguments.what in ("lmnn", "tables") else ()
+    more = (
+        (arguments.lmnn_python, arguments.seconds) if arguments.what in ("lmnn", "tables") else ()
+    )
     globals()[arguments.what](arguments.data, arguments.out, *more)
 
 

@@ -41,7 +41,10 @@ def table(n, seed, bent):
     frame = pd.DataFrame(rng.standard_normal((n, 30)), columns=[f"x{j}" for j in range(30)])
     line = frame.iloc[:, :6].to_numpy() @ weights.normal(0, 0.5, 6)
     for j in range(20):
-        levels, effects = np.array([f"level {i}" for i in range(3 + j)]), weights.normal(0, 0.6, 3 + j)
+        levels, effects = (
+            np.array([f"level {i}" for i in range(3 + j)]),
+            weights.normal(0, 0.6, 3 + j),
+        )
         drawn = rng.integers(0, 3 + j, n)
         frame[f"k{j}"] = levels[drawn]
         line = line + (effects[drawn] if j < 4 else 0.0)
@@ -54,7 +57,9 @@ def table(n, seed, bent):
 def run(command):
     """Processor and other seconds of a command, and the peak of its memory in GiB."""
     clock = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     _, status, used = os.wait4(process.pid, 0)
     assert status == 0, command
     seconds = used.ru_utime + used.ru_stime
@@ -70,24 +75,49 @@ def main(argv=None):
     print_head("table", "method", "columns", "ROC AUC", "processor seconds", "seconds", "GiB")
     for name, bent in (("linear", False), ("with a product and a step", True)):
         with tempfile.TemporaryDirectory() as folder:
-            train, test, out, model = (Path(folder) / file for file in ("train.csv", "test.csv", "out.csv", "model.safetensors"))
+            train, test, out, model = (
+                Path(folder) / file
+                for file in ("train.csv", "test.csv", "out.csv", "model.safetensors")
+            )
             table(args.rows, args.seed, bent).to_csv(train, index=False)
             held = table(20_000, args.seed + 1000, bent)
             held.to_csv(test, index=False)
             truth = held["target"] == "yes"
             annealed = [sys.executable, "-m", "annealed.pipelines.cli"]
             for response in ("linear", "piecewise"):
-                words = ["select", train, "--target", "target", "-k", "10", "--response", response, "--save", model, "--quiet"]
+                words = [
+                    "select",
+                    train,
+                    "--target",
+                    "target",
+                    "-k",
+                    "10",
+                    "--response",
+                    response,
+                    "--save",
+                    model,
+                    "--quiet",
+                ]
                 used = run([*annealed, *words])
                 run([*annealed, "predict", model, test, "--allow-empty", "--out", out])
                 scores = pd.read_csv(out)["probability of yes"]
                 print_line(
-                    name, f"`select -k 10`, {response}", 10, f"{roc_auc_score(truth, scores):.4f}", *(f"{u:.2f}" for u in used)
+                    name,
+                    f"`select -k 10`, {response}",
+                    10,
+                    f"{roc_auc_score(truth, scores):.4f}",
+                    *(f"{u:.2f}" for u in used),
                 )
                 model.unlink(), out.unlink()
             used = run([sys.executable, "-c", BOOSTING, train, test, out])
             scores = pd.read_csv(out).iloc[:, 0]
-            print_line(name, "LightGBM", 50, f"{roc_auc_score(truth, scores):.4f}", *(f"{u:.2f}" for u in used))
+            print_line(
+                name,
+                "LightGBM",
+                50,
+                f"{roc_auc_score(truth, scores):.4f}",
+                *(f"{u:.2f}" for u in used),
+            )
 
 
 if __name__ == "__main__":

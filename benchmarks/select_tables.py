@@ -38,7 +38,10 @@ def made(number):
     day = pd.Timestamp("2019-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 1400, n)), "D")
     frame["day"], rank = day.strftime("%Y-%m-%d"), rng.integers(0, 3, n)
     frame["level"], frame["income"] = np.array(LEVELS)[rank], np.exp(rng.normal(8, 1, n)).round(2)
-    frame["town"], noise = rng.choice(["Oslo", "Rome", "Bonn", "Bern"], n), 0.5 * rng.standard_normal(n)
+    frame["town"], noise = (
+        rng.choice(["Oslo", "Rome", "Bonn", "Bern"], n),
+        0.5 * rng.standard_normal(n),
+    )
     line = X[:, 0] - X[:, 1]
     targets = {
         "line": line + noise,
@@ -76,15 +79,23 @@ def of_sklearn(name):
     found = getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True)
     target = found.target if found.target.ndim == 1 else found.target.iloc[:, 0]
     names = getattr(found, "target_names", None)
-    words = np.array(names)[target] if found.target.ndim == 1 and names is not None and name != "digits" else target
+    words = (
+        np.array(names)[target]
+        if found.target.ndim == 1 and names is not None and name != "digits"
+        else target
+    )
     return found.data.assign(target=np.asarray(words)), "target"
 
 
 def of_statsmodels(name):
     found = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas()
-    names = getattr(found, "endog_name", None) or getattr(getattr(found, "endog", None), "name", None)
+    names = getattr(found, "endog_name", None) or getattr(
+        getattr(found, "endog", None), "name", None
+    )
     names = names if isinstance(names, str) or names is None else names[0]
-    data = found.data.reset_index() if not isinstance(found.data.index, pd.RangeIndex) else found.data
+    data = (
+        found.data.reset_index() if not isinstance(found.data.index, pd.RangeIndex) else found.data
+    )
     return data, names if names in data else data.columns[-1]
 
 
@@ -100,17 +111,32 @@ def measured(folder, get):
     columns, scores = [shown(column) for column in found.columns], found.validation.scores
     measure = next(iter(scores["selected"]))
     values = [scores[name][measure] for name in ("selected", "all columns", "boosting")]
-    some = ", ".join(columns[:4]) + (f" and {len(columns) - 4} more" if len(columns) > 4 else "") or "none"
+    some = (
+        ", ".join(columns[:4]) + (f" and {len(columns) - 4} more" if len(columns) > 4 else "")
+        or "none"
+    )
     return [*frame.shape, len(columns), some, measure.replace("R2", "R²"), *values], lines
 
 
 def main(arguments=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--only", nargs="+", default=[], help="tables whose names contain one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="tables whose names contain one of these"
+    )
     parser.add_argument("--decisions", action="store_true", help="the lines about columns, too")
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    print_head("table", "rows", "columns", "selected", "which", "score", "selected columns", "ridge on all", "boosting on all")
+    print_head(
+        "table",
+        "rows",
+        "columns",
+        "selected",
+        "which",
+        "score",
+        "selected columns",
+        "ridge on all",
+        "boosting on all",
+    )
     with TemporaryDirectory() as folder:
         for name, get in tables():
             if given.only and not any(word in name for word in given.only):

@@ -35,18 +35,31 @@ def write_tables(folder: Path, n_columns: int) -> list[Path]:
 
 def measure(path: Path) -> dict[str, Any]:
     """Seconds of the processor and MB of one call, and what it selects."""
-    process = subprocess.Popen([*COMMAND, str(path), "--target", "y", "-k", "2", "--json", "--quiet"], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*COMMAND, str(path), "--target", "y", "-k", "2", "--json", "--quiet"],
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout is not None
     result = json.loads(process.stdout.read())
     _, _, usage = os.wait4(process.pid, 0)
     unit = 1 if sys.platform == "darwin" else 1024
     columns = [column["name"] for column in result["selected"]]
-    return {"seconds": round(usage.ru_utime + usage.ru_stime, 2), "MB": round(usage.ru_maxrss * unit / 1e6), "selected": columns}
+    return {
+        "seconds": round(usage.ru_utime + usage.ru_stime, 2),
+        "MB": round(usage.ru_maxrss * unit / 1e6),
+        "selected": columns,
+    }
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = new_parser(__doc__)
-    parser.add_argument("--columns", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of columns")
+    parser.add_argument(
+        "--columns",
+        type=int,
+        nargs="+",
+        default=[1_000, 10_000, 100_000],
+        help="numbers of columns",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []
@@ -57,7 +70,13 @@ def main(argv: list[str] | None = None) -> None:
             for path in write_tables(Path(folder), n_columns):
                 rows.append({"n_columns": n_columns, "file": path.suffix, **measure(path)})
                 if not arguments.json:
-                    print_line(n_columns, path.suffix, rows[-1]["seconds"], rows[-1]["MB"], ", ".join(rows[-1]["selected"]))
+                    print_line(
+                        n_columns,
+                        path.suffix,
+                        rows[-1]["seconds"],
+                        rows[-1]["MB"],
+                        ", ".join(rows[-1]["selected"]),
+                    )
     if arguments.json:
         print(json.dumps({"name": "select_wide", "settings": {"n_rows": N_ROWS}, "rows": rows}))
 

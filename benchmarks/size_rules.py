@@ -35,7 +35,11 @@ def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
     at = np.array([chosen(losses) for losses in others])
     folds = np.arange(len(at))
     score = float(np.average(v.path[folds, at], weights=v.held_out))
-    return v.sizes[chosen(v.losses)], score, float(v.losses[folds, at].mean() / v.losses[:, 0].mean())
+    return (
+        v.sizes[chosen(v.losses)],
+        score,
+        float(v.losses[folds, at].mean() / v.losses[:, 0].mean()),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -52,21 +56,51 @@ def main(argv: Sequence[str] | None = None) -> None:
     print_head("table", "rule", "columns by seed", "score", "loss over a constant's")
     with tempfile.TemporaryDirectory() as folder:
         for name in ("breast_cancer", "wine", "diabetes", "digits"):
-            getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(Path(folder) / f"{name}.csv", index=False)
-        given = [] if args.folder is None else sorted([*args.folder.glob("*.csv"), *args.folder.glob("*.npz")])
-        for path in [*(Path(folder) / f"{name}.csv" for name in ("breast_cancer", "wine", "diabetes", "digits")), *given]:
+            getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(
+                Path(folder) / f"{name}.csv", index=False
+            )
+        given = (
+            []
+            if args.folder is None
+            else sorted([*args.folder.glob("*.csv"), *args.folder.glob("*.npz")])
+        )
+        for path in [
+            *(
+                Path(folder) / f"{name}.csv"
+                for name in ("breast_cancer", "wine", "diabetes", "digits")
+            ),
+            *given,
+        ]:
             target = "target" if path.suffix == ".csv" else None
             table = path.stem
             runs = [
-                selection.select_file(path, Request(target=target, k="auto", seed=seed)).validation for seed in range(args.seeds)
+                selection.select_file(path, Request(target=target, k="auto", seed=seed)).validation
+                for seed in range(args.seeds)
             ]
             for rule in RULES:
                 k, score, loss = np.array([outcome(v, rule) for v in runs]).T
-                totals[rule].append(np.array([np.mean(k), np.exp(np.ptp(np.log(np.maximum(k, 1)))), score.mean(), loss.mean()]))
-                print_line(table, rule, " ".join(f"{n:.0f}" for n in k), f"{score.mean():.3f}", f"{loss.mean():.3f}")
+                totals[rule].append(
+                    np.array(
+                        [
+                            np.mean(k),
+                            np.exp(np.ptp(np.log(np.maximum(k, 1)))),
+                            score.mean(),
+                            loss.mean(),
+                        ]
+                    )
+                )
+                print_line(
+                    table,
+                    rule,
+                    " ".join(f"{n:.0f}" for n in k),
+                    f"{score.mean():.3f}",
+                    f"{loss.mean():.3f}",
+                )
     for rule, values in totals.items():
         k, spread, score, loss = np.mean(values, axis=0)
-        print_line("mean", rule, f"{k:.1f}, most over fewest {spread:.2f}", f"{score:.3f}", f"{loss:.3f}")
+        print_line(
+            "mean", rule, f"{k:.1f}, most over fewest {spread:.2f}", f"{score:.3f}", f"{loss:.3f}"
+        )
 
 
 if __name__ == "__main__":

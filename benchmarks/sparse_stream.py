@@ -39,7 +39,11 @@ def made(n: int, m: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
     others = np.where(np.isin(others, true), (others + 1) % m, others)
     rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(there)[0]])
     X = sp.coo_matrix(
-        (np.ones(len(rows), np.float32), (rows, np.concatenate([others.ravel(), true[np.nonzero(there)[1]]]))), (n, m)
+        (
+            np.ones(len(rows), np.float32),
+            (rows, np.concatenate([others.ravel(), true[np.nonzero(there)[1]]])),
+        ),
+        (n, m),
     ).tocsr()
     X.data[:] = 1
     score = there @ np.where(np.arange(K) % 2, -1.0, 1.0)
@@ -60,7 +64,12 @@ def vowpal_wabbit(*options: object) -> float:
         "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
     )
     start = time.perf_counter()
-    said = subprocess.run([sys.executable, "-c", code, "--quiet", *map(str, options)], check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-c", code, "--quiet", *map(str, options)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     LARGEST.append(int(said.stdout.split()[-1]) * 1024)
     return time.perf_counter() - start
 
@@ -88,14 +97,24 @@ def main(argv=None):
         sp.save_npz(here / "X.npz", X[: a.rows], compressed=False)
         write_csr(here / "X.npz", here / "X.csr")
         small, ten = slice(0, a.rows - a.rows // 10), slice(a.rows - a.rows // 10, a.rows)
-        for name, rows in (("all", slice(0, a.rows)), ("fit", small), ("choose", ten), ("test", slice(a.rows, None))):
+        for name, rows in (
+            ("all", slice(0, a.rows)),
+            ("fit", small),
+            ("choose", ten),
+            ("test", slice(a.rows, None)),
+        ):
             write_text(here / name, X[rows], y[rows])
         np.save(here / "y.npy", y[: a.rows])
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             model, seconds, largest = process.submit(annealed, here, a.memory_limit).result()
         memory, error = f"{largest / 1e9:.2f} GB", float((model.predict(test) != test_y).mean())
         print_line(
-            "annealing", f"{seconds:.1f}", memory, int(model.support_.sum()), int(model.support_[true].sum()), f"{error:.4f}"
+            "annealing",
+            f"{seconds:.1f}",
+            memory,
+            int(model.support_.sum()),
+            int(model.support_[true].sum()),
+            f"{error:.4f}",
         )
 
         def fit(rows, penalty):
@@ -124,11 +143,18 @@ def main(argv=None):
             found.append(error_on("choose", y[ten]))
         best = PENALTIES[int(np.argmin(found))]
         seconds = fit("all", best)
-        vowpal_wabbit("-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights")
+        vowpal_wabbit(
+            "-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights"
+        )
         lines = re.findall(r"^(\d+):\d+:([-+.e\d]+)$", (here / "weights").read_text(), re.MULTILINE)
         weights = {int(name) for name, value in lines if float(value) != 0}
         memory = f"{max(LARGEST) / 1e9:.2f} GB"
-        cells = f"{seconds:.1f} ({total + seconds:.1f})", memory, len(weights), len(weights & set(true.tolist()))
+        cells = (
+            f"{seconds:.1f} ({total + seconds:.1f})",
+            memory,
+            len(weights),
+            len(weights & set(true.tolist())),
+        )
         print_line(f"Vowpal Wabbit, --l1 {best:g}", *cells, f"{error_on('test', test_y):.4f}")
 
 

@@ -37,9 +37,15 @@ def made(n: int, n_words: int, n_true: int, strength: float, seed: int) -> Table
     rng = np.random.default_rng(seed)
     law = 1 / np.arange(1, n_words + 1)
     lengths = rng.poisson(60, n) + 5
-    words = np.searchsorted(np.cumsum(law / law.sum()), rng.random(lengths.sum())).clip(0, n_words - 1)
+    words = np.searchsorted(np.cumsum(law / law.sum()), rng.random(lengths.sum())).clip(
+        0, n_words - 1
+    )
     X = sp.csr_array(
-        (np.ones(len(words)), (np.repeat(np.arange(n), lengths).astype(np.int32), words.astype(np.int32))), shape=(n, n_words)
+        (
+            np.ones(len(words)),
+            (np.repeat(np.arange(n), lengths).astype(np.int32), words.astype(np.int32)),
+        ),
+        shape=(n, n_words),
     )
     X.sum_duplicates()
     beta = np.zeros(n_words)
@@ -72,7 +78,10 @@ def stored(folder: Path, part: str) -> Table:
 
 
 def news(data: Path, positive: list[int], negative: list[int]) -> Table:
-    X, group = sp.csr_array(sp.load_npz(data / "news20" / "X.npz")).astype(float), np.load(data / "news20" / "class.npy")
+    X, group = (
+        sp.csr_array(sp.load_npz(data / "news20" / "X.npz")).astype(float),
+        np.load(data / "news20" / "class.npy"),
+    )
     rows = np.flatnonzero(np.isin(group, positive + negative))
     return X[rows], np.where(np.isin(group[rows], positive), 1, -1)
 
@@ -91,17 +100,39 @@ def official(folder: Path) -> Iterator[Split]:
 def sets(part: str, data: Path) -> dict[str, Callable[[], Iterator[Split]]]:
     texts = ["pcmac", "dexter", "farm_ads"]
     if part == "choose":
-        training = {name: lambda name=name: folds(once(*stored(data / name, "train")), 3) for name in texts}
-        pairs = {"2, 3": ([2], [3]), "17, 19": ([17], [19]), "2-6, 12-15": ([2, 3, 4, 5, 6], [12, 13, 14, 15])}
-        news_sets = {f"news {name}": lambda pair=pair: folds(news(data, *pair), 3) for name, pair in pairs.items()}
-        return training | news_sets | {"made, 8,000": lambda: folds(made(8000, 20000, 100, 1.5, seed=5), 3)}
-    pairs = {"1, 20": ([1], [20]), "13, 14": ([13], [14]), "odd, even": (list(range(1, 20, 2)), list(range(2, 21, 2)))}
-    halves = {f"news {name}": lambda pair=pair: folds(news(data, *pair), 2) for name, pair in pairs.items()}
+        training = {
+            name: lambda name=name: folds(once(*stored(data / name, "train")), 3) for name in texts
+        }
+        pairs = {
+            "2, 3": ([2], [3]),
+            "17, 19": ([17], [19]),
+            "2-6, 12-15": ([2, 3, 4, 5, 6], [12, 13, 14, 15]),
+        }
+        news_sets = {
+            f"news {name}": lambda pair=pair: folds(news(data, *pair), 3)
+            for name, pair in pairs.items()
+        }
+        return (
+            training
+            | news_sets
+            | {"made, 8,000": lambda: folds(made(8000, 20000, 100, 1.5, seed=5), 3)}
+        )
+    pairs = {
+        "1, 20": ([1], [20]),
+        "13, 14": ([13], [14]),
+        "odd, even": (list(range(1, 20, 2)), list(range(2, 21, 2))),
+    }
+    halves = {
+        f"news {name}": lambda pair=pair: folds(news(data, *pair), 2)
+        for name, pair in pairs.items()
+    }
     large = {"made, 20,000": lambda: folds(made(20000, 50000, 200, 1.0, seed=6), 2)}
     return {name: lambda name=name: official(data / name) for name in texts} | halves | large
 
 
-def bisected(make: Callable[[float], Any], low: float, high: float) -> Callable[[int, Any, np.ndarray], Any]:
+def bisected(
+    make: Callable[[float], Any], low: float, high: float
+) -> Callable[[int, Any, np.ndarray], Any]:
     """The largest model of at most k words; ``make`` takes the logarithm of a strength with which
     models grow."""
 
@@ -129,12 +160,20 @@ def skglm(C: float) -> Any:
 
 METHODS: dict[str, Callable[[int, Any, np.ndarray], Any]] = {
     "FSA": lambda k, X, y: FSAClassifier(k).fit(X, y),
-    "L1, liblinear": bisected(lambda C: LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=200, tol=1e-3), -5, 3),
-    "L1, skglm": bisected(skglm, -4, 5),
-    "L1, SGD": bisected(lambda C: SGDClassifier("log_loss", penalty="l1", alpha=1 / C, max_iter=50, random_state=0), -4, 7),
-    "minimax": lambda k, X, y: MinimaxSparseClassifier(max(1, k // 10), C="auto", retrain_C="auto", n_features_to_select=k).fit(
-        X, y
+    "L1, liblinear": bisected(
+        lambda C: LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=200, tol=1e-3),
+        -5,
+        3,
     ),
+    "L1, skglm": bisected(skglm, -4, 5),
+    "L1, SGD": bisected(
+        lambda C: SGDClassifier("log_loss", penalty="l1", alpha=1 / C, max_iter=50, random_state=0),
+        -4,
+        7,
+    ),
+    "minimax": lambda k, X, y: MinimaxSparseClassifier(
+        max(1, k // 10), C="auto", retrain_C="auto", n_features_to_select=k
+    ).fit(X, y),
 }
 
 
@@ -148,7 +187,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore")
-    lines = arguments.out.read_text().splitlines() if arguments.out is not None and arguments.out.exists() else []
+    lines = (
+        arguments.out.read_text().splitlines()
+        if arguments.out is not None and arguments.out.exists()
+        else []
+    )
     there = {(row["set"], row["k"]) for row in map(json.loads, lines)}
     for name, splits in sets(arguments.part, arguments.data).items():
         if arguments.only is not None and not name.startswith(arguments.only):

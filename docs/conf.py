@@ -99,8 +99,12 @@ def add_contents(app, docname, source) -> None:
     source[0] = PARENT_PAGE.sub(link, ENDS.sub(r"\1\n```\n", source[0]))
     fence = "```{{toctree}}\n:hidden:\n{caption}\n{pages}\n```\n"
     for caption, pages in NAVIGATION.get(docname, {}).items():
-        listed = "\n".join(f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages)
-        source[0] += "\n" + fence.format(caption=f":caption: {caption}\n" if caption else "", pages=listed)
+        listed = "\n".join(
+            f"{SHORT[page]} </{page}>" if page in SHORT else f"/{page}" for page in pages
+        )
+        source[0] += "\n" + fence.format(
+            caption=f":caption: {caption}\n" if caption else "", pages=listed
+        )
     if docname == "docs/api":
         source[0] = re.sub(r"^## (annealed\.\w+)\n(?:(?!## ).*\n?)*", _names, source[0], flags=re.M)
 
@@ -115,7 +119,11 @@ def write_name_pages(app) -> None:
     folder.mkdir(exist_ok=True)
     for package in PACKAGES:
         for name in _public(package):
-            kind = "class" if isinstance(getattr(importlib.import_module(package), name), type) else "function"
+            kind = (
+                "class"
+                if isinstance(getattr(importlib.import_module(package), name), type)
+                else "function"
+            )
             text = f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: {package}\n\n.. auto{kind}:: {name}\n"
             page = folder / f"{package}.{name}.rst"
             if not page.exists() or page.read_text() != text:
@@ -132,7 +140,11 @@ def _names(section: re.Match) -> str:
 
 def leave_out_foreign_members(app, what, name, thing, skip, options) -> bool | None:
     """Methods that scikit-learn or Python bring are documented there."""
-    home = getattr(thing, "__module__", None) or getattr(getattr(thing, "fget", None), "__module__", None) or "annealed"
+    home = (
+        getattr(thing, "__module__", None)
+        or getattr(getattr(thing, "fget", None), "__module__", None)
+        or "annealed"
+    )
     return True if not home.startswith("annealed") else None
 
 
@@ -141,7 +153,9 @@ def escape_names(app, what, name, thing, options, lines: list[str]) -> None:
     between bars no substitution."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            lines[i] = ESCAPED.sub(lambda m: m[0] if m[0][0] == "`" else rf"{m[1]}\_" if m[1] else r"\|", line)
+            lines[i] = ESCAPED.sub(
+                lambda m: m[0] if m[0][0] == "`" else rf"{m[1]}\_" if m[1] else r"\|", line
+            )
 
 
 def setup(app) -> None:

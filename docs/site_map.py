@@ -43,10 +43,24 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/tables": {
-        None: ["docs/select_options", "docs/how_sure", "docs/score_cards", "docs/export", "experiments/pages/select_tables"]
+        None: [
+            "docs/select_options",
+            "docs/how_sure",
+            "docs/score_cards",
+            "docs/export",
+            "experiments/pages/select_tables",
+        ]
     },
     "docs/learners": {
-        None: ["docs/responses", "docs/constraints", "docs/losses", "docs/ranking", "docs/online", "docs/metric", "docs/kernels"]
+        None: [
+            "docs/responses",
+            "docs/constraints",
+            "docs/losses",
+            "docs/ranking",
+            "docs/online",
+            "docs/metric",
+            "docs/kernels",
+        ]
     },
     "docs/scale": {None: ["docs/cluster"]},
     "docs/faces": {None: ["docs/faces_results", "docs/faces_train", "docs/faces_method"]},
@@ -61,7 +75,14 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
         ]
     },
     "docs/reference": {
-        None: ["docs/api", "docs/commands", "docs/glossary", "docs/datasets", "SECURITY", "CHANGELOG"],
+        None: [
+            "docs/api",
+            "docs/commands",
+            "docs/glossary",
+            "docs/datasets",
+            "SECURITY",
+            "CHANGELOG",
+        ],
         "Model cards": ["models/weights/faces", "models/weights/motion", "models/weights/pets"],
     },
     "docs/background": {
@@ -84,7 +105,9 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "experiments/notebook/pets",
         ]
     },
-    "docs/contributing": {None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]},
+    "docs/contributing": {
+        None: ["docs/architecture", "docs/checklists", "docs/releasing", "CODE_OF_CONDUCT"]
+    },
 }
 
 # Titles that are shorter in the navigation than on the page.

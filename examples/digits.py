@@ -24,9 +24,13 @@ folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 if len(sys.argv) > 2:
     data = np.load(Path(sys.argv[2]) / "usps_zip.npz")
-    X, y, X_test, y_test = (data[name] for name in ("X_train", "digit_train", "X_test", "digit_test"))
+    X, y, X_test, y_test = (
+        data[name] for name in ("X_train", "digit_train", "X_test", "digit_test")
+    )
 else:
-    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), test_size=0.3, random_state=0)
+    X, X_test, y, y_test = train_test_split(
+        *load_digits(return_X_y=True), test_size=0.3, random_state=0
+    )
 side = round(X.shape[1] ** 0.5)
 
 # Seven against nine. The scale of a pixel says how much it matters, so columns are not
@@ -38,7 +42,9 @@ model = SDist(5, kappa=10, n_steps=150, max_order=2, **settings).fit(X[rows], y[
 nearest = KNeighborsClassifier(3).fit(X[rows], y[rows])
 error = 1 - model.score(X_test[test], y_test[test])
 print(f"7 against 9: error {error:.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels")
-print(f"             3 nearest neighbours on all pixels: {1 - nearest.score(X_test[test], y_test[test]):.4f}")
+print(
+    f"             3 nearest neighbours on all pixels: {1 - nearest.score(X_test[test], y_test[test]):.4f}"
+)
 
 draw_component(folder / "digits_component.png", first_component(model.transform(X[rows])), y[rows])
 weight = np.zeros(X.shape[1])  # of a pixel: the diagonal of W over the columns that it is part of
@@ -58,6 +64,12 @@ for axes, image, title in zip(figure.subplots(1, 2), examples, "79", strict=True
 figure.savefig(folder / "digits_pixels.png", dpi=130)
 
 # All ten digits.
-model = SDist(5, kappa=20, n_steps=400, max_order=1, learning_rate=0.1, n_neighbors_predict=1, **settings).fit(X, y)
-print(f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels")
-print(f"             1 nearest neighbour on all pixels: {1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}")
+model = SDist(
+    5, kappa=20, n_steps=400, max_order=1, learning_rate=0.1, n_neighbors_predict=1, **settings
+).fit(X, y)
+print(
+    f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels"
+)
+print(
+    f"             1 nearest neighbour on all pixels: {1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}"
+)

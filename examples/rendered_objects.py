@@ -50,7 +50,9 @@ def blobs(rng, xy):
     picture = np.zeros((*SIZE[::-1], 1))
     for _ in range(25):
         place = (int(rng.integers(0, SIZE[0])), int(rng.integers(0, SIZE[1])))
-        cv2.circle(picture, place, int(rng.integers(4, 30)), float(rng.uniform(0, 1)), -1, cv2.LINE_AA)
+        cv2.circle(
+            picture, place, int(rng.integers(4, 30)), float(rng.uniform(0, 1)), -1, cv2.LINE_AA
+        )
     return picture
 
 
@@ -85,27 +87,41 @@ def background(rng, test):
     xy = np.stack(np.meshgrid(np.arange(SIZE[0]), np.arange(SIZE[1])), axis=-1).astype(float)
     a, b = rng.uniform(20, 235, (2, 3))
     share = TEXTURES[test][rng.integers(3)](rng, xy)
-    return np.ascontiguousarray(a + (b - a) * share + rng.normal(0, rng.uniform(1, 8), (*SIZE[::-1], 3)))
+    return np.ascontiguousarray(
+        a + (b - a) * share + rng.normal(0, rng.uniform(1, 8), (*SIZE[::-1], 3))
+    )
 
 
 def sheet(surface, n_u, n_v):
     """Quadrangles (n, 4, 3) of a surface of two parameters from 0 to 1."""
     u, v = np.meshgrid(np.linspace(0, 1, n_u), np.linspace(0, 1, n_v), indexing="ij")
     grid = np.stack(surface(u, v), axis=-1)
-    return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(-1, 4, 3)
+    return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
+        -1, 4, 3
+    )
 
 
 def mug_mesh(height, handle, thick):
     """Quadrangles of a mug of radius 1, y down, and its points; the handle lies at +x."""
-    wall = sheet(lambda u, v: (np.cos(2 * np.pi * u), height * (2 * v - 1), np.sin(2 * np.pi * u)), 40, 6)
-    base = sheet(lambda u, v: (v * np.cos(2 * np.pi * u), height + 0 * u, v * np.sin(2 * np.pi * u)), 40, 3)
+    wall = sheet(
+        lambda u, v: (np.cos(2 * np.pi * u), height * (2 * v - 1), np.sin(2 * np.pi * u)), 40, 6
+    )
+    base = sheet(
+        lambda u, v: (v * np.cos(2 * np.pi * u), height + 0 * u, v * np.sin(2 * np.pi * u)), 40, 3
+    )
 
     def tube(u, v):
         bend, around = np.pi * (u - 0.5), 2 * np.pi * v
         x = 0.95 + (handle + thick * np.cos(around)) * np.cos(bend)
         return x, (0.55 * height + thick * np.cos(around)) * np.sin(bend), thick * np.sin(around)
 
-    points = [[1, -height, 0], [-1, -height, 0], [-1, height, 0], [1, height, 0], [0.95 + handle + thick, 0, 0]]
+    points = [
+        [1, -height, 0],
+        [-1, -height, 0],
+        [-1, height, 0],
+        [1, height, 0],
+        [0.95 + handle + thick, 0, 0],
+    ]
     return np.concatenate([wall, base, sheet(tube, 14, 9)]), np.array(points, float)
 
 
@@ -120,7 +136,9 @@ def draw_mug(picture, rng, centre, size):
 def screw_mesh(length, thick, head):
     """Quadrangles of a screw with a head of radius 1, y down, and the points on its axis."""
     ends = np.array([-length, head - length, length - 0.5, length])
-    side = sheet(lambda u, v: (np.cos(2 * np.pi * u), ends[0] + head * v, np.sin(2 * np.pi * u)), 30, 3)
+    side = sheet(
+        lambda u, v: (np.cos(2 * np.pi * u), ends[0] + head * v, np.sin(2 * np.pi * u)), 30, 3
+    )
     caps = [
         sheet(lambda u, v: (v * np.cos(2 * np.pi * u), y + 0 * u, v * np.sin(2 * np.pi * u)), 30, 3)  # noqa: B023
         for y in ends[:2]
@@ -128,13 +146,23 @@ def screw_mesh(length, thick, head):
 
     def shank(u, v):
         radius = thick * (1 + 0.22 * np.sin(2 * np.pi * (u + 7 * v)))
-        return radius * np.cos(2 * np.pi * u), ends[1] + (ends[2] - ends[1]) * v, radius * np.sin(2 * np.pi * u)
+        return (
+            radius * np.cos(2 * np.pi * u),
+            ends[1] + (ends[2] - ends[1]) * v,
+            radius * np.sin(2 * np.pi * u),
+        )
 
     def tip(u, v):
         radius = thick * (1 - v)
-        return radius * np.cos(2 * np.pi * u), ends[2] + (ends[3] - ends[2]) * v, radius * np.sin(2 * np.pi * u)
+        return (
+            radius * np.cos(2 * np.pi * u),
+            ends[2] + (ends[3] - ends[2]) * v,
+            radius * np.sin(2 * np.pi * u),
+        )
 
-    return np.concatenate([side, *caps, sheet(shank, 16, 60), sheet(tip, 16, 4)]), np.outer(ends, [0, 1.0, 0])
+    return np.concatenate([side, *caps, sheet(shank, 16, 60), sheet(tip, 16, 4)]), np.outer(
+        ends, [0, 1.0, 0]
+    )
 
 
 def draw_screw(picture, rng, centre, size):
@@ -151,7 +179,12 @@ def draw_screw(picture, rng, centre, size):
 
 def draw_gear(picture, rng, centre, size):
     """Draw a gear into a picture; its points (6, 2)."""
-    n_teeth, depth, hole, thick = rng.integers(9, 17), rng.uniform(0.12, 0.2), rng.uniform(0.22, 0.34), rng.uniform(0.15, 0.35)
+    n_teeth, depth, hole, thick = (
+        rng.integers(9, 17),
+        rng.uniform(0.12, 0.2),
+        rng.uniform(0.22, 0.34),
+        rng.uniform(0.15, 0.35),
+    )
 
     def around(u, radius, z):
         return radius * np.cos(2 * np.pi * u), radius * np.sin(2 * np.pi * u), z + 0 * u
@@ -165,12 +198,27 @@ def draw_gear(picture, rng, centre, size):
     bore = sheet(lambda u, v: around(u, hole + 0 * v, thick * (2 * v - 1)), 40, 3)
     back = sheet(lambda u, v: around(u, hole * v, thick), 40, 2)
     key = np.array(
-        [[-0.1, -hole - 0.16, -thick], [0.1, -hole - 0.16, -thick], [0.1, 0.05 - hole, -thick], [-0.1, 0.05 - hole, -thick]]
+        [
+            [-0.1, -hole - 0.16, -thick],
+            [0.1, -hole - 0.16, -thick],
+            [0.1, 0.05 - hole, -thick],
+            [-0.1, 0.05 - hole, -thick],
+        ]
     )
-    turn, scale = turning(rng.uniform(-0.6, 0.6), rng.uniform(-0.5, 0.5), rng.normal(0, 0.1)), size / 2.2
+    turn, scale = (
+        turning(rng.uniform(-0.6, 0.6), rng.uniform(-0.5, 0.5), rng.normal(0, 0.1)),
+        size / 2.2,
+    )
     draw_mesh(picture, rng, np.concatenate([face, rim, bore, back]) @ turn.T, centre, scale)
     draw_mesh(picture, rng, key[None] @ turn.T, centre, scale)
-    points = [[0, 0, -thick], [0, -hole - 0.16, -thick], [0, -1, -thick], [-1, 0, -thick], [0, 1, -thick], [1, 0, -thick]]
+    points = [
+        [0, 0, -thick],
+        [0, -hole - 0.16, -thick],
+        [0, -1, -thick],
+        [-1, 0, -thick],
+        [0, 1, -thick],
+        [1, 0, -thick],
+    ]
     return centre + scale * (np.array(points) @ turn.T)[:, :2]
 
 
@@ -199,20 +247,43 @@ def draw_mesh(picture, rng, quads, centre, scale):
 def draw_dial(picture, rng, centre, size):
     """Draw a dial into a picture; its points (4, 2)."""
     radius, roll, squeeze = size / 2, rng.normal(0, 0.12), rng.uniform(0.8, 1)
-    look = np.array([[np.cos(roll), -np.sin(roll)], [np.sin(roll), np.cos(roll)]]) @ np.diag([squeeze, 1])
+    look = np.array([[np.cos(roll), -np.sin(roll)], [np.sin(roll), np.cos(roll)]]) @ np.diag(
+        [squeeze, 1]
+    )
     face, ink = rng.uniform(150, 255, 3), rng.uniform(0, 80, 3)
     place = lambda angle, r: centre + radius * r * (look @ [np.sin(angle), -np.cos(angle)])  # noqa: E731
     fixed = lambda points: np.round(16 * np.array(points)).astype(np.int32)  # noqa: E731
     for r, paint in ((1.0, ink), (0.93, face)):
-        cv2.fillPoly(picture, [fixed([place(a, r) for a in np.linspace(0, 2 * np.pi, 60)])], paint.tolist(), cv2.LINE_AA, 4)
+        cv2.fillPoly(
+            picture,
+            [fixed([place(a, r) for a in np.linspace(0, 2 * np.pi, 60)])],
+            paint.tolist(),
+            cv2.LINE_AA,
+            4,
+        )
     marks = np.linspace(-2.1, 2.1, rng.integers(7, 14))
     for k, a in enumerate(marks):
         ends = fixed([place(a, 0.66 if k in (0, len(marks) - 1) else 0.76), place(a, 0.86)])
-        cv2.line(picture, ends[0].tolist(), ends[1].tolist(), ink.tolist(), 3 if k in (0, len(marks) - 1) else 1, cv2.LINE_AA, 4)
+        cv2.line(
+            picture,
+            ends[0].tolist(),
+            ends[1].tolist(),
+            ink.tolist(),
+            3 if k in (0, len(marks) - 1) else 1,
+            cv2.LINE_AA,
+            4,
+        )
     angle, hand = rng.uniform(-2.0, 2.0), rng.permutation(3) * [110, 60, 60] + rng.uniform(0, 30, 3)
-    needle = [place(angle, 0.62), place(angle + 1.6, 0.06), place(angle + 3.14, 0.15), place(angle - 1.6, 0.06)]
+    needle = [
+        place(angle, 0.62),
+        place(angle + 1.6, 0.06),
+        place(angle + 3.14, 0.15),
+        place(angle - 1.6, 0.06),
+    ]
     cv2.fillPoly(picture, [fixed(needle)], hand.tolist(), cv2.LINE_AA, 4)
-    cv2.circle(picture, fixed(centre).tolist(), int(16 * radius * 0.09), ink.tolist(), -1, cv2.LINE_AA, 4)
+    cv2.circle(
+        picture, fixed(centre).tolist(), int(16 * radius * 0.09), ink.tolist(), -1, cv2.LINE_AA, 4
+    )
     return np.array([centre, place(angle, 0.62), place(-2.1, 0.76), place(2.1, 0.76)])
 
 
@@ -221,45 +292,77 @@ def render(kind, rng, test):
     picture, found = background(rng, test), []
     for k in range(1 + (rng.random() < 0.2)):
         size = rng.uniform(60, 105)
-        centre = np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5]) * SIZE
-        centre = (centre + rng.uniform(-20, 20, 2)).clip(size / 2 + 8, np.array(SIZE) - size / 2 - 8)
+        centre = (
+            np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5])
+            * SIZE
+        )
+        centre = (centre + rng.uniform(-20, 20, 2)).clip(
+            size / 2 + 8, np.array(SIZE) - size / 2 - 8
+        )
         if not found or np.hypot(*(found[0].mean(axis=0) - centre)) > 115:
             found.append(
-                {"mug": draw_mug, "screw": draw_screw, "gear": draw_gear, "dial": draw_dial}[kind](picture, rng, centre, size)
+                {"mug": draw_mug, "screw": draw_screw, "gear": draw_gear, "dial": draw_dial}[kind](
+                    picture, rng, centre, size
+                )
             )
     return finish(picture, rng), np.array(found)
 
 
 def finish(picture, rng):
     """What a camera adds: blur, noise, exposure."""
-    picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(0.7, 1.15) + rng.normal(0, 3, picture.shape)
+    picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(
+        0.7, 1.15
+    ) + rng.normal(0, 3, picture.shape)
     return picture.clip(0, 255).astype(np.uint8)
 
 
 def main() -> None:
     """Write the pictures and annotations.json."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kind", choices=list(POINTS))
     parser.add_argument("out", type=Path)
     parser.add_argument("number", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--test", action="store_true", help="other seeds and textures than those of training")
+    parser.add_argument(
+        "--test", action="store_true", help="other seeds and textures than those of training"
+    )
     args = parser.parse_args()
     (args.out / "background").mkdir(parents=True, exist_ok=True)
     images, annotations = [], []
     for i in range(args.number):
-        picture, found = render(args.kind, np.random.default_rng([args.seed, args.test, i]), args.test)
-        images.append({"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]})
+        picture, found = render(
+            args.kind, np.random.default_rng([args.seed, args.test, i]), args.test
+        )
+        images.append(
+            {"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]}
+        )
         cv2.imwrite(str(args.out / images[-1]["file_name"]), picture)
         for points in found:
             low, high = points.min(axis=0) - 3, points.max(axis=0) + 3
             keypoints = np.column_stack([points, np.full(len(points), 2)]).round(2).ravel().tolist()
             box = np.append(low, high - low).round(2).tolist()
-            annotations.append({"id": len(annotations), "image_id": i, "category_id": 1, "keypoints": keypoints, "bbox": box})
+            annotations.append(
+                {
+                    "id": len(annotations),
+                    "image_id": i,
+                    "category_id": 1,
+                    "keypoints": keypoints,
+                    "bbox": box,
+                }
+            )
     for i in range(args.number // 3):
         rng = np.random.default_rng([args.seed, args.test, 1_000_000 + i])
-        cv2.imwrite(str(args.out / "background" / f"{i:04}.png"), finish(background(rng, args.test), rng))
-    category = {"id": 1, "name": args.kind, "keypoints": POINTS[args.kind], "skeleton": SKELETONS[args.kind]}
+        cv2.imwrite(
+            str(args.out / "background" / f"{i:04}.png"), finish(background(rng, args.test), rng)
+        )
+    category = {
+        "id": 1,
+        "name": args.kind,
+        "keypoints": POINTS[args.kind],
+        "skeleton": SKELETONS[args.kind],
+    }
     coco = {"images": images, "annotations": annotations, "categories": [category]}
     (args.out / "annotations.json").write_text(json.dumps(coco), encoding="utf-8")
     print(f"{args.out}: {args.number} pictures with {len(annotations)} objects")

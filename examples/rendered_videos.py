@@ -22,7 +22,9 @@ def texture(rng, shape=(192, 192)):
     """A random picture of several grains and some marks, (H, W, 3), uint8."""
     colour, total = rng.uniform(70, 190) + rng.normal(0, 25, 3), np.zeros((*shape, 3))
     for cell, strength in ((48, 45), (16, 30), (6, 25)):
-        coarse = rng.normal(0, strength, (shape[0] // cell + 2, shape[1] // cell + 2, 1)) * rng.uniform(0.7, 1, 3)
+        coarse = rng.normal(
+            0, strength, (shape[0] // cell + 2, shape[1] // cell + 2, 1)
+        ) * rng.uniform(0.7, 1, 3)
         total += cv2.resize(coarse.astype(np.float32), shape[::-1], interpolation=cv2.INTER_CUBIC)
     picture = np.clip(colour + total, 0, 255).astype(np.uint8)
     for x, y, w, h in rng.integers(4, 60, (14, 4)):
@@ -36,14 +38,23 @@ def plane(origin, along, across, n, m):
     """A rectangle as n x m quadrangles, (n * m, 4, 3)."""
     u, v = np.meshgrid(np.arange(n + 1) / n, np.arange(m + 1) / m, indexing="ij")
     grid = np.asarray(origin) + u[..., None] * along + v[..., None] * across
-    return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(-1, 4, 3)
+    return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
+        -1, 4, 3
+    )
 
 
 def box(centre, size):
     """The six sides of a box, (6, 4, 3)."""
     x, y, z = np.diag(size)
     low = np.asarray(centre) - np.asarray(size) / 2
-    pairs = ((low, x, y), (low + z, x, y), (low, z, y), (low + x, z, y), (low, x, z), (low + y, x, z))
+    pairs = (
+        (low, x, y),
+        (low + z, x, y),
+        (low, z, y),
+        (low + x, z, y),
+        (low, x, z),
+        (low + y, x, z),
+    )
     return np.concatenate([plane(origin, a, b, 1, 1) for origin, a, b in pairs])
 
 
@@ -54,7 +65,9 @@ def turned(yaw, pitch=0.0, roll=0.0):
 
 def smooth(rng, n_frames, size):
     """A random walk without corners, (n_frames, 3)."""
-    steps = cv2.GaussianBlur(rng.normal(0, size, (n_frames + 40, 3)), (1, 0), 4.0)[20 : 20 + n_frames]
+    steps = cv2.GaussianBlur(rng.normal(0, size, (n_frames + 40, 3)), (1, 0), 4.0)[
+        20 : 20 + n_frames
+    ]
     return np.cumsum(steps, axis=0)
 
 
@@ -67,7 +80,10 @@ def indoors(rng, n_frames):
     ]  # fmt: skip
     bodies = [box([0, 0, 0], [0.9, 1.1, 0.7]), box([0, 0, 0], [0.7, 0.7, 0.9])]
     t = np.arange(n_frames)[:, None]
-    starts, speeds = np.array([[-1.3, 0.6, 3.6], [1.0, -0.2, 3.0]]), np.array([[0.035, 0.0, 0.02], [-0.02, 0.012, 0.025]])
+    starts, speeds = (
+        np.array([[-1.3, 0.6, 3.6], [1.0, -0.2, 3.0]]),
+        np.array([[0.035, 0.0, 0.02], [-0.02, 0.012, 0.025]]),
+    )
     poses = [
         [(turned(0.4 + spin * i), place) for i, place in enumerate(start + t * speed)]
         for start, speed, spin in zip(starts, speeds, (0.012, -0.015))
@@ -88,10 +104,21 @@ def street(rng, n_frames):
             still.append(plane([side * depth, 1.5, z], [side * 8, 0, 0], [0, -height, 0], 2, 2))
             z += width + rng.uniform(0, 3)
     still.append(plane([-60, 1.5, 110], [120, 0, 0], [0, -30, 0], 6, 2))
-    bodies = [box([0, 0, 0], [1.8, 1.4, 4]), box([0, 0, 0], [2.0, 2.2, 5]), box([0, 0, 0], [0.8, 1.7, 0.8])]
-    paths = (([1.6, 0.8, 12], [0, 0, 0.62]), ([-2.6, 0.4, 45], [0, 0, -0.35]), ([-5.0, 0.65, 17], [0.09, 0, 0.1]))
+    bodies = [
+        box([0, 0, 0], [1.8, 1.4, 4]),
+        box([0, 0, 0], [2.0, 2.2, 5]),
+        box([0, 0, 0], [0.8, 1.7, 0.8]),
+    ]
+    paths = (
+        ([1.6, 0.8, 12], [0, 0, 0.62]),
+        ([-2.6, 0.4, 45], [0, 0, -0.35]),
+        ([-5.0, 0.65, 17], [0.09, 0, 0.1]),
+    )
     t = np.arange(n_frames)[:, None]
-    poses = [[(np.eye(3), place) for place in np.array(start) + t * np.array(speed)] for start, speed in paths]
+    poses = [
+        [(np.eye(3), place) for place in np.array(start) + t * np.array(speed)]
+        for start, speed in paths
+    ]
     tilt = smooth(rng, n_frames, 0.002)
     camera = [(turned(*angles), np.array([0, 0, 0.45 * i])) for i, angles in enumerate(tilt)]
     return still, bodies, poses, camera
@@ -117,7 +144,9 @@ def draw(frame, labels, corners, picture, label):
     ends = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
     matrix = cv2.getPerspectiveTransform(ends, pixels - low.astype(np.float32))
     size = tuple((high - low).tolist())
-    drawn = cv2.warpPerspective(picture, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    drawn = cv2.warpPerspective(
+        picture, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
     inside = np.zeros(size[::-1], np.uint8)
     cv2.fillConvexPoly(inside, np.round(16 * (pixels - low)).astype(np.int32), 1, cv2.LINE_8, 4)
     place = slice(low[1], high[1]), slice(low[0], high[0])
@@ -130,7 +159,9 @@ def render(kind, seed=0, n_frames=40):
     rng = np.random.default_rng(seed)
     still, bodies, poses, camera = SCENES[kind](rng, n_frames)
     quads = [(0, quad, texture(rng)) for part in still for quad in part]
-    quads += [(number, quad, texture(rng)) for number, body in enumerate(bodies, 1) for quad in body]
+    quads += [
+        (number, quad, texture(rng)) for number, body in enumerate(bodies, 1) for quad in body
+    ]
     frames, truth = [], []
     for t, (turn, place) in enumerate(camera):
         frame, labels = np.full((*SIZE[::-1], 3), 190, np.uint8), np.zeros(SIZE[::-1], np.uint8)
@@ -139,7 +170,15 @@ def render(kind, seed=0, n_frames=40):
             if number:
                 own_turn, own_place = poses[number - 1][t]
                 quad = quad @ own_turn.T + own_place
-            seen.append((number > 0, -np.linalg.norm((quad - place).mean(axis=0)), (quad - place) @ turn, picture, number))
+            seen.append(
+                (
+                    number > 0,
+                    -np.linalg.norm((quad - place).mean(axis=0)),
+                    (quad - place) @ turn,
+                    picture,
+                    number,
+                )
+            )
         for _, _, corners, picture, number in sorted(seen, key=lambda one: one[:2]):
             draw(frame, labels, corners, picture, number)
         noisy = cv2.GaussianBlur(frame, (3, 3), 0.6) + 2 * rng.normal(size=frame.shape)
@@ -150,7 +189,9 @@ def render(kind, seed=0, n_frames=40):
 
 def main(argv=None):
     """Render one video."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kind", choices=SCENES)
     parser.add_argument("out", type=Path)
     parser.add_argument("--truth", type=Path)

@@ -23,8 +23,15 @@ y, days = minutes.activities, minutes.days
 test = np.isin(days, np.unique(days)[::5])
 model = FSACRF(5, np.array(minutes.sensors)[groups]).fit(X[~test], y[~test], sequence=days[~test])
 print("sensors:", ", ".join(model.selected_groups_))
-print(f"error on {len(np.unique(days[test]))} other days: {1 - model.score(X[test], y[test], sequence=days[test]):.3f}")
+print(
+    f"error on {len(np.unique(days[test]))} other days: {1 - model.score(X[test], y[test], sequence=days[test]):.3f}"
+)
 
 day = np.unique(days[test])[1]
 rows = days == day
-draw_day(Path(f"{name}.png"), minutes.times[rows], {"truth": y[rows], "predicted": model.predict(X[rows])}, f"{name}, {day}")
+draw_day(
+    Path(f"{name}.png"),
+    minutes.times[rows],
+    {"truth": y[rows], "predicted": model.predict(X[rows])},
+    f"{name}, {day}",
+)

@@ -23,13 +23,20 @@ def main(folder: str, out: str = "motion.safetensors") -> None:
     held_out = set(np.random.default_rng(0).permutation(videos)[: max(1, len(videos) // 10)])
     ranker = SegmentationRanker(settings=RankerSettings("linear", 60, n_steps=100))
     train = [one for one in sequences if one.video not in held_out]
-    ranker.fit([ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one) for one in train])
+    ranker.fit(
+        [ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one) for one in train]
+    )
     errors = []
     for one in sequences:
         if one.video in held_out:
-            errors.append(100 * misclassification(one.labels, ranker.segment(one.tracks, one.n_motions).labels))
+            errors.append(
+                100
+                * misclassification(one.labels, ranker.segment(one.tracks, one.n_motions).labels)
+            )
             print(f"{one.name}: {errors[-1]:.2f} % of the points wrong")
-    print(f"{len(train)} sequences to learn from; {np.mean(errors):.2f} % wrong on {len(errors)} of other videos")
+    print(
+        f"{len(train)} sequences to learn from; {np.mean(errors):.2f} % wrong on {len(errors)} of other videos"
+    )
     ranker.save(out)
 
 

@@ -105,7 +105,9 @@ class Kernel:
     one of theirs.
     """
 
-    def __init__(self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function, self.plain = function, plain
         self._by_size, self._options = by_size, options
@@ -115,7 +117,9 @@ class Kernel:
         if self.plain is not None:
             size = _size.get()
             if size is None:
-                size = sum(a.size for a in args if type(a) is np.ndarray) if self._by_size else np.inf
+                size = (
+                    sum(a.size for a in args if type(a) is np.ndarray) if self._by_size else np.inf
+                )
             if size <= SMALL:
                 return self.plain(*args)
         return self.compiled(*args)
@@ -138,7 +142,13 @@ class Kernel:
         return self.dispatcher._numba_type_
 
 
-def jit(function: Callable | None = None, *, plain: Callable | bool | None = None, by_size: bool = True, **options: Any) -> Any:
+def jit(
+    function: Callable | None = None,
+    *,
+    plain: Callable | bool | None = None,
+    by_size: bool = True,
+    **options: Any,
+) -> Any:
     """Declare a function as one to compile; it releases Python's lock and its machine code is kept
     on disk.
 
@@ -231,7 +241,9 @@ def _private_folder() -> str:
         found = folder.lstat()
     except OSError:
         return ""
-    private = stat.S_ISDIR(found.st_mode) and (user is None or (found.st_uid == user and not found.st_mode & 0o022))
+    private = stat.S_ISDIR(found.st_mode) and (
+        user is None or (found.st_uid == user and not found.st_mode & 0o022)
+    )
     return str(folder) if private else ""
 
 
@@ -273,7 +285,9 @@ class _Watch:
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.begin = time.perf_counter()
-            self.timer = threading.Timer(max(TELL_AFTER - self.spent, 0.0), self.tell, [function.__name__])
+            self.timer = threading.Timer(
+                max(TELL_AFTER - self.spent, 0.0), self.tell, [function.__name__]
+            )
             self.timer.daemon = True
             self.timer.start()
         elif event.is_end and self.depth == 0:
@@ -289,7 +303,12 @@ class _Watch:
             if os.environ.get("ANNEALED_QUIET"):
                 return
             if sys.stderr.isatty():
-                print(f"\r\x1b[K{line}; {name}, {self.spent:.0f} s so far", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r\x1b[K{line}; {name}, {self.spent:.0f} s so far",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 self.line_shown = True
             elif not self.told:
                 print(line, file=sys.stderr, flush=True)
@@ -317,7 +336,9 @@ class _Interrupts:
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.interrupted, self.former = False, signal.getsignal(signal.SIGINT)
-            if self.former is not None:  # not a handler of other languages, which could not be restored
+            if (
+                self.former is not None
+            ):  # not a handler of other languages, which could not be restored
                 signal.signal(signal.SIGINT, self.note)
         elif event.is_end and self.depth == 0 and self.former is not None:
             signal.signal(signal.SIGINT, self.former)
@@ -368,7 +389,10 @@ def in_threads(kernel: Callable, n: int, *args: Any) -> None:
         kernel(0, n, *args)
         return
     edges = [n * t // parts for t in range(parts + 1)]
-    others = [_workers().submit(copy_context().run, kernel, edges[t], edges[t + 1], *args) for t in range(1, parts)]
+    others = [
+        _workers().submit(copy_context().run, kernel, edges[t], edges[t + 1], *args)
+        for t in range(1, parts)
+    ]
     kernel(0, edges[1], *args)
     for other in others:
         other.result()

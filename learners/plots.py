@@ -55,7 +55,12 @@ def plot_schedule(
     speeds = np.atleast_1d(np.asarray(mu, dtype=float))
     for speed in speeds:
         counts = step_counts(as_schedule(schedule, float(speed)), n_features, k, n_steps)
-        ax.plot(np.arange(n_steps + 1), np.r_[n_features, counts], drawstyle="steps-post", label=f"μ = {speed:g}")
+        ax.plot(
+            np.arange(n_steps + 1),
+            np.r_[n_features, counts],
+            drawstyle="steps-post",
+            label=f"μ = {speed:g}",
+        )
     ax.set(xscale="symlog", yscale="log", xlabel="step", ylabel="features left", xlim=(0, n_steps))
     ax.axhline(k, color=_GREY, linewidth=0.8, zorder=0)
     ax.legend(frameon=False)
@@ -101,7 +106,9 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         label = "number of features"
     elif against == "step":
         if not path.trajectory_:
-            raise ValueError("the path has no trajectory; expected one fitted by FSAPath(..., trajectory=True)")
+            raise ValueError(
+                "the path has no trajectory; expected one fitted by FSAPath(..., trajectory=True)"
+            )
         at = np.arange(1, len(path.trajectory_) + 1)
         values, n_kept = _trajectory(path)
         label = "step"
@@ -125,7 +132,9 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     return ax
 
 
-def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes: Any = None) -> Any:
+def plot_responses(
+    model: Any, features: Any = None, *, n_columns: int = 4, axes: Any = None
+) -> Any:
     """Response curves of a piecewise-linear model; Figure 4 of [1]_.
 
     Parameters
@@ -158,14 +167,18 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
     """
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):
-        raise ValueError(f"response={model.response!r} has no curves; expected a model fitted with response='piecewise'")
+        raise ValueError(
+            f"response={model.response!r} has no curves; expected a model fitted with response='piecewise'"
+        )
     selected = np.flatnonzero(model.support_)
     if features is None:
         features = selected[np.argsort(-model.feature_importances_[selected], kind="stable")][:12]
     features = np.atleast_1d(features)
     absent = np.setdiff1d(features, selected)
     if len(absent):
-        raise ValueError(f"feature {absent[0]} was not selected; expected some of {selected.tolist()}")
+        raise ValueError(
+            f"feature {absent[0]} was not selected; expected some of {selected.tolist()}"
+        )
     if axes is None:
         axes = _panels(len(features), n_columns)
     axes = np.atleast_1d(axes).ravel()
@@ -175,10 +188,20 @@ def plot_responses(model: Any, features: Any = None, *, n_columns: int = 4, axes
         for q, label in enumerate(labels):
             (line,) = ax.plot(model.knots_[j], model.responses_[j, :, q], marker=".", label=label)
             if model.missing_responses_[j, q] != 0:
-                ax.axhline(model.missing_responses_[j, q], color=line.get_color(), linestyle=":", linewidth=1)
+                ax.axhline(
+                    model.missing_responses_[j, q],
+                    color=line.get_color(),
+                    linestyle=":",
+                    linewidth=1,
+                )
         ax.set_title(_name(model, feature), fontsize="medium")
     if labels[0] is not None:
-        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize="small", loc="outside right upper")
+        axes[0].figure.legend(
+            *axes[0].get_legend_handles_labels(),
+            frameon=False,
+            fontsize="small",
+            loc="outside right upper",
+        )
     return axes[: len(features)]
 
 
@@ -206,7 +229,9 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
     return ax
 
 
-def plot_inclusion(model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None) -> Any:
+def plot_inclusion(
+    model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None
+) -> Any:
     """Inclusion probabilities of the columns that the chains use most.
 
     Parameters
@@ -229,9 +254,15 @@ def plot_inclusion(model: Any, *, n_features: int = 30, threshold: float = 0.5, 
     ax = _axes(ax)
     p = model.inclusion_probabilities_
     order = np.argsort(-p, kind="stable")[:n_features]
-    ax.bar(np.arange(len(order)), p[order], color=["C0" if value >= threshold else _GREY for value in p[order]])
+    ax.bar(
+        np.arange(len(order)),
+        p[order],
+        color=["C0" if value >= threshold else _GREY for value in p[order]],
+    )
     ax.axhline(threshold, color="0.5", linewidth=0.8, linestyle=":")
-    ax.set_xticks(np.arange(len(order)), [_name(model, j) for j in order], rotation=90, fontsize="small")
+    ax.set_xticks(
+        np.arange(len(order)), [_name(model, j) for j in order], rotation=90, fontsize="small"
+    )
     ax.set(ylabel="inclusion probability", ylim=(0, 1))
     return ax
 
@@ -264,14 +295,29 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     strongest = np.argsort(-count, kind="stable")[:n_pairs]
     strongest = strongest[count[strongest] >= 0.02 * count.max(initial=0.0)]
     row, col, count = row[strongest], col[strongest], count[strongest]
-    nodes = np.union1d(np.unique(np.r_[row, col]), np.flatnonzero(model.inclusion_probabilities_ >= 0.5)).astype(int)
+    nodes = np.union1d(
+        np.unique(np.r_[row, col]), np.flatnonzero(model.inclusion_probabilities_ >= 0.5)
+    ).astype(int)
     angle = 2 * np.pi * np.arange(len(nodes)) / max(len(nodes), 1)
     place = {node: (np.cos(a), np.sin(a)) for node, a in zip(nodes, angle)}
     for i, j, c in zip(row, col, count):
-        ax.plot(*zip(place[i], place[j]), color="C0", linewidth=0.3 + 5.0 * c / count.max(), alpha=0.6, zorder=1)
+        ax.plot(
+            *zip(place[i], place[j]),
+            color="C0",
+            linewidth=0.3 + 5.0 * c / count.max(),
+            alpha=0.6,
+            zorder=1,
+        )
     for node, (x, y) in place.items():
         ax.scatter(x, y, s=40 + 200 * model.inclusion_probabilities_[node], color="C1", zorder=2)
-        ax.annotate(_name(model, node), (x, y), (1.3 * x, 1.2 * y), ha="center", va="center", fontsize="small")
+        ax.annotate(
+            _name(model, node),
+            (x, y),
+            (1.3 * x, 1.2 * y),
+            ha="center",
+            va="center",
+            fontsize="small",
+        )
     ax.set(xlim=(-1.7, 1.7), ylim=(-1.4, 1.4), aspect="equal")
     ax.axis("off")
     return ax
@@ -301,14 +347,23 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     """
     check_is_fitted(model, "traces_")
     if model.solver == "annealed":
-        raise ValueError("solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'")
+        raise ValueError(
+            "solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
+        )
     axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
     at = (1 + np.arange(model.traces_.shape[2])) * model.n_steps / model.traces_.shape[2]
     for i, (ax, name) in enumerate(zip(axes, ("log_likelihood", "n_components"))):
         ax.plot(at, model.traces_[output, :, :, i].T, linewidth=0.7)
-        ax.axvline(model.n_steps // 2 if model.burn_in is None else model.burn_in, color="0.5", linewidth=0.8, linestyle=":")
+        ax.axvline(
+            model.n_steps // 2 if model.burn_in is None else model.burn_in,
+            color="0.5",
+            linewidth=0.8,
+            linestyle=":",
+        )
         values = model.traces_[output, :, len(at) // 10 :, i]
-        ax.set_ylim(values.min() - 0.1 * np.ptp(values) - 0.5, values.max() + 0.1 * np.ptp(values) + 0.5)
+        ax.set_ylim(
+            values.min() - 0.1 * np.ptp(values) - 0.5, values.max() + 0.1 * np.ptp(values) + 0.5
+        )
         ax.set_title(f"{name.replace('_', ' ')}: R-hat {model.r_hat_[name]:.2f}", fontsize="medium")
     axes[-1].set_xlabel("move")
     return axes
@@ -322,7 +377,9 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
     columns = min(count, n_columns)
     rows = -(-count // columns)
     size = (3.0 * columns, 2.4 * rows)
-    figure, axes = pyplot().subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey)
+    figure, axes = pyplot().subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey
+    )
     for spare in axes.ravel()[count:]:
         figure.delaxes(spare)
     return axes.ravel()[:count]
@@ -359,4 +416,8 @@ def _outputs(model: Any) -> list:
     n_outputs = model.responses_.shape[2]
     if n_outputs == 1:
         return [None]
-    return [str(c) for c in model.classes_] if hasattr(model, "classes_") else [f"output {q}" for q in range(n_outputs)]
+    return (
+        [str(c) for c in model.classes_]
+        if hasattr(model, "classes_")
+        else [f"output {q}" for q in range(n_outputs)]
+    )

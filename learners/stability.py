@@ -89,7 +89,9 @@ class SelectionStability:
             If there is not one name per feature.
         """
         if names is not None and len(names) != len(self.frequency):
-            raise ValueError(f"{len(names)} names; expected one for each of the {len(self.frequency)} features")
+            raise ValueError(
+                f"{len(names)} names; expected one for each of the {len(self.frequency)} features"
+            )
         if ax is None:
             ax = pyplot().figure().subplots()
         order = np.argsort(-self.frequency, kind="stable")[:top]
@@ -180,7 +182,8 @@ def selection_stability(
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     supports = np.array(
         Parallel(n_jobs=n_jobs)(
-            delayed(_support)(clone(estimator), X, y, weight, resample, n_features, int(seed)) for seed in seeds
+            delayed(_support)(clone(estimator), X, y, weight, resample, n_features, int(seed))
+            for seed in seeds
         )
     )
     return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports)
@@ -191,10 +194,20 @@ def mean_kappa(supports: np.ndarray) -> float:
     eq. (3.34).
     """
     n = len(supports)
-    return float(np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)]))
+    return float(
+        np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)])
+    )
 
 
-def _support(estimator: Any, X: Matrix, y: np.ndarray, weight: Any, resample: Any, n_features: int | None, seed: int) -> np.ndarray:
+def _support(
+    estimator: Any,
+    X: Matrix,
+    y: np.ndarray,
+    weight: Any,
+    resample: Any,
+    n_features: int | None,
+    seed: int,
+) -> np.ndarray:
     rng = np.random.RandomState(seed)
     n = X.shape[0]
     if resample == "permute":
@@ -205,8 +218,12 @@ def _support(estimator: Any, X: Matrix, y: np.ndarray, weight: Any, resample: An
         classes, counts = np.unique(y, return_counts=True)
         halves = -(-counts // 2)
         fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
-        if not fractions and halves.sum() <= 0.75 * n:  # half of each class; of numbers, which hardly repeat, half of all
-            rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)])
+        if (
+            not fractions and halves.sum() <= 0.75 * n
+        ):  # half of each class; of numbers, which hardly repeat, half of all
+            rows = np.concatenate(
+                [rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)]
+            )
         else:
             rows = rng.permutation(n)[: n // 2]
         rows = rng.permutation(rows)
@@ -242,7 +259,9 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     mask = np.zeros(n_features_in, dtype=bool)
     if n_features is not None:
         if not hasattr(estimator, "coef_"):
-            raise ValueError(f"{type(estimator).__name__} has no coef_; expected a linear estimator when n_features is given")
+            raise ValueError(
+                f"{type(estimator).__name__} has no coef_; expected a linear estimator when n_features is given"
+            )
         mask[strongest(np.abs(np.atleast_2d(estimator.coef_)).max(axis=0), n_features)] = True
     elif hasattr(estimator, "get_support"):
         mask[:] = estimator.get_support()

@@ -14,6 +14,10 @@ def __getattr__(name: str) -> Any:
     if name == "Face":  # its name until 0.2
         import warnings
 
-        warnings.warn("annealed.models.Face is Instance; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "annealed.models.Face is Instance; the old name ends with 0.4",
+            FutureWarning,
+            stacklevel=2,
+        )
         name = "Instance"
     return _lazy(name)

@@ -79,7 +79,9 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path}: a folder, expected the name of a file")
 
 
-def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+def write_model(
+    path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]
+) -> None:
     """Write a model file; an existing one is replaced as a whole or not at all.
 
     The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is
@@ -87,7 +89,9 @@ def write_model(path: str | Path, kind: str, arrays: dict[str, np.ndarray], head
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)
-    data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text})
+    data = save(
+        {name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text}
+    )
     # The digest takes the place of its zeros; a backslash stands before each quotation mark, for
     # this is JSON inside JSON.
     key = b'\\"sha256\\": \\"'
@@ -132,13 +136,24 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if type(version) is not int or version < 1 or not isinstance(header.get("kind"), str):
         raise ValueError(f"{path}: damaged (the header lacks its version or kind)")
     if version > VERSION:
-        raise ValueError(short(f"{path}: format version {version}, this annealed reads up to version {VERSION}: install a newer"))
+        raise ValueError(
+            short(
+                f"{path}: format version {version}, this annealed reads up to version {VERSION}: install a newer"
+            )
+        )
     _check_values(path, header)
     recorded = header.pop("sha256", None)
     if recorded is None and version == 1:
         if arrays:
-            warnings.warn(f"{path}: of an older format without a checksum; renew it with `annealed models convert`", stacklevel=4)
-    elif not isinstance(recorded, str) or len(recorded) != len(_NO_DIGEST) or _digest(path, recorded) != recorded:
+            warnings.warn(
+                f"{path}: of an older format without a checksum; renew it with `annealed models convert`",
+                stacklevel=4,
+            )
+    elif (
+        not isinstance(recorded, str)
+        or len(recorded) != len(_NO_DIGEST)
+        or _digest(path, recorded) != recorded
+    ):
         raise ValueError(f"{path}: damaged (its checksum does not fit its content)")
     return data, header
 
@@ -149,7 +164,11 @@ def _check_values(path: Path, header: dict[str, Any]) -> None:
     for _ in range(_MAX_DEPTH):
         if any(isinstance(value, float) and not np.isfinite(value) for value in level):
             raise ValueError(f"{path}: damaged (the header holds a number that is not finite)")
-        groups = [value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)]
+        groups = [
+            value.values() if isinstance(value, dict) else value
+            for value in level
+            if isinstance(value, dict | list)
+        ]
         level = [value for group in groups for value in group]
         if not level:
             return
@@ -161,7 +180,11 @@ def _digest(path: Path, recorded: str) -> str:
     with path.open("rb") as file:
         start = file.read(8)
         digest = hashlib.sha256(start)
-        digest.update(file.read(int.from_bytes(start, "little")).replace(recorded.encode(), _NO_DIGEST.encode(), 1))
+        digest.update(
+            file.read(int.from_bytes(start, "little")).replace(
+                recorded.encode(), _NO_DIGEST.encode(), 1
+            )
+        )
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
@@ -175,9 +198,13 @@ def reading(path: str | Path) -> Iterator[None]:
         yield
     except ValueError as error:
         message = str(error)
-        raise ValueError(short(message if message.startswith(str(path)) else f"{path}: damaged ({message})")) from None
+        raise ValueError(
+            short(message if message.startswith(str(path)) else f"{path}: damaged ({message})")
+        ) from None
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ValueError(short(f"{path}: damaged header ({type(error).__name__}: {error})")) from None
+        raise ValueError(
+            short(f"{path}: damaged header ({type(error).__name__}: {error})")
+        ) from None
 
 
 class ModelFile:
@@ -235,7 +262,9 @@ class ModelFile:
 
 
 def check_settings(
-    record: Any, defaults: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] | None = None
+    record: Any,
+    defaults: Mapping[str, Any],
+    limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Any]:
     """Return a JSON object of a header as settings, lists as tuples, after checking each against an
     example of its value.
@@ -248,15 +277,23 @@ def check_settings(
     for name, example in defaults.items():
         value, several = record[name], isinstance(example, tuple)
         low, high = (limits or {}).get(name, (-1e6, 1e6))
-        if not isinstance(value, list if several else type(example) | int) or (several and not 0 < len(value) <= 1000):
-            raise ValueError(f"{name}={value!r}: expected {'a list' if several else type(example).__name__}")
+        if not isinstance(value, list if several else type(example) | int) or (
+            several and not 0 < len(value) <= 1000
+        ):
+            raise ValueError(
+                f"{name}={value!r}: expected {'a list' if several else type(example).__name__}"
+            )
         entries: list[Any] = value if several else [value]
         for entry in entries:
             wanted = type(example[0] if several else example)
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
-                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to {high:g}")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+                raise ValueError(
+                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to {high:g}"
+                )
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
 
 
 def check_array(
@@ -273,13 +310,19 @@ def check_array(
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]
-    fits = array.ndim == len(shape) and all(want is None or want == have for want, have in zip(shape, array.shape))
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape)
+    )
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
-        raise ValueError(f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})")
+        raise ValueError(
+            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})"
+        )
     limited = array.size and (array.dtype.kind == "f" or (low, high) != (-_LARGEST, _LARGEST))
     if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
-        raise ValueError(f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)")
+        raise ValueError(
+            f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)"
+        )
     return array
 
 
@@ -319,7 +362,9 @@ def resolve_model(name_or_path: str | Path) -> Path:
     if path.is_file():
         return path
     shipped = ", ".join(list_models()) or "none"
-    raise ValueError(f"model {name!r}: neither a file nor a model that ships with the package ({shipped})")
+    raise ValueError(
+        f"model {name!r}: neither a file nor a model that ships with the package ({shipped})"
+    )
 
 
 def load_model(name_or_path: str | Path) -> Any:
@@ -343,6 +388,8 @@ def load_model(name_or_path: str | Path) -> Any:
     path = resolve_model(name_or_path)
     kind = read_header(path)["kind"]
     if kind not in KINDS:
-        raise ValueError(f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}")
+        raise ValueError(
+            f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}"
+        )
     module, name = KINDS[kind]
     return getattr(import_module(f".{module}", __package__), name).load(path)

@@ -30,4 +30,6 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{what}: pip install '.[{extra}]' in the checkout of annealed", name=error.name) from None
+        raise ModuleNotFoundError(
+            f"{what}: pip install '.[{extra}]' in the checkout of annealed", name=error.name
+        ) from None

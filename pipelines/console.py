@@ -23,10 +23,22 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
-Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786."
+    ),
+]
 _PACKAGE = Path(__file__).absolute().parents[1]
 # which extra brings a package
-_EXTRA = {"cv2": "vision", "PIL": "vision", "skimage": "vision", "matplotlib": "plots", "pyarrow": "parquet", "distributed": "dask"}
+_EXTRA = {
+    "cv2": "vision",
+    "PIL": "vision",
+    "skimage": "vision",
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "distributed": "dask",
+}
 
 
 def new_app(help: str) -> typer.Typer:
@@ -51,7 +63,10 @@ def print_version(value: bool) -> None:
 
 
 def root_options(
-    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
 ) -> None:
     """What ``annealed`` takes before the name of a command."""
 
@@ -80,13 +95,19 @@ def with_options(of: type, **defaults: Any) -> Callable:
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
             default = Parameter.empty if default is MISSING else default
-            options.append(Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+            options.append(
+                Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            )
 
     def decorate(command: Callable) -> Callable:
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
             values = {option.name: given.pop(option.name) for option in options}
-            values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items() if v is not None}
+            values = {
+                name: tuple(v) if isinstance(v, list) else v
+                for name, v in values.items()
+                if v is not None
+            }
             command(of(**values), **given)
 
         _, *own = signature(command, eval_str=True).parameters.values()
@@ -133,11 +154,20 @@ def _with_extra(error: Exception) -> str:
     """The message of an error; that of a missing package names the extra that brings it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
-    return f"{message}: pip install '.[{extra}]' in the checkout of annealed" if extra and "pip install" not in message else message
+    return (
+        f"{message}: pip install '.[{extra}]' in the checkout of annealed"
+        if extra and "pip install" not in message
+        else message
+    )
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: str | None = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
 ) -> None:
     if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
         complain(message)
@@ -185,7 +215,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def print_answer(record: Any, as_json: bool, title: str, columns: Mapping[str, str] | Sequence[str]) -> None:
+def print_answer(
+    record: Any, as_json: bool, title: str, columns: Mapping[str, str] | Sequence[str]
+) -> None:
     """Print a record as JSON, or its rows as a table for people.
 
     ``columns`` are the keys of the rows, or what stands above each. The rows are the record itself,
@@ -205,20 +237,28 @@ def text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def markdown_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text) -> str:
+def markdown_table(
+    columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
+) -> str:
     """Return a table in Markdown, cells as :func:`text` gives them."""
     head = list(columns)
-    return "".join("| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows))
+    return "".join(
+        "| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows)
+    )
 
 
-def progress(iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0) -> Iterable:
+def progress(
+    iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
+) -> Iterable:
     """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line
     a minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
 
-    return progress_bar(iterable, title=description, total=total, shown=True, leave=False, wait=wait)
+    return progress_bar(
+        iterable, title=description, total=total, shown=True, leave=False, wait=wait
+    )
 
 
 def say(message: str, quiet: bool) -> None:

@@ -55,19 +55,29 @@ def warm_learners() -> None:
             for order in "CF":
                 Z = np.asarray(X, dtype, order=order)  # type: ignore[call-overload]
                 for bins in ("range", "quantile"):
-                    learners.FSAClassifier(5, response=learners.PiecewiseLinear(bins=bins)).fit(Z, y)
+                    learners.FSAClassifier(5, response=learners.PiecewiseLinear(bins=bins)).fit(
+                        Z, y
+                    )
                 learners.FSAClassifier(5).fit(Z, y)
                 learners.FSARegressor(5).fit(Z, f)
-        for learner in (learners.FOBOSClassifier, learners.RDAClassifier, learners.TruncatedGradientClassifier):
+        for learner in (
+            learners.FOBOSClassifier,
+            learners.RDAClassifier,
+            learners.TruncatedGradientClassifier,
+        ):
             learner(max_iter=1, random_state=0).fit(X, y)
         learners.StabilizedTruncatedSGDClassifier(5, max_iter=2, random_state=0).fit(X, y)
         for response in ("linear", "constant"):
             learners.LogitBoostClassifier(3, response=response).fit(X, y)
-        learners.MinimaxSparseClassifier(2, n_features_to_select=4, solver="smoothing").fit(X[:100], y[:100])
+        learners.MinimaxSparseClassifier(2, n_features_to_select=4, solver="smoothing").fit(
+            X[:100], y[:100]
+        )
         learners.FSARanker(5).fit(X, grades, qid=queries)
         learners.RankBoost(3).fit(X, grades, qid=queries)
         learners.SDist(n_steps=5).fit(X[:, :10], y).predict(X[:, :10])
 
 
 _ALL = (warm_faces, warm_motion, warm_pets, warm_learners)
-PARTS: dict[str, Callable[[], None]] = {function.__name__.removeprefix("warm_"): function for function in _ALL}
+PARTS: dict[str, Callable[[], None]] = {
+    function.__name__.removeprefix("warm_"): function for function in _ALL
+}

@@ -25,7 +25,10 @@ LEVELS = {
         {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
         {"inference", "plots", "stability"},
     ],
-    "vision": [{"images", "pyramid", "tracks.pairs"}, {"point_histograms", "tracks", "windows", "words"}],
+    "vision": [
+        {"images", "pyramid", "tracks.pairs"},
+        {"point_histograms", "tracks", "windows", "words"},
+    ],
     "models": [
         {"messages", "weights"},
         {"files"},
@@ -73,7 +76,11 @@ def imports_in(source: str, module: tuple[str, ...], is_package: bool):
     for node in ast.walk(ast.parse(source)):
         names: list[tuple[str, ...]] = []
         if isinstance(node, ast.Import):
-            names = [tuple(a.name.split(".")[1:]) for a in node.names if a.name.split(".")[0] == "annealed"]
+            names = [
+                tuple(a.name.split(".")[1:])
+                for a in node.names
+                if a.name.split(".")[0] == "annealed"
+            ]
         elif isinstance(node, ast.ImportFrom):
             stem = tuple(node.module.split(".")) if node.module else ()
             if node.level == 0:
@@ -94,7 +101,10 @@ def imports_of(path: Path):
     return imports_in(path.read_text(), dotted(path), path.name == "__init__.py")
 
 
-GRAPH = {dotted(path): {target for target, _ in imports_of(path) if target != dotted(path)} for path in python_files()}
+GRAPH = {
+    dotted(path): {target for target, _ in imports_of(path) if target != dotted(path)}
+    for path in python_files()
+}
 
 
 @pytest.mark.parametrize(
@@ -113,8 +123,12 @@ def test_every_form_of_import_is_seen(line, target):
 
 
 def test_deeper_relative_imports_are_seen():
-    assert ("models", "files") in {t for t, _ in imports_in("from ...models.files import x", ("vision", "windows", "x"), False)}
-    assert ("models", "files") in {t for t, _ in imports_in("from ..models.files import x", ("vision",), True)}
+    assert ("models", "files") in {
+        t for t, _ in imports_in("from ...models.files import x", ("vision", "windows", "x"), False)
+    }
+    assert ("models", "files") in {
+        t for t, _ in imports_in("from ..models.files import x", ("vision",), True)
+    }
 
 
 def offending_imports(forbidden):
@@ -129,7 +143,11 @@ def offending_imports(forbidden):
 
 
 def test_imports_only_go_down():
-    assert_no_offenders(offending_imports(lambda module, target: PACKAGES.index(target[0]) > PACKAGES.index(module[0])))
+    assert_no_offenders(
+        offending_imports(
+            lambda module, target: PACKAGES.index(target[0]) > PACKAGES.index(module[0])
+        )
+    )
 
 
 def part_of(module: tuple[str, ...]) -> str:
@@ -154,7 +172,11 @@ def test_every_module_is_in_a_part():
 
 def climbs(module, target):
     """Whether an import within a package reaches another part that is not lower."""
-    return target[0] == module[0] and part_of(target) != part_of(module) and level_of(target) >= level_of(module)
+    return (
+        target[0] == module[0]
+        and part_of(target) != part_of(module)
+        and level_of(target) >= level_of(module)
+    )
 
 
 def test_parts_import_lower_parts():
@@ -164,7 +186,9 @@ def test_parts_import_lower_parts():
 def test_offenders_would_be_found():
     assert climbs(("learners", "solvers", "annealing"), ("learners", "fsa", "path"))
     assert not climbs(("learners", "fsa", "path"), ("learners", "solvers", "annealing"))
-    assert "learners/solvers/annealing.py:" in "".join(offending_imports(lambda module, target: True))
+    assert "learners/solvers/annealing.py:" in "".join(
+        offending_imports(lambda module, target: True)
+    )
 
 
 def circles(graph):
@@ -203,8 +227,13 @@ def test_no_circles():
 
 def test_folders_are_small():
     folders = sorted({path.parent for path in python_files()})
-    modules = {folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"] for folder in folders}
-    assert_no_offenders((folder, len(found)) for folder, found in modules.items() if len(found) > MAX_MODULES)
+    modules = {
+        folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        for folder in folders
+    }
+    assert_no_offenders(
+        (folder, len(found)) for folder, found in modules.items() if len(found) > MAX_MODULES
+    )
 
 
 def test_every_module_is_installed():
@@ -212,10 +241,23 @@ def test_every_module_is_installed():
     ``annealed``."""
     installed = Path(annealed.__file__).resolve().parent
     if installed == ROOT:
-        pytest.skip("the package is used from the checkout; install it to test what the wheel holds")
-    for path in [*python_files(), *(ROOT / package / "__init__.pyi" for package in ("learners", "models", "vision"))]:
-        assert (installed / path.relative_to(ROOT)).is_file(), f"{path} is not in the installed package"
+        pytest.skip(
+            "the package is used from the checkout; install it to test what the wheel holds"
+        )
+    for path in [
+        *python_files(),
+        *(ROOT / package / "__init__.pyi" for package in ("learners", "models", "vision")),
+    ]:
+        assert (installed / path.relative_to(ROOT)).is_file(), (
+            f"{path} is not in the installed package"
+        )
     for path in (ROOT / "models" / "weights").glob("*.safetensors"):
         assert (installed / "models" / "weights" / path.name).stat().st_size == path.stat().st_size
-    strangers = {path.name for path in installed.iterdir()} - {*PACKAGES, "__init__.py", "__init__.pyi", "py.typed", "__pycache__"}
+    strangers = {path.name for path in installed.iterdir()} - {
+        *PACKAGES,
+        "__init__.py",
+        "__init__.pyi",
+        "py.typed",
+        "__pycache__",
+    }
     assert not strangers

@@ -13,10 +13,17 @@ from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((ROOT / folder).rglob("*.md"))]
+PAGES += [
+    page
+    for folder in ("docs", "experiments", "models")
+    for page in sorted((ROOT / folder).rglob("*.md"))
+]
 # A block below a line "<!-- not run: why -->" is not run: it needs files that only its reader has.
 # One below "<!-- needs: package -->" is run by test_integrations.py.
-BLOCK = re.compile(r"(?P<mark><!-- (?:not run|needs): [^\n]+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?P<mark><!-- (?:not run|needs): [^\n]+ -->\n+)?^```python\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s]*)\)")
 COMMAND = re.compile(r"^(?: {4}|\$ )(annealed [^#\n]*)|`(annealed [^`]*)`", re.MULTILINE)
 
@@ -28,7 +35,11 @@ def name_of(page):
 def blocks(page):
     """Python blocks that are run: line and text."""
     text = page.read_text()
-    return [(text[: m.start("code")].count("\n"), m["code"]) for m in BLOCK.finditer(text) if not m["mark"]]
+    return [
+        (text[: m.start("code")].count("\n"), m["code"])
+        for m in BLOCK.finditer(text)
+        if not m["mark"]
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
@@ -60,7 +71,9 @@ def anchors(page):
     heads = re.findall(r"^#+ +(.+?) *#*$", text, re.MULTILINE)
     found: list[str] = []
     for head in heads:
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head).replace("`", "").replace("*", "").lower()
+        plain = (
+            re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head).replace("`", "").replace("*", "").lower()
+        )
         slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
         n = sum(re.fullmatch(re.escape(slug) + r"(-\d+)?", other) is not None for other in found)
         found.append(f"{slug}-{n}" if n else slug)
@@ -72,7 +85,9 @@ def broken_links(page):
     for target in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
         file, _, anchor = target.partition("#")
         there = page if not file else (page.parent / file)
-        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+        if not there.exists() or (
+            anchor and there.suffix == ".md" and anchor not in anchors(there)
+        ):
             broken.append(target)
     return broken
 
@@ -108,8 +123,13 @@ def parse(line, whole=True):
         path.append(words[0])
         command = command.commands[words.pop(0)]
     if not whole:
-        known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
-        assert not {word for word in words if word.startswith("-")} - known, f"{line}: not one of {sorted(known)}"
+        known = {option for parameter in command.params for option in parameter.opts} | {
+            "--help",
+            "-h",
+        }
+        assert not {word for word in words if word.startswith("-")} - known, (
+            f"{line}: not one of {sorted(known)}"
+        )
     elif words and not hasattr(command, "commands"):
         values = [word for word in words if word not in ("--help", "-h")]
         command.make_context(" ".join(path), values, resilient_parsing=len(values) < len(words))

@@ -30,7 +30,9 @@ def public_names():
             if inspect.isclass(thing):
                 for method in dir(thing):
                     value = getattr(thing, method, None)
-                    written_here = (getattr(value, "__module__", None) or "").startswith("annealed.")
+                    written_here = (getattr(value, "__module__", None) or "").startswith(
+                        "annealed."
+                    )
                     if not method.startswith("_") and inspect.isroutine(value) and written_here:
                         yield f"{package}.{name}.{method}"
 
@@ -40,7 +42,11 @@ def described_by_its_base(name):
     once."""
     path, _, method = name.rpartition(".")
     package, _, kind = path.rpartition(".")
-    classes = getattr(getattr(importlib.import_module(package), kind, None), "__mro__", ()) if package != "annealed" else ()
+    classes = (
+        getattr(getattr(importlib.import_module(package), kind, None), "__mro__", ())
+        if package != "annealed"
+        else ()
+    )
     return any(getattr(vars(base).get(method), "__doc__", None) for base in classes[1:])
 
 
@@ -50,7 +56,9 @@ def described_by_its_class(name):
     path, _, method = name.rpartition(".")
     package, _, kind = path.rpartition(".")
     owner = getattr(importlib.import_module(package), kind, None) if package != "annealed" else None
-    said = re.search(r"See :class:`(\w+)`\.", getattr(getattr(owner, method, None), "__doc__", None) or "")
+    said = re.search(
+        r"See :class:`(\w+)`\.", getattr(getattr(owner, method, None), "__doc__", None) or ""
+    )
     return bool(said) and said[1] in {base.__name__ for base in owner.__mro__}
 
 
@@ -59,8 +67,12 @@ def problems(name):
     found = []
     for code, text in validate(name)["errors"]:
         if code == "PR01":  # fields of a data class stand in its section Attributes
-            described = {name for field in docs.doc["Attributes"] for name in field.name.split(", ")}
-            missing = {name for name in re.findall(r"'([^']*)'", text) if not name.startswith("_")} - described
+            described = {
+                name for field in docs.doc["Attributes"] for name in field.name.split(", ")
+            }
+            missing = {
+                name for name in re.findall(r"'([^']*)'", text) if not name.startswith("_")
+            } - described
             text = f"parameters without a description: {sorted(missing)}" if missing else ""
         elif code == "PR07":  # an array is described by its shape
             parameter = re.search(r'"([^"]*)"', text)[1]
@@ -68,8 +80,12 @@ def problems(name):
             text = "" if shape else text
         elif code == "PR03":  # the order of parameters that are given by name is free
             kinds = inspect.signature(docs.obj).parameters.values()
-            places = [p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
-            text = "" if [name for name in docs.doc_parameters if name in places] == places else text
+            places = [
+                p.name for p in kinds if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"
+            ]
+            text = (
+                "" if [name for name in docs.doc_parameters if name in places] == places else text
+            )
         elif code == "GL08" and described_by_its_base(name):
             text = ""
         if code in ("PR01", "RT01") and described_by_its_class(name):
@@ -88,19 +104,31 @@ def test_docstrings():
 def undocumented(name):
     """Parameters of a class of learners that are in its docstring or in its signature alone."""
     cls = getattr(annealed.learners, name)
-    section = re.search(r"\nParameters\n-+\n(.*?)(\n\n[A-Z][a-z]+\n---|\Z)", inspect.getdoc(cls) or "", re.DOTALL)
+    section = re.search(
+        r"\nParameters\n-+\n(.*?)(\n\n[A-Z][a-z]+\n---|\Z)", inspect.getdoc(cls) or "", re.DOTALL
+    )
     if section is None:
         return set()
-    lines = [line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")]
+    lines = [
+        line.split(" :")[0] for line in section[1].splitlines() if line and not line.startswith(" ")
+    ]
     documented = {word.strip() for line in lines for word in line.split(",")}
     return documented ^ set(inspect.signature(cls).parameters)
 
 
 def test_docstrings_name_the_parameters_that_there_are():
-    classes = [name for name in annealed.learners.__all__ if inspect.isclass(getattr(annealed.learners, name))]
-    assert_no_offenders((name, parameter) for name in classes for parameter in sorted(undocumented(name)))
+    classes = [
+        name
+        for name in annealed.learners.__all__
+        if inspect.isclass(getattr(annealed.learners, name))
+    ]
+    assert_no_offenders(
+        (name, parameter) for name in classes for parameter in sorted(undocumented(name))
+    )
 
 
 def test_a_missing_description_is_found(monkeypatch):
-    monkeypatch.setattr(annealed.learners.FSARegressor.predict, "__doc__", "Predict.\n\nReturns\n-------\ny : array")
+    monkeypatch.setattr(
+        annealed.learners.FSARegressor.predict, "__doc__", "Predict.\n\nReturns\n-------\ny : array"
+    )
     assert any("PR01" in found for found in problems("annealed.learners.FSARegressor.predict"))

@@ -13,7 +13,11 @@ def run_without(script, folder):
     """Run a script in a fresh interpreter in which the extra `vision` is not installed."""
     hidden = f"import sys\nsys.modules.update(dict.fromkeys({WITHOUT!r}))\n"
     done = subprocess.run(
-        [sys.executable, "-c", hidden + textwrap.dedent(script)], cwd=folder, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", hidden + textwrap.dedent(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -64,13 +68,19 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         """,
         tmp_path,
     ).splitlines()
-    assert out[-1] == "photographs, videos and tracks need OpenCV: pip install '.[vision]' in the checkout of annealed"
+    assert (
+        out[-1]
+        == "photographs, videos and tracks need OpenCV: pip install '.[vision]' in the checkout of annealed"
+    )
     for line in out[:-2]:
         assert line.startswith("2|1|True|"), line
     assert out[-2].startswith("0|0|")  # the header of a model is numbers and text
 
 
-@pytest.mark.parametrize("what", ["plots.plot_schedule(100, 5)", "selection_stability(FSARegressor(1), X, X[:, 0], 2).plot()"])
+@pytest.mark.parametrize(
+    "what",
+    ["plots.plot_schedule(100, 5)", "selection_stability(FSARegressor(1), X, X[:, 0], 2).plot()"],
+)
 def test_plots_name_their_extra(what, tmp_path):
     out = run_without(
         f"""
@@ -84,4 +94,6 @@ def test_plots_name_their_extra(what, tmp_path):
         """,
         tmp_path,
     )
-    assert out.strip() == "plots need matplotlib: pip install '.[plots]' in the checkout of annealed"
+    assert (
+        out.strip() == "plots need matplotlib: pip install '.[plots]' in the checkout of annealed"
+    )

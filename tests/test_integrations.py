@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "integrations.md"
-BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n+)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:<!-- needs: (?P<needs>[\w.]+) -->\n+)?^```python\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 BLOCKS = [(match["needs"], match["code"]) for match in BLOCK.finditer(PAGE.read_text())]
 
 

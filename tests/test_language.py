@@ -9,7 +9,11 @@ from rules import assert_no_offenders
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((ROOT / folder).rglob("*.md"))]
+PAGES += [
+    page
+    for folder in ("docs", "experiments", "models")
+    for page in sorted((ROOT / folder).rglob("*.md"))
+]
 SOURCES = sorted(
     path
     for package in ("learners", "vision", "models", "pipelines", "experiments/annealed_experiments")
@@ -35,13 +39,22 @@ TERMS = {
 def texts(path):
     """Pieces of public text of a file."""
     if path.suffix == ".md":
-        yield re.sub(r"`[^`\n]*`|\]\([^)]*\)|^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        yield re.sub(
+            r"`[^`\n]*`|\]\([^)]*\)|^```.*?^```$",
+            "",
+            path.read_text(),
+            flags=re.MULTILINE | re.DOTALL,
+        )
         return
     skipped = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
             skipped |= {id(part) for part in ast.walk(node.format_spec)}
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in skipped
+        ):
             yield node.value
 
 
@@ -54,7 +67,11 @@ def private_words(path):
 
 
 def test_words_of_the_field():
-    assert_no_offenders((path.relative_to(ROOT), word) for path in (*SOURCES, *PAGES) for word in private_words(path))
+    assert_no_offenders(
+        (path.relative_to(ROOT), word)
+        for path in (*SOURCES, *PAGES)
+        for word in private_words(path)
+    )
 
 
 def test_private_words_are_found(tmp_path):

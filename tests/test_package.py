@@ -22,7 +22,9 @@ def test_public_names_resolve():
 
 
 def test_every_package_is_listed():
-    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    listed = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    )
     found = {"annealed"} | {
         "annealed." + ".".join(init.parent.relative_to(ROOT).parts)
         for package in PACKAGES
@@ -32,10 +34,14 @@ def test_every_package_is_listed():
 
 
 @pytest.mark.filterwarnings("ignore:annealed.pipelines.faces is:FutureWarning")
-@pytest.mark.parametrize("name", [m for m in MODULES if m.split(".")[1] in PACKAGES and not m.endswith("__main__")])
+@pytest.mark.parametrize(
+    "name", [m for m in MODULES if m.split(".")[1] in PACKAGES and not m.endswith("__main__")]
+)
 def test_doctests(name):
     for extra in ("dask", "torch"):  # what a design on them imports is optional
         if name.endswith(f".{extra}_design"):
             pytest.importorskip(extra, reason=f"needs annealed[{extra}]")
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    result = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
     assert result.failed == 0

@@ -24,7 +24,11 @@ def test_the_page_names_every_command_and_its_options():
     sections = dict(re.findall(r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", page, re.MULTILINE))
     offenders = []
     for name, command in commands(get_command(app)):
-        named = [option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)]
+        named = [
+            option
+            for parameter in command.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        ]
         options = {option for option in named if option.startswith("-")}
         cells = re.findall(r"^\| (`-[^|]*)\|", sections.get(name, ""), re.MULTILINE)
         on_page = {option for cell in cells for option in re.findall(r"`(-+[a-z-]+)`", cell)}
@@ -37,29 +41,51 @@ def test_the_page_names_every_command_and_its_options():
 def test_the_page_names_every_public_name(package):
     page = (DOCS / "api.md").read_text()
     section = page.partition(f"## annealed.{package}\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(importlib.import_module(f"annealed.{package}").__all__)
+    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(
+        importlib.import_module(f"annealed.{package}").__all__
+    )
 
 
 PAGES = [DOCS.parent / "README.md"]
-PAGES += [page for folder in ("docs", "experiments", "models") for page in sorted((DOCS.parent / folder).rglob("*.md"))]
+PAGES += [
+    page
+    for folder in ("docs", "experiments", "models")
+    for page in sorted((DOCS.parent / folder).rglob("*.md"))
+]
 
 
 def test_files_that_a_page_names_are_there():
     folders = "benchmarks|experiments|tests|examples|docs|learners|vision|models|pipelines"
     file_name = re.compile(rf"`(?:python )?((?:{folders})/[\w/]+\.\w+)")
-    named = [(page.relative_to(DOCS.parent), file) for page in PAGES for file in file_name.findall(page.read_text())]
+    named = [
+        (page.relative_to(DOCS.parent), file)
+        for page in PAGES
+        for file in file_name.findall(page.read_text())
+    ]
     assert_no_offenders((page, file) for page, file in named if not (DOCS.parent / file).exists())
 
 
 def test_the_citation_has_the_version():
     version = importlib.import_module("annealed").__version__
-    assert re.search(rf"^version: {re.escape(version)}$", (DOCS.parent / "CITATION.cff").read_text(), re.MULTILINE)
+    assert re.search(
+        rf"^version: {re.escape(version)}$",
+        (DOCS.parent / "CITATION.cff").read_text(),
+        re.MULTILINE,
+    )
 
 
 def test_the_architecture_names_every_folder():
     root = DOCS.parent
-    packages = ("learners/*", "vision/*", "models/*", "pipelines/*", "experiments/annealed_experiments")
+    packages = (
+        "learners/*",
+        "vision/*",
+        "models/*",
+        "pipelines/*",
+        "experiments/annealed_experiments",
+    )
     modules = [path for package in packages for path in root.glob(f"{package}/**/__init__.py")]
     folders = {path.parent.relative_to(root).as_posix() for path in modules}
-    named = set(re.findall(r"^\| `([\w/]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE))
+    named = set(
+        re.findall(r"^\| `([\w/]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    )
     assert named == folders

@@ -18,11 +18,20 @@ EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 
 def test_the_map_names_every_page_once():
-    folders = [ROOT / "docs", ROOT / "models" / "weights", ROOT / "experiments" / "pages", ROOT / "experiments" / "notebook"]
-    pages = {p.relative_to(ROOT).with_suffix("").as_posix() for folder in folders for p in folder.rglob("*.md")}
-    assert sorted([*ON_THE_MAP, "docs/index"]) == sorted({*pages, GENERATED, "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT"}), (
-        "name every page once in docs/site_map.py, and link it from the page above it"
-    )
+    folders = [
+        ROOT / "docs",
+        ROOT / "models" / "weights",
+        ROOT / "experiments" / "pages",
+        ROOT / "experiments" / "notebook",
+    ]
+    pages = {
+        p.relative_to(ROOT).with_suffix("").as_posix()
+        for folder in folders
+        for p in folder.rglob("*.md")
+    }
+    assert sorted([*ON_THE_MAP, "docs/index"]) == sorted(
+        {*pages, GENERATED, "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT"}
+    ), "name every page once in docs/site_map.py, and link it from the page above it"
     assert set(NAVIGATION) <= {*ON_THE_MAP, "docs/index"}
 
 
@@ -31,7 +40,12 @@ def pages_without_link(page):
     path = ROOT / f"{page}.md"
     targets = re.findall(r"\]\(([\w/.]+\.md)", path.read_text())
     linked = {(path.parent / target).resolve() for target in targets}
-    below = {(ROOT / f"{child}.md").resolve() for pages in NAVIGATION[page].values() for child in pages if child != GENERATED}
+    below = {
+        (ROOT / f"{child}.md").resolve()
+        for pages in NAVIGATION[page].values()
+        for child in pages
+        if child != GENERATED
+    }
     return sorted(below - linked)
 
 
@@ -44,7 +58,9 @@ def test_the_numbers_of_the_readme_stand_on_their_pages():
     rows = re.findall(r"^\| \*\*([\d.]+)\*\*.*\]\(([\w/.]+\.md)", text, re.MULTILINE)
     assert len(rows) == 3
     for number, page in rows:
-        assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", (ROOT / page).read_text()), f"{page} has no {number}"
+        assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", (ROOT / page).read_text()), (
+            f"{page} has no {number}"
+        )
 
 
 def test_examples_have_a_heading():

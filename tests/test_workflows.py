@@ -15,9 +15,23 @@ TARGETS = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MU
 def test_what_a_workflow_calls_is_there(path):
     jobs = yaml.safe_load(path.read_text())["jobs"]
     runs = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    called = {word for run in runs for word in re.findall(r"^make (\S+)", run) if not word.startswith('"$')}
-    called |= {target for job in jobs.values() for target in job.get("strategy", {}).get("matrix", {}).get("target", ())}
+    called = {
+        word
+        for run in runs
+        for word in re.findall(r"^make (\S+)", run)
+        if not word.startswith('"$')
+    }
+    called |= {
+        target
+        for job in jobs.values()
+        for target in job.get("strategy", {}).get("matrix", {}).get("target", ())
+    }
     assert called <= TARGETS
-    assert all((ROOT / word).exists() for run in runs for word in run.split() if word.startswith((".ci/", "tests/")))
+    assert all(
+        (ROOT / word).exists()
+        for run in runs
+        for word in run.split()
+        if word.startswith((".ci/", "tests/"))
+    )
     assert all(job["timeout-minutes"] for job in jobs.values())
     assert all(need in jobs for job in jobs.values() for need in [job.get("needs")] if need)

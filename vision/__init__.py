@@ -12,7 +12,8 @@ import lazy_loader
 for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
-            f"photographs, videos and tracks need {_name}: pip install '.[vision]' in the checkout of annealed", name=_package
+            f"photographs, videos and tracks need {_name}: pip install '.[vision]' in the checkout of annealed",
+            name=_package,
         )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,7 +13,25 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 # Pillow also reads formats that start other programs (EPS starts Ghostscript): those are not
 # opened.
 _FORMATS = (
-    *("AVIF", "BMP", "DDS", "DIB", "GIF", "ICNS", "ICO", "IM", "JPEG", "JPEG2000", "MPO", "MSP", "PCX", "PNG", "PPM", "PSD", "QOI"),
+    *(
+        "AVIF",
+        "BMP",
+        "DDS",
+        "DIB",
+        "GIF",
+        "ICNS",
+        "ICO",
+        "IM",
+        "JPEG",
+        "JPEG2000",
+        "MPO",
+        "MSP",
+        "PCX",
+        "PNG",
+        "PPM",
+        "PSD",
+        "QOI",
+    ),
     *("SGI", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM"),
 )
 _TO_CONVERT = (".heic", ".heif", ".svg", ".eps", ".pdf", ".raw", ".dng", ".cr2", ".nef", ".arw")
@@ -55,14 +73,18 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
-            raise _Unsupported("grey values of 32 bits, whose range is unknown: expected 8 or 16 bits")
+            raise _Unsupported(
+                "grey values of 32 bits, whose range is unknown: expected 8 or 16 bits"
+            )
         n_frames = _n_frames(image)
         image.load()
         if image.getexif().get(_ORIENTATION, 1) != 1:
             ImageOps.exif_transpose(image, in_place=True)
         pixels = _pillow_to_rgb(image)
     if n_frames > 1:
-        warnings.warn(f"{os.fspath(path)}: the first of {n_frames} frames or pages is used", stacklevel=2)
+        warnings.warn(
+            f"{os.fspath(path)}: the first of {n_frames} frames or pages is used", stacklevel=2
+        )
     return pixels
 
 
@@ -115,7 +137,9 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     except UnidentifiedImageError:
         empty = os.path.getsize(name) == 0
         hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
-        raise ValueError(f"{name}: {'empty file' if empty else 'not an image that can be read' + hint}") from None
+        raise ValueError(
+            f"{name}: {'empty file' if empty else 'not an image that can be read' + hint}"
+        ) from None
     # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
@@ -135,7 +159,9 @@ def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
     pixels = np.empty((image.height, image.width, 3), np.uint8)
     for top in range(0, image.height, _STRIP_ROWS):
         strip = image.crop((0, top, image.width, min(top + _STRIP_ROWS, image.height)))
-        pixels[top : top + _STRIP_ROWS] = np.asarray(strip if strip.mode == "RGB" else strip.convert("RGB"))
+        pixels[top : top + _STRIP_ROWS] = np.asarray(
+            strip if strip.mode == "RGB" else strip.convert("RGB")
+        )
     return pixels
 
 
@@ -178,7 +204,9 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
             raise ValueError(f"image of {pixels.dtype}: expected finite values from 0 to 1")
         pixels = np.rint(pixels * 255).astype(np.uint8)
     elif pixels.dtype != np.uint8:
-        raise ValueError(f"image of {pixels.dtype}: expected uint8, uint16, bool or floats from 0 to 1")
+        raise ValueError(
+            f"image of {pixels.dtype}: expected uint8, uint16, bool or floats from 0 to 1"
+        )
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.shape[2] == 1:

@@ -20,7 +20,11 @@ CELLS = 4
 VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 
 #: Which value of a point becomes which in the mirror image: cells and directions change sides.
-MIRRORED_VALUES = np.arange(VALUES_PER_POINT).reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8].ravel()
+MIRRORED_VALUES = (
+    np.arange(VALUES_PER_POINT)
+    .reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8]
+    .ravel()
+)
 
 # largest value of a normalised histogram: one strong edge must not drown the others. A choice
 _CLIP = 0.25
@@ -50,7 +54,11 @@ class Frame:
 
 
 def cut_frame(
-    levels: Sequence[Level], scale_rotation: complex, translation: complex, box: tuple[float, float, float, float], unit: float
+    levels: Sequence[Level],
+    scale_rotation: complex,
+    translation: complex,
+    box: tuple[float, float, float, float],
+    unit: float,
 ) -> Frame:
     """Cut the surroundings of a shape out of a pyramid.
 
@@ -108,10 +116,19 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
         Cells row by row, 8 directions each; points outside the frame take the values of its border.
     """
     at = (points - frame.origin) * frame.unit
-    return _histograms(frame.pixels, at.real.astype(np.float32), at.imag.astype(np.float32), int(cell), _CLIP, _FLOOR)
+    return _histograms(
+        frame.pixels,
+        at.real.astype(np.float32),
+        at.imag.astype(np.float32),
+        int(cell),
+        _CLIP,
+        _FLOOR,
+    )
 
 
-def _plain_histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float) -> np.ndarray:
+def _plain_histograms(
+    pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float
+) -> np.ndarray:
     grey = np.pad(pixels.astype(np.float32), 1, mode="edge")
     gx, gy = grey[1:-1, 2:] - grey[1:-1, :-2], grey[2:, 1:-1] - grey[:-2, 1:-1]
     ax, ay = abs(gx), abs(gy)
@@ -119,7 +136,9 @@ def _plain_histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: 
     corner = np.where(gx >= 0, np.where(gy >= 0, 1, 7), np.where(gy >= 0, 3, 5))
     shares = np.zeros((*pixels.shape, DIRECTIONS), np.float32)
     np.put_along_axis(shares, axis[..., None], abs(ax - ay)[..., None], axis=2)
-    np.put_along_axis(shares, corner[..., None], (np.sqrt(np.float32(2)) * np.minimum(ax, ay))[..., None], axis=2)
+    np.put_along_axis(
+        shares, corner[..., None], (np.sqrt(np.float32(2)) * np.minimum(ax, ay))[..., None], axis=2
+    )
     sums = cv2.boxFilter(shares, -1, (cell, cell), anchor=(0, 0), normalize=False)
     sides = np.array(pixels.shape) - cell
     first = (np.arange(CELLS) - 0.5 * (CELLS - 1)) * cell - 0.5 * (cell - 1)
@@ -135,7 +154,9 @@ def _plain_histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: 
 
 
 @jit(plain=_plain_histograms, by_size=False)
-def _histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float) -> np.ndarray:
+def _histograms(
+    pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float
+) -> np.ndarray:
     sums = _cell_sums(pixels, cell)
     height, width = sums.shape[0], sums.shape[1]
     n = len(xs)
@@ -147,11 +168,17 @@ def _histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, c
     for p in range(n):
         square = np.float32(0.0)
         for i in range(CELLS):
-            y = min(max(ys[p] + (np.float32(i) - half) * np.float32(cell) - shift, np.float32(0.0)), np.float32(height - 1.001))
+            y = min(
+                max(ys[p] + (np.float32(i) - half) * np.float32(cell) - shift, np.float32(0.0)),
+                np.float32(height - 1.001),
+            )
             y0 = int(y)
             fy = y - np.float32(y0)
             for j in range(CELLS):
-                x = min(max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)), np.float32(width - 1.001))
+                x = min(
+                    max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)),
+                    np.float32(width - 1.001),
+                )
                 x0 = int(x)
                 fx = x - np.float32(x0)
                 a = (np.float32(1) - fy) * (np.float32(1) - fx)
@@ -160,7 +187,12 @@ def _histograms(pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, c
                 d = fy * fx
                 start = (i * CELLS + j) * DIRECTIONS
                 for k in range(DIRECTIONS):
-                    value = a * sums[y0, x0, k] + b * sums[y0, x0 + 1, k] + c * sums[y0 + 1, x0, k] + d * sums[y0 + 1, x0 + 1, k]
+                    value = (
+                        a * sums[y0, x0, k]
+                        + b * sums[y0, x0 + 1, k]
+                        + c * sums[y0 + 1, x0, k]
+                        + d * sums[y0 + 1, x0 + 1, k]
+                    )
                     out[p, start + k] = value
                     square += value * value
         scale = np.float32(1.0) / (np.sqrt(square) + np.float32(floor * cell * cell))

@@ -91,7 +91,10 @@ class _Octaves:
             self.bases.append(_shrink(self.bases[-1], 0.5))
         base, within = self.bases[octave], 2.0 ** (octave - k / self.scales_per_octave)
         if within > 1:
-            return np.asarray(cv2.resize(base, None, fx=within, fy=within, interpolation=cv2.INTER_LINEAR), np.uint8)
+            return np.asarray(
+                cv2.resize(base, None, fx=within, fy=within, interpolation=cv2.INTER_LINEAR),
+                np.uint8,
+            )
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
     def made_again(self, k: int) -> npt.NDArray[np.uint8]:
@@ -115,7 +118,12 @@ class _LargeLevel(Level):
 
 
 def gaussian_pyramid(
-    image: npt.NDArray[np.uint8], scales_per_octave: int = 4, *, min_size: int = 12, min_scale: float = 0.0, max_scale: float = 1.0
+    image: npt.NDArray[np.uint8],
+    scales_per_octave: int = 4,
+    *,
+    min_size: int = 12,
+    min_scale: float = 0.0,
+    max_scale: float = 1.0,
 ) -> list[Level]:
     """Levels of scale ``2 ** (-k / scales_per_octave)``, for whole k, from large to small.
 
@@ -147,14 +155,23 @@ def gaussian_pyramid(
     ValueError
         For an image that is not (H, W, 3) uint8 and for senseless parameters.
     """
-    if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+    if (
+        not isinstance(image, np.ndarray)
+        or image.dtype != np.uint8
+        or image.ndim != 3
+        or image.shape[2] != 3
+    ):
         raise ValueError(f"image of shape {np.shape(image)}: expected a uint8 array (H, W, 3)")
     if scales_per_octave < 1 or int(scales_per_octave) != scales_per_octave:
-        raise ValueError(f"scales_per_octave={scales_per_octave}: expected a whole number of at least 1")
+        raise ValueError(
+            f"scales_per_octave={scales_per_octave}: expected a whole number of at least 1"
+        )
     if not 0 < max_scale <= 16:
         raise ValueError(f"max_scale={max_scale}: expected a number in (0, 16]")
     if min_size < 1 or min_scale < 0:
-        raise ValueError(f"min_size={min_size}, min_scale={min_scale}: expected min_size >= 1 and min_scale >= 0")
+        raise ValueError(
+            f"min_size={min_size}, min_scale={min_scale}: expected min_size >= 1 and min_scale >= 0"
+        )
 
     levels: list[Level] = []
     octaves = _Octaves(image, scales_per_octave)
@@ -198,11 +215,17 @@ def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]
             found[:, :, c] = channel
         assert found is not None
         return found
-    blurred = cv2.GaussianBlur(image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE)
+    blurred = cv2.GaussianBlur(
+        image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE
+    )
     # With fx and fy given, the sampling positions follow the exact scale, not the ratio of the
     # rounded sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
     del image
     if 1 in sides:  # OpenCV refuses to round a side to zero
-        return np.asarray(cv2.resize(blurred, (sides[1], sides[0]), interpolation=cv2.INTER_LINEAR), np.uint8)
-    return np.asarray(cv2.resize(blurred, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8)
+        return np.asarray(
+            cv2.resize(blurred, (sides[1], sides[0]), interpolation=cv2.INTER_LINEAR), np.uint8
+        )
+    return np.asarray(
+        cv2.resize(blurred, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8
+    )

@@ -29,4 +29,8 @@ class Objective(BaseObjective):
         margin = self.y * (self.X @ coef + intercept)
         chosen = np.flatnonzero(coef)
         loss = float(np.logaddexp(0, -margin).mean()) if len(chosen) <= len(self.true) else np.inf
-        return {"value": loss, "found": float(np.isin(self.true, chosen).mean()), "n_columns": len(chosen)}
+        return {
+            "value": loss,
+            "found": float(np.isin(self.true, chosen).mean()),
+            "n_columns": len(chosen),
+        }

@@ -16,7 +16,9 @@ y = np.sin(2 * X[:, 4]) + np.abs(X[:, 17]) + 0.5 * X[:, 33] + 0.3 * rng.standard
 X[rng.random(X.shape) < 0.05] = np.nan  # gaps need no imputation
 
 line = FSARegressor(3).fit(np.nan_to_num(X), y)
-curves = FSARegressor(3, response=PiecewiseLinear(n_bins=10), prior=Prior(second_order=1e-3)).fit(X, y)
+curves = FSARegressor(3, response=PiecewiseLinear(n_bins=10), prior=Prior(second_order=1e-3)).fit(
+    X, y
+)
 print("line:  ", line.get_support(indices=True), round(line.score(np.nan_to_num(X), y), 2))
 print("curves:", curves.get_support(indices=True), round(curves.score(X, y), 2))
 

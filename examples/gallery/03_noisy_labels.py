@@ -21,7 +21,9 @@ for i, share in enumerate(shares):
         wrong = rng.random(300) < share
         y[wrong] = rng.random(wrong.sum()) < 0.5
         for loss, count in found.items():
-            chosen = FSAClassifier(10, loss=loss, random_state=0).fit(X, y).get_support(indices=True)
+            chosen = (
+                FSAClassifier(10, loss=loss, random_state=0).fit(X, y).get_support(indices=True)
+            )
             count[i] += (chosen < 10).mean() / repeats
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

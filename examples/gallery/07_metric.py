@@ -19,7 +19,9 @@ train, test = slice(0, 200), slice(200, None)
 model = SDist(seed_interactions=3, n_features_to_select=2).fit(X[train], y[train])
 nearest = KNeighborsClassifier(3).fit(X[train], y[train])
 print("strongest interaction:", model.interactions_[0])
-print(f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours {1 - nearest.score(X[test], y[test]):.2f}")
+print(
+    f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours {1 - nearest.score(X[test], y[test]):.2f}"
+)
 
 learnt = model.transform(X[test])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")

@@ -19,7 +19,9 @@ image = astronaut()
 detector = load_model("faces")
 found = detector.detect(image)
 for detection in found[:3]:
-    print(f"{detection.keypoint}: ({detection.x:.0f}, {detection.y:.0f}), score {detection.score:.2f}")
+    print(
+        f"{detection.keypoint}: ({detection.x:.0f}, {detection.y:.0f}), score {detection.score:.2f}"
+    )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 left.imshow(image)
@@ -40,5 +42,14 @@ for row in detector.models["left_eye"].features[:20]:
     is_haar = row[Column.KIND] < len(kinds)
     cells = np.array(kinds[row[Column.KIND]]) if is_haar else np.ones((2, 2))
     height, width = cells.shape * row[[Column.CELL_HEIGHT, Column.CELL_WIDTH]]
-    right.add_patch(Rectangle(row[[Column.X, Column.Y]], width, height, fill=False, color="C1" if is_haar else "C0", alpha=0.8))
+    right.add_patch(
+        Rectangle(
+            row[[Column.X, Column.Y]],
+            width,
+            height,
+            fill=False,
+            color="C1" if is_haar else "C0",
+            alpha=0.8,
+        )
+    )
 title = right.set_title("the first 20 features of the eye")

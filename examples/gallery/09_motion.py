@@ -30,4 +30,6 @@ for column, seed in zip(axes.T, (1, 3), strict=True):
     answer = ranker.segment(scene.tracks, 3)
     draw(column[0], scene.tracks, scene.labels)
     draw(column[1], scene.tracks, answer.labels)
-    title = column[1].set_title(f"{100 * misclassification(scene.labels, answer.labels):.0f}% of the points wrong")
+    title = column[1].set_title(
+        f"{100 * misclassification(scene.labels, answer.labels):.0f}% of the points wrong"
+    )

@@ -20,7 +20,12 @@ train, test = slice(0, 300), slice(300, None)
 atoms = SparseFourierFeatures(5, n_bank=300, n_rounds=2, max_order=2, random_state=0)
 model = make_pipeline(atoms, RidgeCV()).fit(X[train], y[train])
 linear = RidgeCV().fit(X[train], y[train])
-print("R² with atoms", round(model.score(X[test], y[test]), 2), "and with lines", round(linear.score(X[test], y[test]), 2))
+print(
+    "R² with atoms",
+    round(model.score(X[test], y[test]), 2),
+    "and with lines",
+    round(linear.score(X[test], y[test]), 2),
+)
 print("columns of the atoms:", sorted(set(atoms.atoms_)))
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

@@ -17,11 +17,17 @@ train, test = home.part(range(10)), home.part(range(10, 12))
 few = ForwardBackwardCRF(10).fit(train.on, train.activities, sequence=train.days)
 every = LinearChainCRF(ridge=2.0).fit(train.on, train.activities, sequence=train.days)
 print("sensors:", few.get_support(indices=True))
-bands = {"truth": test.activities, "10 sensors": few.predict(test.on), "40 sensors": every.predict(test.on)}
+bands = {
+    "truth": test.activities,
+    "10 sensors": few.predict(test.on),
+    "40 sensors": every.predict(test.on),
+}
 for name, labels in bands.items():
     print(f"{name}: {100 * np.mean(labels != test.activities):.0f}% of the minutes wrong")
 
-codes = np.unique(np.concatenate(list(bands.values())), return_inverse=True)[1].reshape(len(bands), -1)
+codes = np.unique(np.concatenate(list(bands.values())), return_inverse=True)[1].reshape(
+    len(bands), -1
+)
 figure, ax = plt.subplots(figsize=(9, 2.2), layout="constrained")
 ax.imshow(codes, aspect="auto", cmap=colormaps["tab20"], interpolation="nearest")
 text = ax.set(yticks=range(len(bands)), yticklabels=list(bands), xlabel="minute")

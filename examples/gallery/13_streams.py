@@ -17,8 +17,15 @@ train, test = slice(0, 1500), slice(1500, None)
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for k in (20, 40, 400):
-    model = StabilizedTruncatedSGDClassifier(k, loss="logistic", random_state=0).fit(X[train], y[train])
+    model = StabilizedTruncatedSGDClassifier(k, loss="logistic", random_state=0).fit(
+        X[train], y[train]
+    )
     print(f"{k} columns: error {1 - model.score(X[test], y[test]):.2f}")
-    ax.plot(1 + np.arange(len(model.history_)), model.history_[:, 0], marker=".", label=f"{k} columns kept")
+    ax.plot(
+        1 + np.arange(len(model.history_)),
+        model.history_[:, 0],
+        marker=".",
+        label=f"{k} columns kept",
+    )
 ax.set(yscale="log", xlabel="stage", ylabel="columns in use")
 legend = ax.legend()

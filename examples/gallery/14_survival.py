@@ -17,12 +17,17 @@ ended = rng.exponential(2.0, len(time))
 survival = np.column_stack([np.minimum(time, ended), time <= ended])  # the time, and 1 for an event
 
 model = FSARegressor(2, loss="cox").fit(X, survival)
-print("columns:", model.get_support(indices=True), "concordance:", round(model.score(X, survival), 2))
+print(
+    "columns:", model.get_support(indices=True), "concordance:", round(model.score(X, survival), 2)
+)
 
 # Kaplan-Meier curves of the thirds with the least and the greatest predicted hazard.
 hazard = model.predict(X)
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-for name, rows in {"low": hazard < np.quantile(hazard, 1 / 3), "high": hazard > np.quantile(hazard, 2 / 3)}.items():
+for name, rows in {
+    "low": hazard < np.quantile(hazard, 1 / 3),
+    "high": hazard > np.quantile(hazard, 2 / 3),
+}.items():
     order = np.argsort(survival[rows, 0])
     times, events = survival[rows][order].T
     share = np.cumprod(1 - events / np.arange(len(events), 0, -1))

@@ -24,5 +24,7 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     """
     chosen = data_dir or os.environ.get("ANNEALED_DATA")
     if not chosen:
-        raise ValueError("the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA")
+        raise ValueError(
+            "the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA"
+        )
     return Path(chosen)

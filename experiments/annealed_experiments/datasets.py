@@ -31,11 +31,16 @@ def load_set(name: str, data_dir: str | Path | None = None):
     folder = data_dir / name.removesuffix("_7v9")
     file = folder / ("usps_zip.npz" if name == "usps" else f"{name}.npz")
     if (folder / "X_train.npz").is_file():
-        parts = [sp.csr_matrix(sp.load_npz(existing(folder / f"X_{half}.npz"))).astype(np.float64) for half in HALVES]
+        parts = [
+            sp.csr_matrix(sp.load_npz(existing(folder / f"X_{half}.npz"))).astype(np.float64)
+            for half in HALVES
+        ]
         labels = [np.load(existing(folder / f"y_{half}.npy")) for half in HALVES]
         return parts[0], labels[0], parts[1], labels[1]
     if not file.is_file() and name not in KNOWN_SETS:
-        raise ValueError(f"set {name!r} is unknown, and {data_dir} has none of that name; expected one of {', '.join(KNOWN_SETS)}")
+        raise ValueError(
+            f"set {name!r} is unknown, and {data_dir} has none of that name; expected one of {', '.join(KNOWN_SETS)}"
+        )
     label = "digit" if name == "usps" else "y"
     with np.load(existing(file)) as data:
         X, X_test = (data[f"X_{half}"].astype(np.float32) for half in HALVES)
@@ -45,7 +50,9 @@ def load_set(name: str, data_dir: str | Path | None = None):
 def existing(path: Path) -> Path:
     """A file that is there; else a ValueError that says how it is made."""
     if not path.is_file():
-        raise ValueError(f"{path}: no such file; annealed data convert makes it from the public data (docs/datasets.md)")
+        raise ValueError(
+            f"{path}: no such file; annealed data convert makes it from the public data (docs/datasets.md)"
+        )
     return path
 
 
@@ -100,7 +107,11 @@ def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Q
     parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz", 46) for i in range(1, 6)]
     for fold in range(5):
         *train, valid, test = np.roll(range(5), -fold)
-        yield Queries(*map(np.concatenate, zip(*(parts[i] for i in train)))), parts[valid], parts[test]
+        yield (
+            Queries(*map(np.concatenate, zip(*(parts[i] for i in train)))),
+            parts[valid],
+            parts[test],
+        )
 
 
 def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:

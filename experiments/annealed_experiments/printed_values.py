@@ -39,7 +39,9 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
     return TABLES.get(table, {}).get((method, *map(str, row)))
 
 
-def beside(table: str, method: str, row: Iterable[str | int], columns: Iterable[str]) -> dict[str, float]:
+def beside(
+    table: str, method: str, row: Iterable[str | int], columns: Iterable[str]
+) -> dict[str, float]:
     """The printed numbers of a method that there are in some columns, as ``paper_COLUMN``."""
     found = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
     return {column: value for column, value in found.items() if value is not None}

@@ -18,28 +18,104 @@ TABLES: dict[str, tuple[str, str, str]] = {
         "fsa_classification",
         "simulated classes: Barbu et al. (2017), Table II; III: --noisy",
     ),
-    "fsa-regression": ("tables.selectors", "fsa_regression", "simulated regression: Barbu et al. (2017), Table IV"),
-    "fsa-wide": ("tables.selectors", "fsa_wide", "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3"),
-    "fsa-off-design": ("tables.selectors", "fsa_off_design", "random supports and signs, equicorrelated columns"),
-    "fsa-large": ("tables.selectors", "fsa_large", "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)"),
+    "fsa-regression": (
+        "tables.selectors",
+        "fsa_regression",
+        "simulated regression: Barbu et al. (2017), Table IV",
+    ),
+    "fsa-wide": (
+        "tables.selectors",
+        "fsa_wide",
+        "other sizes, up to 10,000 columns: Barbu et al. (2014), Tables 1, 2 and 3",
+    ),
+    "fsa-off-design": (
+        "tables.selectors",
+        "fsa_off_design",
+        "random supports and signs, equicorrelated columns",
+    ),
+    "fsa-large": (
+        "tables.selectors",
+        "fsa_large",
+        "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)",
+    ),
     "fsa-speed": ("tables.annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
-    "fsa-challenge": ("tables.annealing", "fsa_challenge", "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI"),
+    "fsa-challenge": (
+        "tables.annealing",
+        "fsa_challenge",
+        "Dexter and a part of Gisette: Barbu et al. (2017), Tables V and VI",
+    ),
     "fsa-stability": ("tables.annealing", "fsa_stability", "AUC against rate, mu and steps"),
-    "public-tables": ("tables.public_tables", "public_tables", "test error on public tables at equal numbers of features"),
-    "mslr-synthetic": ("tables.minimax", "mslr_synthetic", "minimax sparse logistic regression on simulated data"),
-    "mslr-leukemia": ("tables.minimax", "mslr_leukemia", "missed test samples and seconds by number of genes"),
-    "mslr-real": ("tables.minimax", "mslr_real", "texts at equal numbers of columns: Tan et al. (2013), Tables II and III"),
-    "sdist-simulated": ("tables.metric", "sdist_simulated", "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2"),
-    "sdist-real": ("tables.metric", "sdist_real", "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4"),
-    "sensors": ("tables.sensors", "sensors", "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2"),
-    "sensors-simulated": ("tables.sensors", "sensors_simulated", "true sensors found in ten simulated homes"),
-    "sensors-features": ("tables.sensors", "sensors_features", "single features in simulated homes: Liu et al. (2014), Figure 2"),
-    "kernel-simulated": ("kernels.tables", "kernel_simulated", "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels"),
-    "kernel-real": ("kernels.tables", "kernel_real", "Madelon, Ionosphere: Ma (thesis), section 4.2"),
-    "motion-table": ("tables.motion", "motion_table", "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII"),
+    "public-tables": (
+        "tables.public_tables",
+        "public_tables",
+        "test error on public tables at equal numbers of features",
+    ),
+    "mslr-synthetic": (
+        "tables.minimax",
+        "mslr_synthetic",
+        "minimax sparse logistic regression on simulated data",
+    ),
+    "mslr-leukemia": (
+        "tables.minimax",
+        "mslr_leukemia",
+        "missed test samples and seconds by number of genes",
+    ),
+    "mslr-real": (
+        "tables.minimax",
+        "mslr_real",
+        "texts at equal numbers of columns: Tan et al. (2013), Tables II and III",
+    ),
+    "sdist-simulated": (
+        "tables.metric",
+        "sdist_simulated",
+        "XOR and double rings: Ma (thesis), Tables 2.1 and 2.2",
+    ),
+    "sdist-real": (
+        "tables.metric",
+        "sdist_real",
+        "Madelon, Ionosphere, part of SECOM, USPS 7/9: Ma (thesis), Table 2.4",
+    ),
+    "sensors": (
+        "tables.sensors",
+        "sensors",
+        "error by number of sensors, and which: Liu et al. (2014), Figure 2 and Table 2",
+    ),
+    "sensors-simulated": (
+        "tables.sensors",
+        "sensors_simulated",
+        "true sensors found in ten simulated homes",
+    ),
+    "sensors-features": (
+        "tables.sensors",
+        "sensors_features",
+        "single features in simulated homes: Liu et al. (2014), Figure 2",
+    ),
+    "kernel-simulated": (
+        "kernels.tables",
+        "kernel_simulated",
+        "XOR, rings, parity: Ma (thesis), section 4.2, and other kernels",
+    ),
+    "kernel-real": (
+        "kernels.tables",
+        "kernel_real",
+        "Madelon, Ionosphere: Ma (thesis), section 4.2",
+    ),
+    "motion-table": (
+        "tables.motion",
+        "motion_table",
+        "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII",
+    ),
     "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows of faces"),
-    "faces-modes": ("faces.curves", "faces_modes", "modes of search of face keypoints: Barbu et al. (2014), Table 4"),
-    "online-tables": ("tables.online", "online_tables", "sparse online learners: Ma (thesis), Tables 3.2 to 3.4"),
+    "faces-modes": (
+        "faces.curves",
+        "faces_modes",
+        "modes of search of face keypoints: Barbu et al. (2014), Table 4",
+    ),
+    "online-tables": (
+        "tables.online",
+        "online_tables",
+        "sparse online learners: Ma (thesis), Tables 3.2 to 3.4",
+    ),
 }
 
 
@@ -78,8 +154,15 @@ def entries() -> list[tuple[str, str]]:
     name shows.
     """
     also = {name: shows for name, (*_, shows) in FIGURES.items()}
-    tables = [(name, what + (f"; --figures: {also[name]}" if name in also else "")) for name, (*_, what) in sorted(TABLES.items())]
-    return tables + [(name, f"figure only: {shows}") for name, shows in sorted(also.items()) if name not in TABLES]
+    tables = [
+        (name, what + (f"; --figures: {also[name]}" if name in also else ""))
+        for name, (*_, what) in sorted(TABLES.items())
+    ]
+    return tables + [
+        (name, f"figure only: {shows}")
+        for name, shows in sorted(also.items())
+        if name not in TABLES
+    ]
 
 
 def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
@@ -116,7 +199,11 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
     to draw it.
     """
     if name not in TABLES:
-        hint = "; give --figures DIR" if name in FIGURES else f"; expected one of {', '.join(sorted(TABLES))}"
+        hint = (
+            "; give --figures DIR"
+            if name in FIGURES
+            else f"; expected one of {', '.join(sorted(TABLES))}"
+        )
         raise ValueError(f"{name!r} is no table{hint}")
     module, function, _ = TABLES[name]
     return getattr(import_module(f".{module}", __package__), function)
@@ -140,5 +227,7 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
         raise ValueError(f"runs={runs!r}; expected at least 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"\d+ features found")  # the rows say what was selected
+        warnings.filterwarnings(
+            "ignore", message=r"\d+ features found"
+        )  # the rows say what was selected
         return make(**{key: value for key, value in given.items() if value is not None})

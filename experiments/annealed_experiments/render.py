@@ -36,8 +36,12 @@ _LABELS = {
 }
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
 _PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
-_BLOCK = re.compile(r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S)
-_NUMBER = re.compile(r"(<!-- number: (?P<name>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)")
+_BLOCK = re.compile(
+    r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S
+)
+_NUMBER = re.compile(
+    r"(<!-- number: (?P<name>\S+) (?P<facts>[^>]*?) -->).*?(<!-- end of number -->)"
+)
 
 
 def _percent(value: float) -> str:
@@ -104,12 +108,18 @@ def _rate(row: dict[str, Any]) -> str:
     """DR with its 95% interval, and the printed one."""
     ours, *theirs = _beside(row, "DR", _percent).split(" / ")
     if row.get("DR") is not None:
-        ours += " [{:.0f}-{:.0f}]".format(*(100.0 * end for end in _wilson(row["DR"] / 100.0, row["runs"])))
+        ours += " [{:.0f}-{:.0f}]".format(
+            *(100.0 * end for end in _wilson(row["DR"] / 100.0, row["runs"]))
+        )
     return " / ".join([ours, *theirs])
 
 
 def _methods(record: Record, *without: str) -> list[str]:
-    return [name for name in dict.fromkeys(row["method"] for row in record["rows"]) if name not in without]
+    return [
+        name
+        for name in dict.fromkeys(row["method"] for row in record["rows"])
+        if name not in without
+    ]
 
 
 def _runs(row: dict[str, Any]) -> str:
@@ -127,7 +137,15 @@ def _full(record: Record) -> str:
         cells = []
         for name, row in methods.items():
             shares = [_rate(row), _beside(row, "PCD", _percent)]
-            cells.append([labels.get(name, name), row["runs"], *shares, _beside(row, quality, form), _decimals(row["seconds"])])
+            cells.append(
+                [
+                    labels.get(name, name),
+                    row["runs"],
+                    *shares,
+                    _beside(row, quality, form),
+                    _decimals(row["seconds"]),
+                ]
+            )
         text += f"\n### N = {n}, {'' if m == 1000 else f'M = {m}, '}k = {k}\n\n" + _table(
             ["method", "runs", "DR", "PCD", quality, "seconds"], cells
         )
@@ -144,24 +162,40 @@ def _detection(record: Record) -> str:
         if row is None:
             return ""
         values = [[row.get(kind + what) for what in ("DR", "PCD")] for kind in ("", "paper_")]
-        pairs = (" ".join(_percent(value) for value in pair if value is not None) for pair in values)
+        pairs = (
+            " ".join(_percent(value) for value in pair if value is not None) for pair in values
+        )
         return " / ".join(filter(None, pairs)) + _runs(row)
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
-    return _table(head, ([name, *(cell(found.get(name)) for found in sizes.values())] for name in _methods(record, "L2")))
+    return _table(
+        head,
+        (
+            [name, *(cell(found.get(name)) for found in sizes.values())]
+            for name in _methods(record, "L2")
+        ),
+    )
 
 
 def _summary(record: Record) -> str:
     """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not
     100; the papers' best DR.
     """
-    names = [name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)]
+    names = [
+        name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)
+    ]
     lines = []
     for (task, k, n, m, columns), methods in _by_size(record).items():
         head = ", ".join(str(part) for part in (task, n, m, k, columns) if part != "")
-        paper = [methods[name]["paper_DR"] for name in _PAPERS_OWN if methods.get(name, {}).get("paper_DR") is not None]
+        paper = [
+            methods[name]["paper_DR"]
+            for name in _PAPERS_OWN
+            if methods.get(name, {}).get("paper_DR") is not None
+        ]
         cells = [
-            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}" if row else ""
+            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
+            if row
+            else ""
             for row in map(methods.get, names)
         ]
         lines.append([head, _percent(max(paper)) if paper else "", *cells])
@@ -173,13 +207,24 @@ def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
     """The rows as they are: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
     behind a slash.
     """
-    keys = [key for key in dict.fromkeys(key for row in record["rows"] for key in row) if not key.startswith(("paper_", "made"))]
+    keys = [
+        key
+        for key in dict.fromkeys(key for row in record["rows"] for key in row)
+        if not key.startswith(("paper_", "made"))
+    ]
     keys = columns.split(",") if columns else keys
 
     def cell(row: dict[str, Any], key: str) -> str:
-        return _beside(row, key, lambda value: format(value, form)) if isinstance(row.get(key), float) else str(row.get(key, ""))
+        return (
+            _beside(row, key, lambda value: format(value, form))
+            if isinstance(row.get(key), float)
+            else str(row.get(key, ""))
+        )
 
-    return _table([key.replace("_", " ") for key in keys], ([cell(row, key) for key in keys] for row in record["rows"]))
+    return _table(
+        [key.replace("_", " ") for key in keys],
+        ([cell(row, key) for key in keys] for row in record["rows"]),
+    )
 
 
 def _cells(record: Record) -> str:
@@ -194,9 +239,20 @@ def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> st
     heads = list(dict.fromkeys(row[across] for row in record["rows"]))
     lines: dict[tuple, dict[Any, str]] = {}
     for row in record["rows"]:
-        cell = ", ".join(filter(None, (_beside(row, value, lambda number: format(number, form)) for value in values.split(","))))
+        cell = ", ".join(
+            filter(
+                None,
+                (
+                    _beside(row, value, lambda number: format(number, form))
+                    for value in values.split(",")
+                ),
+            )
+        )
         lines.setdefault(tuple(row.get(key) for key in keys.split(",")), {})[row[across]] = cell
-    return _table([*keys.split(","), *heads], ([*line, *map(cells.get, heads)] for line, cells in lines.items()))
+    return _table(
+        [*keys.split(","), *heads],
+        ([*line, *map(cells.get, heads)] for line, cells in lines.items()),
+    )
 
 
 _ALL = (_cells, _rows, _full, _detection, _summary, _pivot)
@@ -211,22 +267,34 @@ def render_page(page: Path, results: Path) -> str:
     def record(name: str) -> Record:
         file = results / f"{name}.json"
         if not file.is_file():
-            raise ValueError(f"{page}: {file} is missing; make it by annealed reproduce NAME --results")
+            raise ValueError(
+                f"{page}: {file} is missing; make it by annealed reproduce NAME --results"
+            )
         return json.loads(file.read_text())
 
     def fill(block: re.Match[str]) -> str:
         view, *options = block["view"].split(":")
         if view not in VIEWS:
-            raise ValueError(f"{page}: view {view!r} is unknown; expected one of {', '.join(VIEWS)}")
+            raise ValueError(
+                f"{page}: view {view!r} is unknown; expected one of {', '.join(VIEWS)}"
+            )
         return block[1] + VIEWS[view](record(block["name"]), *options) + block[4]
 
     def value(name: str, facts: str) -> str:
         key, *pairs = shlex.split(facts)
         table = record(name)
-        rows = [dict(zip(table["columns"], row)) if "columns" in table else row for row in table["rows"]]
-        rows = [row for row in rows if all(str(row.get(pair.split("=")[0])) == pair.split("=")[1] for pair in pairs)]
+        rows = [
+            dict(zip(table["columns"], row)) if "columns" in table else row for row in table["rows"]
+        ]
+        rows = [
+            row
+            for row in rows
+            if all(str(row.get(pair.split("=")[0])) == pair.split("=")[1] for pair in pairs)
+        ]
         if len(rows) != 1:
-            raise ValueError(f"{page}: {len(rows)} rows of {name} have {' '.join(pairs)}; expected one")
+            raise ValueError(
+                f"{page}: {len(rows)} rows of {name} have {' '.join(pairs)}; expected one"
+            )
         key, _, how = key.partition("#")
         cell = rows[0][key]
         if isinstance(cell, str):
@@ -271,7 +339,9 @@ def render(checkout: Path) -> list[Path]:
     """
     results = checkout / "experiments" / "results"
     if not results.is_dir():
-        raise ValueError(f"{results}: no such folder; expected the files of annealed reproduce NAME --results")
+        raise ValueError(
+            f"{results}: no such folder; expected the files of annealed reproduce NAME --results"
+        )
     changed = []
     for page in pages_of(checkout):
         text = render_page(page, results)
@@ -292,7 +362,9 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
     if file.is_file():
         try:
             old = json.loads(file.read_text(encoding="utf-8"))
-            same = old["name"] == record["name"] and old["settings"].get("noisy") == record["settings"].get("noisy")
+            same = old["name"] == record["name"] and old["settings"].get("noisy") == record[
+                "settings"
+            ].get("noisy")
             rows, made = {_facts(row): row for row in old["rows"]}, old["made"]
         except (ValueError, TypeError, KeyError):
             same = False
@@ -301,7 +373,10 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
     rows |= {_facts(row): row | {"made": len(made)} for row in record["rows"]}
     parts = {"made": [*made, run_of(command, record["settings"])], "rows": list(rows.values())}
     text = "".join(f' "{key}": {json.dumps(record[key])},\n' for key in ("name", "settings"))
-    text += ",\n".join(f' "{key}": [\n  ' + ",\n  ".join(map(json.dumps, part)) + "\n ]" for key, part in parts.items())
+    text += ",\n".join(
+        f' "{key}": [\n  ' + ",\n  ".join(map(json.dumps, part)) + "\n ]"
+        for key, part in parts.items()
+    )
     with replacing(file) as temporary:
         temporary.write_text("{\n" + text + "\n}\n", encoding="utf-8")
 
@@ -315,7 +390,11 @@ def _facts(row: dict[str, Any]) -> tuple:
 def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     """What a file of results says of a run."""
     info = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []
-    versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    names = (
+        re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []
+    )
+    versions = {"python": platform.python_version()} | {
+        name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
+    }
     made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
     return made | {"processor": names[0] if names else platform.processor(), "settings": settings}

@@ -94,7 +94,9 @@ def test_secom(tmp_path):
     found = np.vstack([train_X, test_X])
     np.testing.assert_allclose(found[np.argsort(found[:, 1])], X[np.argsort(X[:, 1])], atol=1e-5)
     (tmp_path / "down" / "secom_labels.data").write_text('0 "19/07/2008 11:55:00"\n')
-    with pytest.raises(ValueError, match=r"secom_labels\.data: 1 labels \['0'\], expected -1 or 1 for 24 rows"):
+    with pytest.raises(
+        ValueError, match=r"secom_labels\.data: 1 labels \['0'\], expected -1 or 1 for 24 rows"
+    ):
         convert("secom", tmp_path / "down", tmp_path / "other")
 
 
@@ -105,20 +107,38 @@ def test_farm_ads_keeps_equal_rows_together(tmp_path):
     _, notes = convert("farm_ads", tmp_path / "down", tmp_path / "data")
     train_X, train_y, test_X, test_y = load_set("farm_ads", tmp_path / "data")
     rows = [{row.tobytes() for row in part.toarray()} for part in (train_X, test_X)]
-    assert len(test_y) == 6 and len(train_y) == 24 and not rows[0] & rows[1] and "20 rows have" in notes[0]
+    assert (
+        len(test_y) == 6
+        and len(train_y) == 24
+        and not rows[0] & rows[1]
+        and "20 rows have" in notes[0]
+    )
     assert rows[0] | rows[1] == {row.tobytes() for row in X.toarray()}
 
 
 def test_pcmac_of_the_newsgroups(tmp_path):
     pc, mac = "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"
-    train = {pc: ["ISA bus bus", "caf\xe9 isa"], mac: ["nubus", "Quadra nubus"], "rec.autos": ["car"]}
-    write_newsgroups(tmp_path / "down", {"train": train, "test": {pc: ["isa vesa"], mac: ["quadra"]}})
+    train = {
+        pc: ["ISA bus bus", "caf\xe9 isa"],
+        mac: ["nubus", "Quadra nubus"],
+        "rec.autos": ["car"],
+    }
+    write_newsgroups(
+        tmp_path / "down", {"train": train, "test": {pc: ["isa vesa"], mac: ["quadra"]}}
+    )
     convert("pcmac", tmp_path / "down", tmp_path / "data")
     X, y, X_test, y_test = load_set("pcmac", tmp_path / "data")
     assert y.tolist() == [1, 1, -1, -1] and y_test.tolist() == [1, -1]
-    assert X.toarray().tolist() == [[2, 0, 1, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 1]]
+    assert X.toarray().tolist() == [
+        [2, 0, 1, 0, 0],
+        [0, 1, 1, 0, 0],
+        [0, 0, 0, 1, 0],
+        [0, 0, 0, 1, 1],
+    ]
     assert X_test.toarray().tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]
-    with pytest.raises(ValueError, match=r"no 20news-bydate-train/comp\.sys\.ibm\.pc\.hardware in it or below"):
+    with pytest.raises(
+        ValueError, match=r"no 20news-bydate-train/comp\.sys\.ibm\.pc\.hardware in it or below"
+    ):
         convert("pcmac", tmp_path / "data", tmp_path / "other")
 
 
@@ -138,7 +158,9 @@ def test_usps(tmp_path):
 def test_leukemia(tmp_path):
     X, y = RNG.normal(size=(72, 50)), np.where(np.arange(72) % 3 == 0, 1, -1)
     write_allaml(tmp_path / "mat", X, y)
-    write_libsvm(tmp_path / "libsvm", "leu", (X[:38], -y[:38]), (X[38:], -y[38:]), compress=True)  # the rarer class is AML
+    write_libsvm(
+        tmp_path / "libsvm", "leu", (X[:38], -y[:38]), (X[38:], -y[38:]), compress=True
+    )  # the rarer class is AML
     for source in ("mat", "libsvm"):
         convert("leukemia", tmp_path / source, tmp_path / f"data_{source}")
         _, train_y, test_X, test_y = load_set("leukemia", tmp_path / f"data_{source}")
@@ -149,7 +171,9 @@ def test_leukemia(tmp_path):
 
 def test_libsvm_of_any_name(tmp_path):
     train, test = sparse(8, 40), sparse(6, 40)
-    fewer = sp.csr_matrix(test[0].toarray() * (np.arange(40) < 30))  # columns that the test file does not name
+    fewer = sp.csr_matrix(
+        test[0].toarray() * (np.arange(40) < 30)
+    )  # columns that the test file does not name
     write_libsvm(tmp_path, "mine", train, (fewer, test[1]))
     folder, _ = convert("libsvm", tmp_path / "mine", tmp_path / "data")
     X, y, X_test, _ = load_set("mine", tmp_path / "data")
@@ -167,7 +191,10 @@ def test_news20(tmp_path):
 
 def query_lines(n, n_columns, first):
     values = RNG.uniform(0, 1, (n, n_columns)).round(3)
-    return [f"{i % 3} qid:{first + i // 3} " + " ".join(f"{c}:{v:g}" for c, v in enumerate(row, 1)) for i, row in enumerate(values)]
+    return [
+        f"{i % 3} qid:{first + i // 3} " + " ".join(f"{c}:{v:g}" for c, v in enumerate(row, 1))
+        for i, row in enumerate(values)
+    ]
 
 
 @pytest.mark.parametrize("layout", ["folds", "parts"])
@@ -178,7 +205,9 @@ def test_mq2008(tmp_path, layout):
     else:
         (tmp_path / "down").mkdir()
         for i, lines in enumerate(parts, 1):
-            (tmp_path / "down" / f"S{i}.txt").write_text("\n".join(f"{line} #docid = G{i}" for line in lines))
+            (tmp_path / "down" / f"S{i}.txt").write_text(
+                "\n".join(f"{line} #docid = G{i}" for line in lines)
+            )
     convert("mq2008", tmp_path / "down", tmp_path / "data")
     train, valid, test = next(read_mq2008(tmp_path / "data"))
     assert train.X.shape == (18, 46) and set(valid.qid) == {40, 41} and set(test.qid) == {50, 51}
@@ -192,7 +221,9 @@ def test_lambdarank(tmp_path):
     train, test = read_lambdarank(tmp_path / "data")
     assert train.X.shape == (9, 300) and test.qid.tolist() == [1, 1, 1, 2, 2, 2]
     (tmp_path / "down" / "rank.test.query").write_text("3\n")
-    with pytest.raises(ValueError, match=r"rank\.test\.query: queries of 3 rows together, expected 6"):
+    with pytest.raises(
+        ValueError, match=r"rank\.test\.query: queries of 3 rows together, expected 6"
+    ):
         convert("lambdarank", tmp_path / "down", tmp_path / "other")
 
 
@@ -214,15 +245,24 @@ def test_ordonez(tmp_path):
     events = [("2011-11-28 02:27:59", "2011-11-28 10:18:11", "Bed", "Pressure", "Bedroom")]
     activities = [
         ("2011-11-28 02:27:59", "2011-11-28 10:18:11", "Sleeping"),
-        ("2011-11-28 12:20:41", "2011-11-27 10:20:59", "Grooming"),  # as in the source: the day and the hour are wrong
+        (
+            "2011-11-28 12:20:41",
+            "2011-11-27 10:20:59",
+            "Grooming",
+        ),  # as in the source: the day and the hour are wrong
     ]
     for home in ("ordonezA", "ordonezB"):
         write_ordonez(tmp_path / "down", home, events, activities)
     folder, notes = convert("ordonez", tmp_path / "down", tmp_path / "data")
     assert folder.name == "sensors_adl" and "1 ends before their start repaired" in notes[0]
-    assert "2011-11-28 12:20:59,2011-11-27 10:20:59,Grooming" in (folder / "ordonezA_activities.csv").read_text()
+    assert (
+        "2011-11-28 12:20:59,2011-11-27 10:20:59,Grooming"
+        in (folder / "ordonezA_activities.csv").read_text()
+    )
     home = read_home(folder, "ordonezA")
-    assert home.minutes.sensors == ("Bedroom_Bed_Pressure",) and "Sleeping" in home.minutes.activities
+    assert (
+        home.minutes.sensors == ("Bedroom_Bed_Pressure",) and "Sleeping" in home.minutes.activities
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,23 +291,35 @@ def test_damage_is_one_line_and_leaves_nothing(tmp_path, file, text, message):
 def test_sparse_damage(tmp_path):
     write_nips2003(tmp_path, "dexter", sparse(3, 20_000), sparse(3, 20_000))
     (path,) = tmp_path.rglob("dexter_valid.data")
-    for text, message in (("20001:3\n", "line 1: column 20001, expected 1 to 20000"), ("1:2\na:3\n", "line 2: 'a:3', expected")):
+    for text, message in (
+        ("20001:3\n", "line 1: column 20001, expected 1 to 20000"),
+        ("1:2\na:3\n", "line 2: 'a:3', expected"),
+    ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             convert("dexter", tmp_path, tmp_path / "data")
 
 
 def test_command(tmp_path):
-    (tmp_path / "ionosphere.data").write_text("".join("0," * 34 + "gb"[i % 2] + "\n" for i in range(351)))
+    (tmp_path / "ionosphere.data").write_text(
+        "".join("0," * 34 + "gb"[i % 2] + "\n" for i in range(351))
+    )
     result = run("data", "convert", "ionosphere", tmp_path, tmp_path / "data", "--json")
     record = json.loads(result.stdout)
-    assert result.exit_code == 0 and set(record) == {"name", "folder", "notes", "then"} and "sdist-real" in record["then"]
+    assert (
+        result.exit_code == 0
+        and set(record) == {"name", "folder", "notes", "then"}
+        and "sdist-real" in record["then"]
+    )
     again = run("data", "convert", "ionosphere", tmp_path, tmp_path / "data")
     assert again.exit_code == 2 and "already exists" in again.stderr
     unknown = run("data", "convert", "mnist", tmp_path, tmp_path / "data", "--json")
     assert unknown.exit_code == 2 and "'mnist' is unknown" in json.loads(unknown.stdout)["error"]
     missing = run("data", "convert", "usps", tmp_path / "nowhere", tmp_path / "data")
-    assert missing.exit_code == 2 and "no such file or folder; expected ESL's web page: zip.train.gz" in missing.stderr
+    assert (
+        missing.exit_code == 2
+        and "no such file or folder; expected ESL's web page: zip.train.gz" in missing.stderr
+    )
     listed = json.loads(run("data", "list", "--json").stdout)
     assert [row["name"] for row in listed] == list(DATA_SETS)
     assert "annealed data list" in " ".join(run("data", "convert", "--help").stdout.split())
@@ -294,7 +346,10 @@ def test_ours_written_as_distributed_come_back(data_dir, tmp_path):
     """Real sets, written in their original formats, become what is there."""
     for name in ("madelon", "arcene", "dexter", "dorothea"):
         X, y, X_test, y_test = load_set(name, data_dir)
-        parts = [(M if sp.issparse(M) else M.astype(int), labels) for M, labels in ((X, y), (X_test, y_test))]
+        parts = [
+            (M if sp.issparse(M) else M.astype(int), labels)
+            for M, labels in ((X, y), (X_test, y_test))
+        ]
         write_nips2003(tmp_path / name, name, *parts)
         convert(name, tmp_path / name, tmp_path / "data")
         again = load_set(name, tmp_path / "data")

@@ -35,9 +35,13 @@ def write_aflw(folder, faces):
         CREATE TABLE FeatureCoords (face_id INTEGER, feature_id INTEGER, x REAL, y REAL);
         CREATE TABLE FeatureCoordTypes (feature_id INTEGER, descr TEXT, code TEXT, x REAL, y REAL, z REAL);"""
     )
-    database.executemany("INSERT INTO FeatureCoordTypes VALUES (?, ?, '', 0, 0, 0)", list(enumerate(names)))
+    database.executemany(
+        "INSERT INTO FeatureCoordTypes VALUES (?, ?, '', 0, 0, 0)", list(enumerate(names))
+    )
     for number, path in enumerate(dict.fromkeys(path for path, _, _ in faces)):
-        database.execute("INSERT INTO FaceImages VALUES (?, 'flickr', ?, ?, 0, 200)", (number, path, path))
+        database.execute(
+            "INSERT INTO FaceImages VALUES (?, 'flickr', ?, ?, 0, 200)", (number, path, path)
+        )
     for number, (path, points, box) in enumerate(faces):
         database.execute("INSERT INTO Faces VALUES (?, ?, 'flickr')", (number, path))
         database.execute("INSERT INTO FaceRect VALUES (?, ?, ?, ?, ?, 0)", (number, *box))
@@ -55,7 +59,11 @@ def of_aflw():
     found = {name: FACE[keypoint] for name, keypoint in points.items()}
     for side, keypoint in (("Left", "right_eye"), ("Right", "left_eye")):
         x, y = FACE[keypoint]
-        found |= {f"{side}EyeLeftCorner": (x - 8, y), f"{side}EyeRightCorner": (x + 8, y), f"{side}EyeCenter": (x + 1, y)}
+        found |= {
+            f"{side}EyeLeftCorner": (x - 8, y),
+            f"{side}EyeRightCorner": (x + 8, y),
+            f"{side}EyeCenter": (x + 1, y),
+        }
     return found | {"NoseCenter": (100, 105), "LeftBrowCenter": (80, 60)}
 
 
@@ -64,7 +72,9 @@ def test_aflw(tmp_path):
     for name in ("0/a.jpg", "2/b.jpg"):
         photograph(folder / "data" / "flickr" / name)
     profile = {name: xy for name, xy in of_aflw().items() if not name.startswith("Right")}
-    hidden = {name: xy for name, xy in of_aflw().items() if name not in ("LeftEar", "RightEyeLeftCorner")}
+    hidden = {
+        name: xy for name, xy in of_aflw().items() if name not in ("LeftEar", "RightEyeLeftCorner")
+    }
     write_aflw(
         folder,
         [("0/a.jpg", of_aflw(), (40, 40, 120, 130)), ("0/a.jpg", profile, (5, 6, 30, 40)), ("2/b.jpg", hidden, (40, 40, 120, 130)),
@@ -72,11 +82,15 @@ def test_aflw(tmp_path):
     )  # fmt: skip
     out, notes = convert("aflw", folder, tmp_path / "out")
     one, two = read_annotations(out)
-    assert one.path.resolve() == (folder / "data/flickr/0/a.jpg").resolve() and one.instances.shape == (1, 9, 2)
+    assert one.path.resolve() == (
+        folder / "data/flickr/0/a.jpg"
+    ).resolve() and one.instances.shape == (1, 9, 2)
     np.testing.assert_allclose(one.instances[0], EXPECTED)
     assert one.visible.all()
     np.testing.assert_allclose(one.ignore, [[5, 6, 35, 46]])  # the profile has one eye only
-    np.testing.assert_allclose(two.instances[0, 0], (121, 80))  # the centre stands for corners that are not both there
+    np.testing.assert_allclose(
+        two.instances[0, 0], (121, 80)
+    )  # the centre stands for corners that are not both there
     assert np.isnan(two.instances[0, KEYPOINTS.index("right_ear")]).all()
     assert "1 annotated faces left out" in notes[-1] and "1 faces without both eyes" in notes[1]
 
@@ -98,7 +112,10 @@ def of_lfpw(ear_type=0):
         "left_nose_out": "right_nose", "right_nose_out": "left_nose", "left_mouth_out": "right_mouth",
         "right_mouth_out": "left_mouth", "left_ear_canal": "right_ear", "right_ear_canal": "left_ear", "chin": "chin",
     }  # fmt: skip
-    found = {name: (*FACE[keypoint], ear_type if "ear" in name else 1) for name, keypoint in points.items()}
+    found = {
+        name: (*FACE[keypoint], ear_type if "ear" in name else 1)
+        for name, keypoint in points.items()
+    }
     for side, keypoint, sign in (("left", "right_eye", -1), ("right", "left_eye", 1)):
         x, y = FACE[keypoint]
         found |= {f"{side}_eye_out": (x + 8 * sign, y, 0), f"{side}_eye_in": (x - 8 * sign, y, 0)}
@@ -131,7 +148,9 @@ def curve(first, last, n, bend=(0, 0)):
 
 def circle(centre, radius, n, squash=1.0):
     t = 2 * np.pi * np.arange(n) / n
-    return np.stack([centre[0] + radius * np.cos(t), centre[1] + squash * radius * np.sin(t)], axis=1)
+    return np.stack(
+        [centre[0] + radius * np.cos(t), centre[1] + squash * radius * np.sin(t)], axis=1
+    )
 
 
 def of_helen():
@@ -139,10 +158,26 @@ def of_helen():
     middle = np.add(FACE["left_ear"], FACE["right_ear"]) / 2
     jaw = curve(FACE["right_ear"], FACE["left_ear"], 41, np.array(FACE["chin"]) - middle)
     nose = np.concatenate(
-        [curve((98, 85), FACE["right_nose"], 8), curve((94, 114), (106, 114), 1), curve(FACE["left_nose"], (102, 85), 8)]
+        [
+            curve((98, 85), FACE["right_nose"], 8),
+            curve((94, 114), (106, 114), 1),
+            curve(FACE["left_nose"], (102, 85), 8),
+        ]
     )
-    lips = np.concatenate([curve(FACE["right_mouth"], FACE["left_mouth"], 15, (0, -6)), curve((113, 131), (87, 131), 13, (0, 8))])
-    parts = [jaw, nose, lips, lips, circle(FACE["right_eye"], 8, 20, 0.5), circle(FACE["left_eye"], 8, 20, 0.5)]
+    lips = np.concatenate(
+        [
+            curve(FACE["right_mouth"], FACE["left_mouth"], 15, (0, -6)),
+            curve((113, 131), (87, 131), 13, (0, 8)),
+        ]
+    )
+    parts = [
+        jaw,
+        nose,
+        lips,
+        lips,
+        circle(FACE["right_eye"], 8, 20, 0.5),
+        circle(FACE["left_eye"], 8, 20, 0.5),
+    ]
     return np.concatenate([*parts, circle((80, 60), 9, 20, 0.2), circle((120, 60), 9, 20, 0.2)])
 
 
@@ -171,7 +206,9 @@ def test_helen(tmp_path, angle):
 
 def test_no_face_at_all(tmp_path):
     write_lfpw(tmp_path / "lfpw", [("http://a.org/x/gone.jpg", "average", of_lfpw())])
-    with pytest.raises(ValueError, match=r"none of its faces has a photograph here .*\(1 not found\)"):
+    with pytest.raises(
+        ValueError, match=r"none of its faces has a photograph here .*\(1 not found\)"
+    ):
         convert("lfpw", tmp_path / "lfpw", tmp_path / "out")
     (tmp_path / "db" / "data").mkdir(parents=True)
     (tmp_path / "db" / "data" / "aflw.sqlite").write_text("no database" * 100)

@@ -8,10 +8,16 @@ from helpers import run
 
 
 def test_the_figure_of_stability_is_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(annealing, "STABILITY", {name: [values[2]] for name, values in annealing.STABILITY.items()})
+    monkeypatch.setattr(
+        annealing, "STABILITY", {name: [values[2]] for name, values in annealing.STABILITY.items()}
+    )
     result = run("reproduce", "fsa-stability", "--figures", tmp_path / "new", "--runs", 1)
     path = tmp_path / "new" / "fsa-stability.png"
-    assert result.exit_code == 0 and result.stdout.strip() == str(path) and path.read_bytes().startswith(b"\x89PNG")
+    assert (
+        result.exit_code == 0
+        and result.stdout.strip() == str(path)
+        and path.read_bytes().startswith(b"\x89PNG")
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,10 @@ def test_the_figure_of_rows_is_drawn_from_the_table(tmp_path):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["online-nonzeros", "online-sparsity", "online-error", "mslr-leukemia", "pets-keypoints"])
+@pytest.mark.parametrize(
+    "name",
+    ["online-nonzeros", "online-sparsity", "online-error", "mslr-leukemia", "pets-keypoints"],
+)
 def test_figures_of_real_data_are_drawn(name, data_dir, tmp_path):
     draw(name, tmp_path, data_dir)
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
@@ -56,17 +65,27 @@ def test_mean_distances_against_votes_on_ionosphere(data_dir, tmp_path):
 @pytest.mark.data
 @pytest.mark.slow
 def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(metric_figures, "SENSITIVITY", {name: values[2:3] for name, values in metric_figures.SENSITIVITY.items()})
+    monkeypatch.setattr(
+        metric_figures,
+        "SENSITIVITY",
+        {name: values[2:3] for name, values in metric_figures.SENSITIVITY.items()},
+    )
     draw("sdist-sensitivity", tmp_path, data_dir, checkpoint=tmp_path / "cells.jsonl")
     assert (tmp_path / "sdist-sensitivity.png").stat().st_size > 5_000
 
 
 def test_unknown_figures_and_options_are_named(tmp_path):
-    with pytest.raises(ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"):
+    with pytest.raises(
+        ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"
+    ):
         draw("fsa-wide", tmp_path)
     with pytest.raises(ValueError, match="runs: the figure fsa-losses has no such option"):
         draw("fsa-losses", tmp_path, runs=3)
     with pytest.raises(ValueError, match="runs=0; expected at least 1"):
         draw("motion-table", tmp_path, runs=0)
     result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
-    assert result.exit_code == 2 and "belongs to one NAME" in result.stderr and not list(tmp_path.iterdir())
+    assert (
+        result.exit_code == 2
+        and "belongs to one NAME" in result.stderr
+        and not list(tmp_path.iterdir())
+    )

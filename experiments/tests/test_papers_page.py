@@ -26,7 +26,9 @@ PRINTED = {
 }
 NUMBER = r"(?:[IVX]+|\d+(?:\.\d+)?)(?![\w.]*\w)"
 ITEMS = re.compile(rf"(Table|Figure|Algorithm)s? ({NUMBER}(?:(?:, | and | to ){NUMBER})*)")
-PAPER = re.compile(r"(?:Barbu et al\. )?\(201[47]\)(?: and \(201[47]\))?|Liu et al\. \(2014\)|Tan et al\. \(2013\)|Ma \(thesis\)")
+PAPER = re.compile(
+    r"(?:Barbu et al\. )?\(201[47]\)(?: and \(201[47]\))?|Liu et al\. \(2014\)|Tan et al\. \(2013\)|Ma \(thesis\)"
+)
 
 
 def numbered(text):
@@ -47,9 +49,15 @@ def sections():
     gets."""
     found = {}
     for part in (ROOT / "docs" / "papers.md").read_text().split("\n## ")[1:]:
-        lines = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in part.splitlines() if line.startswith("| ")][1:]
+        lines = [
+            re.split(r"(?<!\\) \| ", line.strip("| "))
+            for line in part.splitlines()
+            if line.startswith("| ")
+        ][1:]
         assert all(len(line) == 3 and line[2] for line in lines), "every item has a state"
-        found[part.splitlines()[0]] = [(*line, re.findall(r"annealed reproduce ([a-z][\w-]*)", line[1])) for line in lines]
+        found[part.splitlines()[0]] = [
+            (*line, re.findall(r"annealed reproduce ([a-z][\w-]*)", line[1])) for line in lines
+        ]
     return found
 
 
@@ -60,11 +68,19 @@ def listed():
     for name, shows in entries():
         marks = [*PAPER.finditer(shows)]
         for mark, after in pairwise([*marks, None]):
-            papers = [mark[0]] if "al. (2013)" in mark[0] or "Liu" in mark[0] or "Ma" in mark[0] else None
-            papers = papers or [f"Barbu et al. ({year})" for year in re.findall(r"\((\d+)\)", mark[0])]
+            papers = (
+                [mark[0]]
+                if "al. (2013)" in mark[0] or "Liu" in mark[0] or "Ma" in mark[0]
+                else None
+            )
+            papers = papers or [
+                f"Barbu et al. ({year})" for year in re.findall(r"\((\d+)\)", mark[0])
+            ]
             text = shows[mark.end() : after.start() if after else None]
             for paper in papers:
-                for kind, number in numbered(text) | ({("Table", "III")} if "III: --noisy" in text else set()):
+                for kind, number in numbered(text) | (
+                    {("Table", "III")} if "III: --noisy" in text else set()
+                ):
                     found.setdefault((paper, kind, number), set()).add(name)
     return found
 
@@ -90,10 +106,16 @@ def test_named_commands_and_files_exist(paper):
     for what, where, state, names in sections()[paper]:
         for name in names:
             assert name in TABLES or name in FIGURES, f"{what}: no table or figure {name!r}"
-            assert name in TABLES or f"`annealed reproduce {name} --figures DIR`" in where, f"{what}: {name} is a figure only"
-        assert names == [] or "the same with `--figures DIR`" not in where or names[-1] in FIGURES, f"{what}: no figure"
+            assert name in TABLES or f"`annealed reproduce {name} --figures DIR`" in where, (
+                f"{what}: {name} is a figure only"
+            )
+        assert (
+            names == [] or "the same with `--figures DIR`" not in where or names[-1] in FIGURES
+        ), f"{what}: no figure"
         for path in re.findall(r"`([\w/]+(?:\.py|/\w+))`", where + state):
-            assert (ROOT / path).exists() or [*ROOT.glob(f"*/*/{path}")] or [*ROOT.glob(f"*/{path}")], f"{what}: no file {path}"
+            assert (
+                (ROOT / path).exists() or [*ROOT.glob(f"*/*/{path}")] or [*ROOT.glob(f"*/{path}")]
+            ), f"{what}: no file {path}"
 
 
 @pytest.mark.parametrize("paper", PRINTED)
@@ -108,12 +130,18 @@ def test_the_list_names_what_the_page_names(paper):
                 built.setdefault((paper, kind, number), set()).update(names)
     missing = {item for item, names in built.items() if not names & found.get(item, set())}
     assert not missing, f"not in the list under the names of the page: {sorted(missing)}"
-    unknown = {item for item in found if item[0] == paper and not found[item] & built.get(item, set())}
+    unknown = {
+        item for item in found if item[0] == paper and not found[item] & built.get(item, set())
+    }
     assert not unknown, f"in the list and not on the page: {sorted(unknown)}"
 
 
 def test_every_table_and_figure_stands_on_a_page():
-    pages = " ".join(path.read_text() for folder in ("docs", "experiments") for path in (ROOT / folder).rglob("*.md"))
+    pages = " ".join(
+        path.read_text()
+        for folder in ("docs", "experiments")
+        for path in (ROOT / folder).rglob("*.md")
+    )
     pages = re.sub(r"\s+", " ", pages)
     assert [name for name, _ in entries() if f"annealed reproduce {name}" not in pages] == []
 
@@ -125,9 +153,18 @@ HELD = {
         "learners.solvers.annealing:anneal",
         "learners/solvers/test_annealing.py::test_same_support_as_plain_numpy",
     ),
-    (A14, "(3), schedules"): ("learners.solvers.schedules:inverse_arxiv", "learners/solvers/test_schedules.py::test_formulas"),
-    (A14, "(4), (5)"): ("learners.objective.losses:HuberisedHingeLoss", "learners/objective/test_losses.py::test_printed_formulas"),
-    (A14, "(14)"): ("learners.objective.priors:Prior", "learners/objective/test_priors.py::test_values_by_hand"),
+    (A14, "(3), schedules"): (
+        "learners.solvers.schedules:inverse_arxiv",
+        "learners/solvers/test_schedules.py::test_formulas",
+    ),
+    (A14, "(4), (5)"): (
+        "learners.objective.losses:HuberisedHingeLoss",
+        "learners/objective/test_losses.py::test_printed_formulas",
+    ),
+    (A14, "(14)"): (
+        "learners.objective.priors:Prior",
+        "learners/objective/test_priors.py::test_values_by_hand",
+    ),
     (A14, "(15), (16)"): (
         "learners.designs.piecewise_linear:PiecewiseDesign",
         "learners/designs/test_designs.py::test_scores_gradient_and_keep_match_the_explicit_matrix",
@@ -140,8 +177,14 @@ HELD = {
         "learners.selectors.rankboost:RankBoost",
         "learners/selectors/test_rankboost.py::test_agrees_with_the_plain_algorithm",
     ),
-    (A17, "Algorithm 1; (3)"): ("learners.solvers.schedules:inverse", "learners/solvers/test_schedules.py::test_formulas"),
-    (A17, "(8), Lorenz"): ("learners.objective.losses:LorenzLoss", "learners/objective/test_losses.py::test_printed_formulas"),
+    (A17, "Algorithm 1; (3)"): (
+        "learners.solvers.schedules:inverse",
+        "learners/solvers/test_schedules.py::test_formulas",
+    ),
+    (A17, "(8), Lorenz"): (
+        "learners.objective.losses:LorenzLoss",
+        "learners/objective/test_losses.py::test_printed_formulas",
+    ),
     (A17, "Section 3.3"): (
         "pipelines.keypoints.measures:pooled",
         "pipelines/keypoints/test_average_precision.py::test_distance_rules",
@@ -206,21 +249,31 @@ HELD = {
         "learners.online.truncated:RDAClassifier",
         "learners/online/test_online.py::test_lazy_shrinkage_equals_eager_steps",
     ),
-    (MA, "(3.34)"): ("learners.stability:cohen_kappa", "learners/online/test_online.py::test_kappa_equals_scikit_learn"),
+    (MA, "(3.34)"): (
+        "learners.stability:cohen_kappa",
+        "learners/online/test_online.py::test_kappa_equals_scikit_learn",
+    ),
 }
 
 
 def test_each_cell_that_says_as_printed_is_held_by_a_test():
     said = {(paper, what) for paper, rows in ((paper, sections()[paper]) for paper in PRINTED) for what, _, state, _ in rows
             if re.search("as printed", state, re.IGNORECASE)}  # fmt: skip
-    named = {(paper, what) for paper, what in said for other, words in HELD if paper == other and what.startswith(words)}
+    named = {
+        (paper, what)
+        for paper, what in said
+        for other, words in HELD
+        if paper == other and what.startswith(words)
+    }
     assert said == named and len(said) == len(HELD)
     for (_, what), (code, test) in HELD.items():
         module, name = code.split(":")
-        assert hasattr(import_module(module if module.startswith("annealed_") else f"annealed.{module}"), name), (
-            f"{what}: no {code}"
-        )
+        assert hasattr(
+            import_module(module if module.startswith("annealed_") else f"annealed.{module}"), name
+        ), f"{what}: no {code}"
         file, function = test.split("::")
         assert re.search(
-            rf"^def {function}\(", next(path for folder in TESTS if (path := folder / file).is_file()).read_text(), re.MULTILINE
+            rf"^def {function}\(",
+            next(path for folder in TESTS if (path := folder / file).is_file()).read_text(),
+            re.MULTILINE,
         ), f"{what}: no test {test}"

@@ -12,8 +12,22 @@ from helpers import run
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "results"
-ROW = {"N": 300, "M": 1000, "k": 10, "method": "FSA", "runs": 5, "DR": 44.0, "PCD": 99.96, "AUC": 0.9951, "seconds": 0.0123}
-RECORD = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [ROW | {"paper_DR": 29.0}]}
+ROW = {
+    "N": 300,
+    "M": 1000,
+    "k": 10,
+    "method": "FSA",
+    "runs": 5,
+    "DR": 44.0,
+    "PCD": 99.96,
+    "AUC": 0.9951,
+    "seconds": 0.0123,
+}
+RECORD = {
+    "name": "fsa-classification",
+    "settings": {"noisy": False},
+    "rows": [ROW | {"paper_DR": 29.0}],
+}
 
 
 PAGES = pages_of(ROOT)
@@ -29,9 +43,16 @@ def name_of(page):
 def tables_by_hand(page):
     """First heads of the tables outside the blocks in which at least three cells in ten begin with
     a digit."""
-    text = re.sub(r"<!-- table: .*?<!-- end of table -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(
+        r"<!-- table: .*?<!-- end of table -->",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
     for head, body in TABLE.findall(text):
-        cells = [cell.strip() for line in body.splitlines() for cell in line.strip("|").split("|")[1:]]
+        cells = [
+            cell.strip() for line in body.splitlines() for cell in line.strip("|").split("|")[1:]
+        ]
         numbers = [cell for cell in cells if re.match(r"[*<~-]*\d", cell)]
         if numbers and len(numbers) >= 0.3 * len([*filter(None, cells)]):
             yield f"{name_of(page)}: {head.split('|')[0].strip()}"
@@ -39,7 +60,9 @@ def tables_by_hand(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_show_what_the_results_hold(page):
-    assert render_page(page, RESULTS) == page.read_text(encoding="utf-8"), "run annealed reproduce --render ."
+    assert render_page(page, RESULTS) == page.read_text(encoding="utf-8"), (
+        "run annealed reproduce --render ."
+    )
 
 
 def test_every_table_of_numbers_is_rendered():
@@ -48,7 +71,11 @@ def test_every_table_of_numbers_is_rendered():
 
 @pytest.mark.parametrize(
     "page",
-    ["models/weights/faces.md", "experiments/pages/motion_results.md", "experiments/pages/selector_tables_clean.md"],
+    [
+        "models/weights/faces.md",
+        "experiments/pages/motion_results.md",
+        "experiments/pages/selector_tables_clean.md",
+    ],
 )
 def test_a_digit_that_is_changed_by_hand_is_found(page, tmp_path):
     """In every block and number of the page."""
@@ -69,22 +96,38 @@ def test_a_number_of_the_readme_that_is_changed_by_hand_is_found(tmp_path):
     for place in places:
         pattern = r"(-?\d[\d.]*)".join(map(re.escape, place.split("{}")))
         (number,) = re.findall(pattern, text)
-        (tmp_path / "README.md").write_text(text.replace(place.format(number), place.format(f"{number}1")), encoding="utf-8")
+        (tmp_path / "README.md").write_text(
+            text.replace(place.format(number), place.format(f"{number}1")), encoding="utf-8"
+        )
         assert render_page(tmp_path / "README.md", RESULTS) == text
 
 
 def test_every_file_of_results_is_shown_and_says_where_it_comes_from():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    pages += "".join(f"<!-- number: {source} " for page in PAGES for source in numbers_beside(page, RESULTS).values())
+    pages += "".join(
+        f"<!-- number: {source} "
+        for page in PAGES
+        for source in numbers_beside(page, RESULTS).values()
+    )
     for file in (RESULTS).glob("*.json"):
         record = json.loads(file.read_text(encoding="utf-8"))
-        assert f"<!-- table: {file.stem} " in pages or f"<!-- number: {file.stem} " in pages, file.name
+        assert f"<!-- table: {file.stem} " in pages or f"<!-- number: {file.stem} " in pages, (
+            file.name
+        )
         assert "columns" in record or record["name"] in {*TABLES, "sensors evaluate"}, file.name
         for run_made in record["made"]:
-            assert run_made["command"] and run_made["commit"] and re.fullmatch(r"\d{4}-\d\d-\d\d", run_made["date"]), file.name
-            assert ("origin" in run_made) != bool(run_made["versions"] and run_made["processor"]), file.name
+            assert (
+                run_made["command"]
+                and run_made["commit"]
+                and re.fullmatch(r"\d{4}-\d\d-\d\d", run_made["date"])
+            ), file.name
+            assert ("origin" in run_made) != bool(run_made["versions"] and run_made["processor"]), (
+                file.name
+            )
         if "columns" not in record:
-            assert {row["made"] for row in record["rows"]} <= {*range(len(record["made"]))}, file.name
+            assert {row["made"] for row in record["rows"]} <= {*range(len(record["made"]))}, (
+                file.name
+            )
 
 
 @pytest.mark.parametrize(
@@ -107,17 +150,28 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     results.mkdir(parents=True)
     update(results / "fsa-classification.json", RECORD, "annealed reproduce fsa-classification")
     page = tmp_path / "README.md"
-    page.write_text("before\n<!-- table: fsa-classification detection -->\nold\n<!-- end of table -->\nafter\n")
+    page.write_text(
+        "before\n<!-- table: fsa-classification detection -->\nold\n<!-- end of table -->\nafter\n"
+    )
     assert render(tmp_path) == [page] and render(tmp_path) == []
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text and "44 99.9 / 29" in text
+    assert (
+        text.startswith("before\n")
+        and text.endswith("after\n")
+        and "old" not in text
+        and "44 99.9 / 29" in text
+    )
     mark = "<!-- number: fsa-classification DR N=300 method={} -->{}<!-- end of number -->"
     page.write_text(mark.format("FSA", 43))
     assert render(tmp_path) == [page] and page.read_text() == mark.format("FSA", 44)
     page.write_text(mark.format("QTP", 1))
-    with pytest.raises(ValueError, match="0 rows of fsa-classification have N=300 method=QTP; expected one"):
+    with pytest.raises(
+        ValueError, match="0 rows of fsa-classification have N=300 method=QTP; expected one"
+    ):
         render(tmp_path)
-    (results / "readme_numbers.toml").write_text('"found in {} of 100" = "fsa-classification DR N=300 method=FSA"')
+    (results / "readme_numbers.toml").write_text(
+        '"found in {} of 100" = "fsa-classification DR N=300 method=FSA"'
+    )
     page.write_text("found in 4 of 100, in 4 of 10")
     assert render(tmp_path) == [page] and page.read_text() == "found in 44 of 100, in 4 of 10"
     page.write_text("in 4 of 10")
@@ -153,5 +207,15 @@ def test_the_command_lists_all_tables_and_writes_results(tmp_path):
     assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *FIGURES}
     missing = run("reproduce", "sdist-surfaces")
     assert missing.exit_code == 2 and "is no table; give --figures DIR" in missing.stderr
-    made = run("reproduce", "fsa-off-design", "--method", "QTP", "--runs", 1, "--quiet", "--results", tmp_path / "off.json")
+    made = run(
+        "reproduce",
+        "fsa-off-design",
+        "--method",
+        "QTP",
+        "--runs",
+        1,
+        "--quiet",
+        "--results",
+        tmp_path / "off.json",
+    )
     assert made.exit_code == 0 and len(json.loads((tmp_path / "off.json").read_text())["rows"]) == 8

@@ -16,7 +16,9 @@ from annealed_experiments.tables.simulated import bayes_error, simulated_case
 @pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])
 def test_generators_reach_their_bayes_error(case, rule):
     X, y, _, _ = simulated_case(case, 40000, 4, 0)
-    assert X[:, :2].std(axis=0) == pytest.approx(1.0, abs=0.02) and X[:, 2:].std(axis=0) == pytest.approx(0.35, abs=0.01)
+    assert X[:, :2].std(axis=0) == pytest.approx(1.0, abs=0.02) and X[:, 2:].std(
+        axis=0
+    ) == pytest.approx(0.35, abs=0.01)
     if rule is None:
         radius = np.linalg.norm(X[:, :2], axis=1)
         error = min(np.mean((radius > r) != (y == 1)) for r in np.linspace(0.5, 2.0, 151))
@@ -46,14 +48,22 @@ def test_simulated_rows():
     assert all(r["error"] < r["bayes"] + 0.1 for r in ours)
     # The setting of the third design trims nothing: two of its variants are the same as others.
     counts = Counter(row["method"] for row in made["rows"])
-    assert counts == {"sDist": 6, "sDist, no screen": 6, "sDist, no trimming": 4, "sDist, neither": 4, "kNN": 6}
+    assert counts == {
+        "sDist": 6,
+        "sDist, no screen": 6,
+        "sDist, no trimming": 4,
+        "sDist, neither": 4,
+        "kNN": 6,
+    }
     untrimmed = [row["variables"] for row in made["rows"] if row["method"] == "sDist, no trimming"]
     assert min(untrimmed) >= 5
 
 
 @pytest.mark.data
 def test_real_rows(data_dir, monkeypatch):
-    monkeypatch.setitem(reproduce_metric.REAL_GRIDS, "ionosphere", {"kappa": [5], "n_steps": [50, 100]})
+    monkeypatch.setitem(
+        reproduce_metric.REAL_GRIDS, "ionosphere", {"kappa": [5], "n_steps": [50, 100]}
+    )
     rows = sdist_real(1, data_dir, sets=["ionosphere"])["rows"]
     assert [r["method"] for r in rows][:2] == ["sDist", "kNN"]
     assert rows[0]["error"] < 0.2 and rows[0]["paper_error"] == 0.05
@@ -62,7 +72,9 @@ def test_real_rows(data_dir, monkeypatch):
 @pytest.mark.data
 def test_online_rows(data_dir, monkeypatch):
     monkeypatch.setattr(reproduce_online, "PASSES", 5)
-    rows = online_tables(2, data_dir, sets=["dexter"], losses=["logistic"], methods=["stabilised", "SGD"], n_folds=2)["rows"]
+    rows = online_tables(
+        2, data_dir, sets=["dexter"], losses=["logistic"], methods=["stabilised", "SGD"], n_folds=2
+    )["rows"]
     assert rows[0]["error"] < 0.15 and rows[0]["nonzero"] <= 0.015 and rows[0]["kappa"] > 0.6
     assert rows[1]["nonzero"] > 0.2
 
@@ -84,6 +96,9 @@ def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "cells.jsonl"
     first = reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path)
     monkeypatch.setattr(reproduce_metric, "_measure", lambda *_: pytest.fail("made twice"))
-    assert reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path) == first
+    assert (
+        reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path)
+        == first
+    )
     with pytest.raises(ValueError, match="sdist-real has no such option"):
         reproduce("sdist-real", 1, noisy=True)

@@ -9,8 +9,19 @@ from annealed_experiments.printed_values import TABLES, printed
 from annealed_experiments.tables import competitors, selectors
 from annealed_experiments.tables import minimax as reproduce_minimax
 from annealed_experiments.tables.annealing import fsa_challenge, fsa_speed, fsa_stability
-from annealed_experiments.tables.minimax import l1_fit, l1_search, minimax_data, mslr_leukemia, mslr_real, mslr_synthetic
-from annealed_experiments.tables.selectors import fsa_classification, fsa_regression, refitted_scores
+from annealed_experiments.tables.minimax import (
+    l1_fit,
+    l1_search,
+    minimax_data,
+    mslr_leukemia,
+    mslr_real,
+    mslr_synthetic,
+)
+from annealed_experiments.tables.selectors import (
+    fsa_classification,
+    fsa_regression,
+    refitted_scores,
+)
 from annealed_experiments.tables.simulated import simulate
 from sklearn.linear_model import LogisticRegression
 
@@ -23,7 +34,11 @@ def test_every_competitor_finds_a_strong_signal(name, task):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 40)).astype(np.float32)
     signal = X[:, [3, 17, 31]].sum(axis=1)
-    y = np.where(signal > 0, 1, -1) if task == "classification" else signal + 0.1 * rng.standard_normal(300)
+    y = (
+        np.where(signal > 0, 1, -1)
+        if task == "classification"
+        else signal + 0.1 * rng.standard_normal(300)
+    )
     np.testing.assert_array_equal(competitors.select(name, X, y, 3, task, 0), [3, 17, 31])
 
 
@@ -38,7 +53,9 @@ def test_a_competitor_that_is_missing_says_so(monkeypatch):
 
 def test_search_ends_at_exactly_k():
     thresholds = np.linspace(0.1, 1.0, 10)
-    columns = competitors.search_strength(lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0)
+    columns = competitors.search_strength(
+        lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0
+    )
     np.testing.assert_array_equal(columns, [6, 7, 8, 9])
     # all or none: the largest four
     flat = competitors.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)
@@ -50,11 +67,24 @@ def test_printed_numbers():
     assert printed("clean", "FSL", 300, 10, "DR") == 34
     assert printed("noisy", "L1", 10000, 30, "seconds") == 15949
     assert printed("regression", "SA", 1000, 30, "RMSE") == 2.26
-    assert printed("clean", "L2", 300, 10, "PCD") is None and printed("clean", "abess", 300, 10, "DR") is None
+    assert (
+        printed("clean", "L2", 300, 10, "PCD") is None
+        and printed("clean", "abess", 300, 10, "DR") is None
+    )
     assert printed("sdist-real", "sDist", "madelon", "seconds") == 689.64
     assert printed("online-tables", "truncated gradient", "dexter", "hinge", "kappa") == 0.46
     wide = 3 * 8 + 6 * 3 * 5
-    sizes = [7 * (4 * 11 - 1), 7 * (4 * 11 - 1), 4 * (4 * 8 - 2), wide, 10, 2 * 9 * 3, 3 * 2 * 3, 8 * (2 * 5 + 2), 4 * 3]
+    sizes = [
+        7 * (4 * 11 - 1),
+        7 * (4 * 11 - 1),
+        4 * (4 * 8 - 2),
+        wide,
+        10,
+        2 * 9 * 3,
+        3 * 2 * 3,
+        8 * (2 * 5 + 2),
+        4 * 3,
+    ]
     assert [len(table) for table in TABLES.values()] == sizes
 
 
@@ -63,28 +93,55 @@ def test_refit_equals_ordinary_fits():
 
     data = simulate("regression", 200, 50, 4, random_state=0)
     new = simulate("regression", 30, 50, 4, random_state=1)
-    expected = LinearRegression().fit(data.X[:, data.support], data.y).predict(new.X[:, data.support])
-    np.testing.assert_allclose(refitted_scores(data.X, data.y, data.support, new.X, "regression"), expected, atol=5e-3)
+    expected = (
+        LinearRegression().fit(data.X[:, data.support], data.y).predict(new.X[:, data.support])
+    )
+    np.testing.assert_allclose(
+        refitted_scores(data.X, data.y, data.support, new.X, "regression"), expected, atol=5e-3
+    )
 
 
 def test_rows_as_the_papers_have_them():
     """LogitBoost of k rounds, QTP in the printed order, L2 by SGD, SA: each beside its own printed
     numbers, in the tasks that the papers have."""
     methods = ["LB, k rounds", "QTP, printed order", "L2, SGD", "SA"]
-    rows = {row["method"]: row for row in fsa_classification(1, sizes=[(300, 10)], methods=methods)["rows"]}
-    assert [*rows] == methods[:3] and rows["LB, k rounds"]["paper_AUC"] == 0.95 and rows["L2, SGD"]["AUC"] > 0.7
+    rows = {
+        row["method"]: row
+        for row in fsa_classification(1, sizes=[(300, 10)], methods=methods)["rows"]
+    }
+    assert (
+        [*rows] == methods[:3]
+        and rows["LB, k rounds"]["paper_AUC"] == 0.95
+        and rows["L2, SGD"]["AUC"] > 0.7
+    )
     model = selectors.our_methods(selectors.Design("classification", 300, 1000, 10))["LB, k rounds"]
     data = simulate("classification", 300, 1000, 10, random_state=0)
     assert len(model.fit(data.X, data.y).loss_curve_) == 11
-    rows = {row["method"]: row for row in fsa_regression(1, sizes=[(300, 30)], methods=methods[1:])["rows"]}
-    assert [*rows] == ["QTP, printed order", "SA"] and rows["SA"]["paper_RMSE"] == 16.61 and 0 < rows["SA"]["PCD"] < 50
+    rows = {
+        row["method"]: row
+        for row in fsa_regression(1, sizes=[(300, 30)], methods=methods[1:])["rows"]
+    }
+    assert (
+        [*rows] == ["QTP, printed order", "SA"]
+        and rows["SA"]["paper_RMSE"] == 16.61
+        and 0 < rows["SA"]["PCD"] < 50
+    )
 
 
 def test_tables_have_our_numbers_beside_the_printed_ones():
     table = fsa_classification(2, sizes=[(300, 10)], methods=["annealed", "FSL", "LB", "L2"])
-    assert table["name"] == "fsa-classification" and [row["method"] for row in table["rows"]] == ["annealed", "FSL", "LB", "L2"]
+    assert table["name"] == "fsa-classification" and [row["method"] for row in table["rows"]] == [
+        "annealed",
+        "FSL",
+        "LB",
+        "L2",
+    ]
     rows = {row["method"]: row for row in table["rows"]}
-    assert rows["FSL"]["paper_DR"] == 34 and rows["L2"]["PCD"] is None and "paper_DR" not in rows["annealed"]
+    assert (
+        rows["FSL"]["paper_DR"] == 34
+        and rows["L2"]["PCD"] is None
+        and "paper_DR" not in rows["annealed"]
+    )
     assert rows["annealed"]["PCD"] >= 80 and rows["annealed"]["AUC"] > 0.98
     again = fsa_classification(2, sizes=[(300, 10)], methods=["annealed"])["rows"][0]
     assert again["AUC"] == rows["annealed"]["AUC"]
@@ -124,12 +181,19 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
 
 
 def test_tables_off_the_papers_design(monkeypatch):
-    monkeypatch.setitem(selectors.DESIGNS, "off-design", [selectors.Design("classification", 200, 60, 3, random_signs=True)])
+    monkeypatch.setitem(
+        selectors.DESIGNS,
+        "off-design",
+        [selectors.Design("classification", 200, 60, 3, random_signs=True)],
+    )
     rows = selectors.fsa_off_design(1, methods=["annealed", "annealing alone"])["rows"]
     assert [row["method"] for row in rows] == ["annealed", "annealing alone"]
     assert rows[0]["task"] == "classification" and rows[0]["M"] == 60
     assert rows[0]["AUC"] is None  # new rows have other signs
-    with pytest.raises(ValueError, match=r"fsa-wide has the lines \(N, k\) \[\(300, 10\), \(1000, 3\), \(300, 30\), "):
+    with pytest.raises(
+        ValueError,
+        match=r"fsa-wide has the lines \(N, k\) \[\(300, 10\), \(1000, 3\), \(300, 30\), ",
+    ):
         selectors.fsa_wide(1, sizes=[(5, 5)])
     assert printed("wide", "FSA", 1000, 10000, 100, "RMSE") == 1.17
 
@@ -147,7 +211,11 @@ def test_minimax_setups_and_the_search_for_equal_numbers(monkeypatch):
     monkeypatch.setattr(reproduce_minimax, "_L1_TOLERANCE", 1e-6)
     monkeypatch.setattr(reproduce_minimax, "_L1_VIOLATION", 1e-4)
     cold, warm = l1_fit(X, y, 0.2), l1_fit(X, y, 0.2, np.arange(0, 410, 2))
-    everything = LogisticRegression(l1_ratio=1.0, C=0.2, solver="liblinear", tol=1e-6, fit_intercept=False).fit(X, y).coef_[0]
+    everything = (
+        LogisticRegression(l1_ratio=1.0, C=0.2, solver="liblinear", tol=1e-6, fit_intercept=False)
+        .fit(X, y)
+        .coef_[0]
+    )
     monkeypatch.undo()
     assert 10 < np.count_nonzero(everything) < 200
     for coef in (cold, warm):
@@ -185,7 +253,9 @@ def test_leukemia_that_is_not_there(tmp_path):
 
 @pytest.mark.slow
 def test_baselines_land_near_the_printed_detection_rates():
-    table = fsa_classification(30, sizes=[(1000, 10), (3000, 10)], methods=["FSA", "FSV", "FSL", "LB", "LB1"])
+    table = fsa_classification(
+        30, sizes=[(1000, 10), (3000, 10)], methods=["FSA", "FSV", "FSL", "LB", "LB1"]
+    )
     for row in table["rows"]:
         assert row["DR"] >= row["paper_DR"] - 10, row
 
@@ -194,14 +264,23 @@ def test_the_papers_algorithm_has_the_same_rates_for_all_labels():
     """Both rates of the logistic loss stand in both tables: neither row knows how many labels are
     wrong."""
     for noise in (0.0, 0.1):
-        ours = selectors.our_methods(selectors.Design("classification", 300, 1000, 10, label_noise=noise))
-        assert [ours[name].learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [10.0, 3.0, 1.0, 1.0]
+        ours = selectors.our_methods(
+            selectors.Design("classification", 300, 1000, 10, label_noise=noise)
+        )
+        assert [ours[name].learning_rate for name in ("FSA", "FSA, rate 3", "FSV", "FSL")] == [
+            10.0,
+            3.0,
+            1.0,
+            1.0,
+        ]
 
 
 def test_time_against_mu():
     made = fsa_speed(1, n_samples=200)
     passes = [row["passes"] for row in made["rows"]]
-    assert [row["mu"] for row in made["rows"]] == [0, 1, 10, 30, 100, 300] and passes == sorted(passes, reverse=True)
+    assert [row["mu"] for row in made["rows"]] == [0, 1, 10, 30, 100, 300] and passes == sorted(
+        passes, reverse=True
+    )
     # (1 + 0.01) / 2 of 250 steps; the other 250 read ten columns
     assert passes[0] == pytest.approx(127, abs=3)
 
@@ -224,8 +303,12 @@ def test_wide_rows_have_the_printed_numbers_of_their_size():
 @pytest.mark.slow
 @pytest.mark.data
 def test_lines_of_the_challenge(data_dir):
-    rows = {(row["data"], row["method"], row["k"]): row for row in fsa_challenge(1, data_dir)["rows"]}
-    assert rows["dexter", "FSA", 93]["paper_valid"] == 8.67 and rows["dexter", "FSA", 93]["valid"] < 15
+    rows = {
+        (row["data"], row["method"], row["k"]): row for row in fsa_challenge(1, data_dir)["rows"]
+    }
+    assert (
+        rows["dexter", "FSA", 93]["paper_valid"] == 8.67 and rows["dexter", "FSA", 93]["valid"] < 15
+    )
     assert rows["gisette_valid", "FSA, 2 bins", 320]["paper_train"] == 1.13
 
 

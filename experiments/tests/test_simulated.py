@@ -12,7 +12,9 @@ def _detection(task, n, m, k, runs, label_noise=0.0, **settings):
     found = []
     for run in range(runs):
         data = simulate(task, n, m, k, label_noise=label_noise, random_state=50_000 + run)
-        found.append(data.found(estimator(k, **settings).fit(data.X, data.y).get_support(indices=True)))
+        found.append(
+            data.found(estimator(k, **settings).fit(data.X, data.y).get_support(indices=True))
+        )
     return np.mean(np.array(found) == 1)
 
 
@@ -32,16 +34,28 @@ def test_all_variables_are_found_in_regression(runs):
 
 @pytest.mark.parametrize(
     "loss, rate, mu",
-    [("logistic", 10.0, 300.0), ("huberised_hinge", 1.0, 300.0), ("lorenz", 1.0, 100.0), ("flipped_logistic", 3.0, 100.0)],
+    [
+        ("logistic", 10.0, 300.0),
+        ("huberised_hinge", 1.0, 300.0),
+        ("lorenz", 1.0, 100.0),
+        ("flipped_logistic", 3.0, 100.0),
+    ],
 )
 def test_annealing_alone_finds_them_too(loss, rate, mu):
     """The papers' loop, 500 steps, nothing after it."""
-    settings = {"loss": loss, "learning_rate": rate, "schedule": Schedule(mu=mu, n_steps=500), "refinement": None}
+    settings = {
+        "loss": loss,
+        "learning_rate": rate,
+        "schedule": Schedule(mu=mu, n_steps=500),
+        "refinement": None,
+    }
     found = _detection("classification", 1000, 1000, 10, 10, **settings)
     assert found == 1.0
 
 
-@pytest.mark.parametrize("n, k, label_noise, least", [(300, 10, 0.0, 0.6), (1000, 30, 0.0, 0.6), (1000, 10, 0.1, 0.8)])
+@pytest.mark.parametrize(
+    "n, k, label_noise, least", [(300, 10, 0.0, 0.6), (1000, 30, 0.0, 0.6), (1000, 10, 0.1, 0.8)]
+)
 def test_one_default_serves_clean_and_noisy_labels(n, k, label_noise, least):
     """Detection rates of 100 runs are 0.8, 0.9 and 0.98; the bounds allow for ten runs."""
     assert _detection("classification", n, 1000, k, 10, label_noise) >= least
@@ -54,9 +68,13 @@ def test_generators_have_the_stated_moments():
     np.testing.assert_allclose(data.X.std(axis=0), 1.0, atol=0.03)
     assert data.support.tolist() == [9, 19, 29, 39, 49]
     assert np.std(data.y - data.X[:, data.support] @ data.coef) == pytest.approx(1.0, abs=0.03)
-    equal = simulate("classification", 20_000, 20, 2, columns="equicorrelated", label_noise=0.1, random_state=0)
+    equal = simulate(
+        "classification", 20_000, 20, 2, columns="equicorrelated", label_noise=0.1, random_state=0
+    )
     np.testing.assert_allclose(np.corrcoef(equal.X.T)[~np.eye(20, dtype=bool)], 0.5, atol=0.03)
-    assert np.mean(equal.y != np.sign(equal.X[:, equal.support].sum(axis=1))) == pytest.approx(0.05, abs=0.01)
+    assert np.mean(equal.y != np.sign(equal.X[:, equal.support].sum(axis=1))) == pytest.approx(
+        0.05, abs=0.01
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,18 @@ def ionosphere(data_dir, down):
 
 def hopkins155(data_dir, down):
     """The 24 sequences with the fewest numbers: the protocol, not its figures."""
-    sequences = sorted(read_sequences(data_dir / "hopkins155"), key=lambda one: one.tracks.size)[:24]
+    sequences = sorted(read_sequences(data_dir / "hopkins155"), key=lambda one: one.tracks.size)[
+        :24
+    ]
     for one in sequences:
         write_truth(down / "Hopkins155", one.name, one.tracks, one.labels)
 
 
 def ordonez(data_dir, down):
-    columns = {"events": ("start", "end", "sensor", "type", "place"), "activities": ("start", "end_as_published", "activity")}
+    columns = {
+        "events": ("start", "end", "sensor", "type", "place"),
+        "activities": ("start", "end_as_published", "activity"),
+    }
     for home in ("ordonezA", "ordonezB"):
         rows = {}
         for kind, names in columns.items():
@@ -55,7 +60,10 @@ def ordonez(data_dir, down):
 # Paper: the writer of the originals (its name is the set's), and the table.
 PAPERS = {
     "Barbu et al. (2014)": (hopkins155, ["motion-table", "--runs", "1"]),
-    "Barbu et al. (2017)": (arcene, ["public-tables", "--set", "arcene", "--method", "annealed", "--method", "l1"]),
+    "Barbu et al. (2017)": (
+        arcene,
+        ["public-tables", "--set", "arcene", "--method", "annealed", "--method", "l1"],
+    ),
     "Liu et al. (2014)": (ordonez, ["sensors", "--method", "forward", "--runs", "2"]),
     "Tan et al. (2013)": (leukemia, ["mslr-leukemia"]),
     "Ma (thesis)": (ionosphere, ["sdist-real", "--set", "ionosphere", "--runs", "1"]),
@@ -82,5 +90,6 @@ def test_one_table_of_each_paper(paper, data_dir, tmp_path, monkeypatch):
     ours = run("reproduce", *table, "--data", data_dir, "--json", "--quiet")
     numbers = [{key: value for key, value in row.items() if "seconds" not in key} for row in rows]
     assert numbers == [
-        {key: value for key, value in row.items() if "seconds" not in key} for row in json.loads(ours.stdout)["rows"]
+        {key: value for key, value in row.items() if "seconds" not in key}
+        for row in json.loads(ours.stdout)["rows"]
     ]

@@ -60,8 +60,13 @@ class AdditiveModel:
     def __post_init__(self) -> None:
         k, n_knots = self.knots.shape
         good = self.selected.shape == (k,) and self.responses.ndim == 3 and len(self.responses) == k
-        good = good and self.responses.shape[1] in ((1,) if n_knots == 0 else (n_knots, n_knots - 1))
-        if not good or (self.missing_responses is not None and self.missing_responses.shape != self.responses[:, 0].shape):
+        good = good and self.responses.shape[1] in (
+            (1,) if n_knots == 0 else (n_knots, n_knots - 1)
+        )
+        if not good or (
+            self.missing_responses is not None
+            and self.missing_responses.shape != self.responses[:, 0].shape
+        ):
             missing = None if self.missing_responses is None else self.missing_responses.shape
             raise ValueError(
                 f"{len(self.selected)} columns, knots {self.knots.shape}, responses {self.responses.shape}, missing {missing}: "
@@ -124,7 +129,11 @@ class AdditiveModel:
         -------
         (n_samples, n_outputs) ndarray
         """
-        if not self.knots.shape[1] and (self.missing_responses is None or hasattr(values, "toarray") or not np.isnan(values).any()):
+        if not self.knots.shape[1] and (
+            self.missing_responses is None
+            or hasattr(values, "toarray")
+            or not np.isnan(values).any()
+        ):
             return values @ self.responses[:, 0] + self.intercept
         values = _dense(values)
         scores = np.zeros((len(values), self.responses.shape[2])) + self.intercept
@@ -164,7 +173,9 @@ class AdditiveModel:
         (k, n_outputs) ndarray
         """
         at = np.array([float(value)])
-        return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(self.responses[:, 0].shape)
+        return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(
+            self.responses[:, 0].shape
+        )
 
     def _response(self, j: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
         """Responses (n, n_outputs) of the j-th selected column to values (n,)."""

@@ -11,7 +11,9 @@ if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
     from ..sklearn_bases import BaseEstimator
 
 
-def included_and_excluded(include: Any, exclude: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def included_and_excluded(
+    include: Any, exclude: Any, n_features: int, names: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Columns that stay and columns that may not come.
 
     Parameters
@@ -30,7 +32,10 @@ def included_and_excluded(include: Any, exclude: Any, n_features: int, names: np
     ValueError
         For columns that are not there, that are both in and out, and where all are out.
     """
-    included, excluded = column_mask("include", include, n_features, names), column_mask("exclude", exclude, n_features, names)
+    included, excluded = (
+        column_mask("include", include, n_features, names),
+        column_mask("exclude", exclude, n_features, names),
+    )
     both = np.flatnonzero(included & excluded)
     if len(both):
         name = str(both[0]) if names is None else repr(names[both[0]])
@@ -40,7 +45,9 @@ def included_and_excluded(include: Any, exclude: Any, n_features: int, names: np
     return included, excluded
 
 
-def column_mask(parameter: str, which: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
+def column_mask(
+    parameter: str, which: Any, n_features: int, names: np.ndarray | None
+) -> np.ndarray:
     """Columns given by index, by name or as a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
@@ -48,7 +55,9 @@ def column_mask(parameter: str, which: Any, n_features: int, names: np.ndarray |
     chosen = np.asarray([which] if isinstance(which, (str, Integral)) else which)
     if chosen.dtype == bool:
         if chosen.shape != (n_features,):
-            raise ValueError(f"{parameter} has shape {chosen.shape}; expected one entry for each of the {n_features} features")
+            raise ValueError(
+                f"{parameter} has shape {chosen.shape}; expected one entry for each of the {n_features} features"
+            )
         return chosen.copy()
     for column in chosen.ravel().tolist():
         mask[column_position(parameter, column, n_features, names)] = True
@@ -64,7 +73,9 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
             raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
         return int(found[0])
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
-        raise ValueError(f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}")
+        raise ValueError(
+            f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}"
+        )
     return int(column)
 
 
@@ -74,4 +85,8 @@ def feature_names(estimator: BaseEstimator) -> np.ndarray:
     where they had none.
     """
     names = getattr(estimator, "feature_names_in_", None)
-    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object) if names is None else names
+    return (
+        np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)
+        if names is None
+        else names
+    )

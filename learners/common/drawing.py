@@ -15,6 +15,7 @@ def pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "plots need matplotlib: pip install '.[plots]' in the checkout of annealed", name=error.name
+            "plots need matplotlib: pip install '.[plots]' in the checkout of annealed",
+            name=error.name,
         ) from None
     return pyplot

@@ -15,9 +15,19 @@ class _Lines:
     """A bar for what is no terminal: a line when a minute has passed, the first after ``wait``
     seconds, after the piece of work in hand; none unless ``shown``."""
 
-    def __init__(self, iterable: Iterable | None, title: str | None, total: int | None, shown: bool, wait: float):
+    def __init__(
+        self,
+        iterable: Iterable | None,
+        title: str | None,
+        total: int | None,
+        shown: bool,
+        wait: float,
+    ):
         self._iterable = () if iterable is None else iterable
-        self._title, self._total = title, len(iterable) if total is None and isinstance(iterable, Sized) else total
+        self._title, self._total = (
+            title,
+            len(iterable) if total is None and isinstance(iterable, Sized) else total,
+        )
         self._done, self._shown, self._wait = 0, shown, wait
         self._start = self._last = time.monotonic()
 
@@ -42,8 +52,16 @@ class _Lines:
         if self._shown and now - self._last >= self._wait and self._done != self._total:
             self._last, self._wait, spent = now, SECONDS, now - self._start
             of = "" if self._total is None else f" of {self._total}"
-            left = "" if self._total is None else f", about {spent / self._done * (self._total - self._done):.0f} s left"
-            print(f"{self._title or 'progress'}: {self._done}{of} after {spent:.0f} s{left}", file=sys.stderr, flush=True)
+            left = (
+                ""
+                if self._total is None
+                else f", about {spent / self._done * (self._total - self._done):.0f} s left"
+            )
+            print(
+                f"{self._title or 'progress'}: {self._done}{of} after {spent:.0f} s{left}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def describe(self, text: str) -> None:
         """A word beside a bar about the piece of work in hand; lines do without."""
@@ -52,7 +70,9 @@ class _Lines:
 class _Bar(_Lines):
     """A bar of rich from the first piece of work to :meth:`close`; with ``leave`` it stays."""
 
-    def __init__(self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool):
+    def __init__(
+        self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool
+    ):
         from rich import progress
         from rich.console import Console
 
@@ -64,7 +84,9 @@ class _Bar(_Lines):
         )  # fmt: skip
         # what the work prints goes where it would go without a bar
         kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-        self._rich = progress.Progress(*columns, console=Console(stderr=True), transient=not leave, **kept)
+        self._rich = progress.Progress(
+            *columns, console=Console(stderr=True), transient=not leave, **kept
+        )
         self._task = self._rich.add_task(title or "", total=self._total, note="")
 
     def __enter__(self) -> Self:

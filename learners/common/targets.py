@@ -10,7 +10,13 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..designs.factory import rowwise
-from ..objective.losses import FlippedLogisticLoss, Loss, MultinomialLoss, loss_of_several_classes, pointwise_loss
+from ..objective.losses import (
+    FlippedLogisticLoss,
+    Loss,
+    MultinomialLoss,
+    loss_of_several_classes,
+    pointwise_loss,
+)
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, Matrix
@@ -38,13 +44,19 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
         if len(kinds) == 1:  # scikit-learn says why they cannot be labels
             raise
-        raise ValueError(f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type") from None
+        raise ValueError(
+            f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type"
+        ) from None
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two")
+        raise ValueError(
+            f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two"
+        )
     return classes, codes
 
 
-def check_two_classes(y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight") -> None:
+def check_two_classes(
+    y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
+) -> None:
     """Complain where the labels of the rows that count are of one class: a weight of zero removes a
     row.
 
@@ -55,10 +67,14 @@ def check_two_classes(y: ArrayLike, weight: np.ndarray, rows: str = "rows of pos
     """
     present = np.unique(np.asarray(y)[weight > 0]).tolist()
     if len(present) == 1:
-        raise ValueError(f"the {rows} hold one class only ({present[0]!r}); a classifier needs at least two")
+        raise ValueError(
+            f"the {rows} hold one class only ({present[0]!r}); a classifier needs at least two"
+        )
 
 
-def encode_classes(y: ArrayLike, loss: str | Loss, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Loss]:
+def encode_classes(
+    y: ArrayLike, loss: str | Loss, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Classes, targets for the loss, and the loss that several classes need: one rule for all
     estimators.
 
@@ -188,7 +204,9 @@ class SparseClassifierMixin(ClassifierMixin):
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1:
-            p = observed_probability(expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0))
+            p = observed_probability(
+                expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0)
+            )
             return np.column_stack([1.0 - p, p])
         return softmax(scores, axis=1)
 
@@ -223,16 +241,22 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
         scale = np.sqrt(weight @ (targets - mean) ** 2)
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
-        raise ValueError(f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size")
+        raise ValueError(
+            f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size"
+        )
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()
-        raise ValueError(f"y holds values up to {most:g}, whose squares underflow; expected numbers of moderate size")
+        raise ValueError(
+            f"y holds values up to {most:g}, whose squares underflow; expected numbers of moderate size"
+        )
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
 
 
-def scaled_targets(y: np.ndarray, weight: np.ndarray, how: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def scaled_targets(
+    y: np.ndarray, weight: np.ndarray, how: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what
     they were divided by.
 
@@ -248,7 +272,9 @@ def scaled_targets(y: np.ndarray, weight: np.ndarray, how: str | None) -> tuple[
         return targets, np.zeros(targets.shape[1]), np.ones(targets.shape[1])
     _, _, spread = unit_variance(y, weight)
     middle = np.array([weighted_quantile(column, weight, 0.5) for column in targets.T])
-    scale = 1.4826 * np.array([weighted_quantile(column, weight, 0.5) for column in np.abs(targets - middle).T])
+    scale = 1.4826 * np.array(
+        [weighted_quantile(column, weight, 0.5) for column in np.abs(targets - middle).T]
+    )
     scale = np.where(scale > 0, scale, spread)  # more than half of the targets are equal
     return (targets - middle) / scale, middle, scale
 
@@ -265,6 +291,8 @@ def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
         return None
     labels = np.asarray(groups)
     if labels.shape != (n_features,):
-        raise ValueError(f"groups has shape {labels.shape}; expected one label for each of the {n_features} features")
+        raise ValueError(
+            f"groups has shape {labels.shape}; expected one label for each of the {n_features} features"
+        )
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

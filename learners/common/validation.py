@@ -51,20 +51,32 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     ValueError: y holds datetime64[D] values; expected numbers, as (y - ...
     """
     if type(values).__name__ == "LazyFrame":
-        raise TypeError(f"{name} is a LazyFrame, which holds no values yet; expected data: call its collect() first")
+        raise TypeError(
+            f"{name} is a LazyFrame, which holds no values yet; expected data: call its collect() first"
+        )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
-        raise ValueError(f"{name} is an array with {n} masked values; expected numbers without a mask, as filled() gives them")
+        raise ValueError(
+            f"{name} is an array with {n} masked values; expected numbers without a mask, as filled() gives them"
+        )
     if not numbers:
         return
     dtypes = getattr(values, "dtypes", None)
     if dtypes is None:
-        dtypes = [np.asarray(values[:1]).dtype if isinstance(values, list | tuple) else getattr(values, "dtype", None)]
+        dtypes = [
+            np.asarray(values[:1]).dtype
+            if isinstance(values, list | tuple)
+            else getattr(values, "dtype", None)
+        ]
     for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # of a frame, or of a series
         # Polars has no kind
-        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(("Date", "Duration", "Time")):
+        if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(
+            ("Date", "Duration", "Time")
+        ):
             unit = 'np.timedelta64(1, "D")'
-            raise ValueError(f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}")
+            raise ValueError(
+                f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}"
+            )
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
@@ -100,15 +112,22 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
         If ``k`` is neither.
     """
     if not is_size(k):
-        raise ValueError(f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]")
+        raise ValueError(
+            f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+        )
     if not isinstance(k, Integral):
         return max(1, round(float(k) * n_features))
     if k > n_features:
-        warnings.warn(f"n_features_to_select={k} is more than the {n_features} {what}; all are kept", stacklevel=2)
+        warnings.warn(
+            f"n_features_to_select={k} is more than the {n_features} {what}; all are kept",
+            stacklevel=2,
+        )
     return min(int(k), n_features)
 
 
-def check_finite(X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers") -> None:
+def check_finite(
+    X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
+) -> None:
     """Complain in one line, with the place.
 
     About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
@@ -132,7 +151,10 @@ def check_finite(X: Matrix, names: np.ndarray | None = None, expected: str = "ex
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
     row, column = (i[at[0]] for i in sp.coo_array(X).coords) if sp.issparse(X) else at
-    what, column = "NaN" if np.isnan(values[at]) else "infinity", column if names is None else names[column]
+    what, column = (
+        "NaN" if np.isnan(values[at]) else "infinity",
+        column if names is None else names[column],
+    )
     raise ValueError(f"X contains {what} (row {row}, column {column}); {expected}")
 
 
@@ -167,11 +189,22 @@ def check_squares(X: Matrix) -> None:
 def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
     """Complain unless ``value`` is an integer from ``least`` to ``most``."""
     expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
-    _require(_is_whole(value) and value >= least and (most is None or value <= most), name, value, expected)
+    _require(
+        _is_whole(value) and value >= least and (most is None or value <= most),
+        name,
+        value,
+        expected,
+    )
 
 
 def check_real(
-    name: str, value: Any, least: float, most: float = sys.float_info.max, *, above: bool = False, below: bool = False
+    name: str,
+    value: Any,
+    least: float,
+    most: float = sys.float_info.max,
+    *,
+    above: bool = False,
+    below: bool = False,
 ) -> None:
     """Complain unless ``value`` is a number of at least (or ``above``) ``least``.
 
@@ -180,13 +213,22 @@ def check_real(
     expected = f"a number {'>' if above else '>='} {least:g}"
     if most < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {most:g}"
-    inside = _is_number(value) and (value > least if above else value >= least) and (value < most if below else value <= most)
+    inside = (
+        _is_number(value)
+        and (value > least if above else value >= least)
+        and (value < most if below else value <= most)
+    )
     _require(inside, name, value, expected)
 
 
 def check_jobs(n_jobs: object) -> None:
     """Complain unless ``n_jobs`` counts as scikit-learn's does."""
-    _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", n_jobs, "a non-zero integer or None")
+    _require(
+        n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
+        "n_jobs",
+        n_jobs,
+        "a non-zero integer or None",
+    )
 
 
 def is_size(value: Any) -> bool:
@@ -213,7 +255,12 @@ def _is_one_of(value: Any, allowed: tuple) -> bool:
 
 
 def check_each(
-    check: Callable, estimator: BaseEstimator, names: tuple[str, ...], *limits: Any, unless: tuple = (), **options: bool
+    check: Callable,
+    estimator: BaseEstimator,
+    names: tuple[str, ...],
+    *limits: Any,
+    unless: tuple = (),
+    **options: bool,
 ) -> None:
     """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
     :func:`check_choice`, but for those whose value is one of ``unless``."""
@@ -223,7 +270,9 @@ def check_each(
             check(name, value, *limits, **options)
 
 
-def check_greedy(criterion: str, delta: float | None, epsilon: float | None, size: int | float | None) -> None:
+def check_greedy(
+    criterion: str, delta: float | None, epsilon: float | None, size: int | float | None
+) -> None:
     """Check how features enter in a greedy search and where it ends.
 
     Raises
@@ -236,7 +285,9 @@ def check_greedy(criterion: str, delta: float | None, epsilon: float | None, siz
         if value is not None:
             check_real(name, value, 0.0, above=True)
             if criterion != belongs:
-                raise ValueError(f"{name}={value!r} belongs to criterion={belongs!r}, not to {criterion!r}")
+                raise ValueError(
+                    f"{name}={value!r} belongs to criterion={belongs!r}, not to {criterion!r}"
+                )
     if size is None and delta is None and epsilon is None:
         raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
 
@@ -258,11 +309,17 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
         return np.ones(n_samples)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight")
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight"
+    )
     if weight.shape != (n_samples,):
-        raise ValueError(f"sample_weight has shape {weight.shape}; expected one weight for each of the {n_samples} rows")
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}; expected one weight for each of the {n_samples} rows"
+        )
     if (weight < 0).any():
         raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")
     if not weight.any():
-        raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
+        raise ValueError(
+            "sample_weight is zero everywhere; expected at least one row with a positive weight"
+        )
     return weight

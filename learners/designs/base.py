@@ -25,7 +25,9 @@ from ..objective.base import Loss
 COMPACT_RATIO = 3
 
 
-def inverse_scale(variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12) -> np.ndarray:
+def inverse_scale(
+    variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
+) -> np.ndarray:
     """1 / standard deviation, and 0 for columns that are constant to rounding: those never score.
 
     Parameters
@@ -61,7 +63,9 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
 
-def check_underflow(mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64) -> None:
+def check_underflow(
+    mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64
+) -> None:
     """Refuse columns that are not zero, but so small that their squares are: their scale is
     unknown.
 
@@ -100,7 +104,9 @@ class NotFiniteError(ValueError):
     """The data hold NaN or infinity: found in the first read that is made of them."""
 
 
-def moments(total: np.ndarray, square: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments(
+    total: np.ndarray, square: np.ndarray, shift: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to
     one.
 
@@ -247,7 +253,12 @@ class Design:
         raise NotImplementedError
 
     def scores_and_gradient(
-        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+        self,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        loss: Loss,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a
         design can.
@@ -278,7 +289,9 @@ class Design:
         value, residual = loss.value_and_gradient(y, scores, sample_weight)
         return self.gradient(residual), residual.sum(axis=0), value
 
-    def unstandardise(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def unstandardise(
+        self, coef: np.ndarray, intercept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercept for the raw columns u_j(x).
 
         Parameters

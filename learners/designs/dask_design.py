@@ -81,7 +81,11 @@ class DaskDesign(OutOfCoreDesign):
     _targets: Any = None  # what is on the workers already
 
     def __init__(
-        self, X: DaskMatrix, sample_weight: np.ndarray, response: PiecewiseLinear | None = None, random_state: Seed = None
+        self,
+        X: DaskMatrix,
+        sample_weight: np.ndarray,
+        response: PiecewiseLinear | None = None,
+        random_state: Seed = None,
     ):
         self.limit = GATHER_BYTES if X.memory_limit is None else X.memory_limit
         self.subsample, self.random = X.subsample, check_random_state(random_state)
@@ -102,15 +106,25 @@ class DaskDesign(OutOfCoreDesign):
         n_bins = response.n_bins
         weights = [self.weight[rows] for rows in self.rows]
         ranges = [
-            reduced([task(tasks.ranges, tiles[j], weight) for tiles, weight in zip(self.tiles, weights)], tasks.widest)
+            reduced(
+                [
+                    task(tasks.ranges, tiles[j], weight)
+                    for tiles, weight in zip(self.tiles, weights)
+                ],
+                tasks.widest,
+            )
             for j in range(len(self.parts))
         ]
         found = dask.compute(*ranges)
-        lines = even_knots(np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins)
+        lines = even_knots(
+            np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins
+        )
         if response.bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
             weight = shared(self.weight, self.weight.nbytes)
-            lines = np.concatenate(dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]]))
+            lines = np.concatenate(
+                dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]])
+            )
         missing = any(r[2] for r in found)
         self.coding = replace(self.coding, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
@@ -125,13 +139,18 @@ class DaskDesign(OutOfCoreDesign):
         results = []
         for j, part in enumerate(self.parts):
             coding = shared(self.coding[part], self.coding[part].nbytes)
-            sums = [task(tasks.first_read, t[j], coding, self.weight[r], residual[r]) for t, r in zip(self.tiles, self.rows)]
+            sums = [
+                task(tasks.first_read, t[j], coding, self.weight[r], residual[r])
+                for t, r in zip(self.tiles, self.rows)
+            ]
             results.append(reduced(sums, tasks.add_first_reads))
         found = dask.compute(*results)
         if self.knots is None:
             shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
             self._moments = moments(total, square, shift)
-            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(shift.astype(np.float64), found[0][2])
+            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(
+                shift.astype(np.float64), found[0][2]
+            )
             product = product[:, None]
         else:
             weight, *histograms = np.concatenate(found, axis=1)
@@ -154,7 +173,12 @@ class DaskDesign(OutOfCoreDesign):
         if coef.any():
             states = self._states(coef)
             sums = [
-                reduced([task(tasks.scores, tile, state, r.stop - r.start) for tile, state in zip(tiles, states)])
+                reduced(
+                    [
+                        task(tasks.scores, tile, state, r.stop - r.start)
+                        for tile, state in zip(tiles, states)
+                    ]
+                )
                 for tiles, r in zip(self.tiles, self.rows)
             ]
             for rows, found in zip(self.rows, dask.compute(*sums)):
@@ -166,13 +190,24 @@ class DaskDesign(OutOfCoreDesign):
             return self._first_read(residual)
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(reduced([task(tasks.gradient, t[j], state, (residual[r],)) for t, r in zip(self.tiles, self.rows)]))
+            sums.append(
+                reduced(
+                    [
+                        task(tasks.gradient, t[j], state, (residual[r],))
+                        for t, r in zip(self.tiles, self.rows)
+                    ]
+                )
+            )
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
         """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these
         hold whole rows."""
-        if self._targets is None or self._targets[0] is not y or self._targets[1] is not sample_weight:
+        if (
+            self._targets is None
+            or self._targets[0] is not y
+            or self._targets[1] is not sample_weight
+        ):
             pairs = [(y[r], sample_weight[r]) for r in self.rows]
             if self.stored and len(self.parts) == 1:
                 sent = [task(tasks.beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
@@ -182,7 +217,12 @@ class DaskDesign(OutOfCoreDesign):
         return self._targets[2]
 
     def scores_and_gradient(
-        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+        self,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        loss: Loss,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         if not loss.pointwise or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
@@ -191,18 +231,32 @@ class DaskDesign(OutOfCoreDesign):
         at = loss, intercept, scale
         if len(self.parts) == 1:
             gradient, residual_sum, value = dask.compute(
-                reduced([task(tasks.fused, self.tiles[i][0], states[0], rows[i], at) for i in chosen])
+                reduced(
+                    [task(tasks.fused, self.tiles[i][0], states[0], rows[i], at) for i in chosen]
+                )
             )[0]
             return gradient, residual_sum, float(value)
         slopes = []
         for i in chosen:
             n_rows = self.rows[i].stop - self.rows[i].start
-            partial = [task(tasks.scores, tile, state, n_rows) for tile, state in zip(self.tiles[i], states)]
+            partial = [
+                task(tasks.scores, tile, state, n_rows)
+                for tile, state in zip(self.tiles[i], states)
+            ]
             slopes.append(task(tasks.residual_of_rows, rows[i], at, *partial))
         sums = []
         for j, state in enumerate(self._states()):
-            sums.append(reduced([task(tasks.gradient, self.tiles[i][j], state, s) for i, s in zip(chosen, slopes)]))
-        *gradients, (residual_sum, value) = dask.compute(*sums, reduced([task(tasks.totals, s) for s in slopes]))
+            sums.append(
+                reduced(
+                    [
+                        task(tasks.gradient, self.tiles[i][j], state, s)
+                        for i, s in zip(chosen, slopes)
+                    ]
+                )
+            )
+        *gradients, (residual_sum, value) = dask.compute(
+            *sums, reduced([task(tasks.totals, s) for s in slopes])
+        )
         return np.concatenate(gradients), residual_sum, float(value)
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
@@ -210,8 +264,14 @@ class DaskDesign(OutOfCoreDesign):
             return super().covariance(direction, sample_weight)
         (state,) = self._states(direction)
         chosen, scale = random_part(self.rows, sample_weight, self.subsample, self.random)
-        pairs = self._rows_of(self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight)
-        return dask.compute(reduced([task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]))[0]
+        pairs = self._rows_of(
+            self._targets[0] if self._targets else np.zeros((self.n_samples, 1)), sample_weight
+        )
+        return dask.compute(
+            reduced(
+                [task(tasks.covariance, self.tiles[i][0], state, pairs[i], scale) for i in chosen]
+            )
+        )[0]
 
     def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
         """Drop columns; where few are left, join those of neighbouring tiles, none larger than the
@@ -219,7 +279,10 @@ class DaskDesign(OutOfCoreDesign):
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
-        positions = {j: k if (remaining := self.remaining[j]) is None else remaining[k] for j, k in positions.items()}
+        positions = {
+            j: k if (remaining := self.remaining[j]) is None else remaining[k]
+            for j, k in positions.items()
+        }
         self.coding = self.coding[kept]
         if not compact and COMPACT_RATIO * len(kept) >= self.stored > 0:
             groups = [[j] for j in held]
@@ -234,11 +297,20 @@ class DaskDesign(OutOfCoreDesign):
                     groups[-1].append(j)
                 else:
                     groups.append([j])
-            self.tiles = [[self._joined(row, group, positions, bounds) for group in groups] for row in self.tiles]
+            self.tiles = [
+                [self._joined(row, group, positions, bounds) for group in groups]
+                for row in self.tiles
+            ]
             self.remaining, self.stored = [None] * len(groups), len(kept)
         self.parts = _slices([int(bounds[g[-1] + 1] - bounds[g[0]]) for g in groups])
 
-    def _joined(self, row: list[Delayed], group: list[int], positions: dict[int, np.ndarray], bounds: np.ndarray) -> Delayed:
+    def _joined(
+        self,
+        row: list[Delayed],
+        group: list[int],
+        positions: dict[int, np.ndarray],
+        bounds: np.ndarray,
+    ) -> Delayed:
         columns = Coding(self.coding.dtype, even=self.coding.even)
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
@@ -258,7 +330,9 @@ class DaskDesign(OutOfCoreDesign):
     def _load(self, columns: np.ndarray) -> np.ndarray:
         wanted = np.searchsorted(self.columns, columns)
         if len(wanted) == 0:
-            shape = (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
+            shape = (
+                (self.n_samples, 0) if self.knots is None else (-(-self.n_samples // ROWS), 0, ROWS)
+            )
             return np.empty(shape, self.coding.dtype if self.knots is None else np.uint8)
         if len(wanted) == self.stored:
             return self._collected()
@@ -269,7 +343,10 @@ class DaskDesign(OutOfCoreDesign):
     def _collected(self) -> np.ndarray:
         found = dask.compute(*[tile for row in self.tiles for tile in row])
         width = len(self.parts)
-        rows = [found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1) for i in range(0, len(found), width)]
+        rows = [
+            found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1)
+            for i in range(0, len(found), width)
+        ]
         if self.knots is None:
             return np.concatenate(rows)
         codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)
@@ -279,7 +356,9 @@ class DaskDesign(OutOfCoreDesign):
             while start < r.stop:
                 b, lane = divmod(start, ROWS)
                 count = min(ROWS - lane, r.stop - start)
-                codes[b, :, lane : lane + count] = lanes[:, start - r.start : start - r.start + count]
+                codes[b, :, lane : lane + count] = lanes[
+                    :, start - r.start : start - r.start + count
+                ]
                 start += count
         return codes
 

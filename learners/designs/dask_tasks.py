@@ -55,7 +55,10 @@ class Coding:
     missing: bool = False
 
     def __getitem__(self, part: slice | np.ndarray) -> Coding:
-        some: Any = {name: None if (v := getattr(self, name)) is None else v[part] for name in ("mean", "inv", "knots")}
+        some: Any = {
+            name: None if (v := getattr(self, name)) is None else v[part]
+            for name in ("mean", "inv", "knots")
+        }
         return replace(self, **some)
 
     @property
@@ -67,9 +70,19 @@ class Coding:
         """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes
         where these are 3-D."""
         if self.knots is None:
-            return DenseDesign(np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining)
+            return DenseDesign(
+                np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining
+            )
         known: Any = {"moments": (self.mean, self.inv), "features": remaining, "knots": self.knots}
-        return PiecewiseDesign(self.encoded(values), n_rows, self.knots.shape[1] - 1, self.missing, None, self.dtype, **known)
+        return PiecewiseDesign(
+            self.encoded(values),
+            n_rows,
+            self.knots.shape[1] - 1,
+            self.missing,
+            None,
+            self.dtype,
+            **known,
+        )
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
         """Values or codes as they are kept."""
@@ -83,7 +96,9 @@ class Coding:
 # What a tile's columns mean, their coefficients, and which are left
 State: TypeAlias = tuple[Coding, Any, np.ndarray | None]
 Rows: TypeAlias = tuple[np.ndarray, np.ndarray]  # targets and weights
-At: TypeAlias = tuple[Loss, np.ndarray, float]  # the loss, the intercept and a factor of the weights
+At: TypeAlias = tuple[
+    Loss, np.ndarray, float
+]  # the loss, the intercept and a factor of the weights
 
 # -- tasks on one tile -----------------------------------------------------------------------------
 
@@ -98,17 +113,30 @@ def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.ndarray, bool]:
     """The ranges of several tiles in one."""
-    return np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0), any(p[2] for p in parts)
+    return (
+        np.min([p[0] for p in parts], axis=0),
+        np.max([p[1] for p in parts], axis=0),
+        any(p[2] for p in parts),
+    )
 
 
-def first_read(values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray) -> Any:
+def first_read(
+    values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray
+) -> Any:
     """Sums for the moments about the tile's first row and for the gradient, or histograms of codes
     (1 + n_outputs, m, 256)."""
     if columns.knots is None:
         values = np.asarray(values)
         shift = values[0].copy()
         sums = [first_sums(values, shift, weight * (i == 0), r) for i, r in enumerate(residual.T)]
-        return shift, weight.sum(), residual.sum(axis=0), sums[0][0], sums[0][1], np.stack([s[2] for s in sums])
+        return (
+            shift,
+            weight.sum(),
+            residual.sum(axis=0),
+            sums[0][0],
+            sums[0][1],
+            np.stack([s[2] for s in sums]),
+        )
     tile: Any = columns.tile(values, len(weight))
     return np.stack([tile._histograms(r) for r in (weight, *residual.T)])
 
@@ -147,7 +175,9 @@ def beside(pair: Rows, _: object) -> Rows:
     return pair
 
 
-def residual_of_rows(rows: Rows, at: At, *partial: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def residual_of_rows(
+    rows: Rows, at: At, *partial: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
     y, weight = rows
     loss, intercept, scale = at
@@ -160,10 +190,14 @@ def totals(*slopes: tuple[np.ndarray, np.ndarray, float]) -> tuple[Any, float]:
     return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
 
 
-def fused(values: np.ndarray, state: State, rows: Rows, at: At) -> tuple[np.ndarray, np.ndarray, float]:
+def fused(
+    values: np.ndarray, state: State, rows: Rows, at: At
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Gradient, sum of the residuals and loss of a tile of whole rows."""
     (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
-    return columns.tile(values, len(y), remaining).scores_and_gradient(coef, intercept, loss, y, weight * scale)
+    return columns.tile(values, len(y), remaining).scores_and_gradient(
+        coef, intercept, loss, y, weight * scale
+    )
 
 
 def covariance(values: np.ndarray, state: State, rows: Rows, scale: float) -> np.ndarray:

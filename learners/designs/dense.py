@@ -107,7 +107,9 @@ class DenseDesign(FirstReadDesign):
         narrow, shift = residual.astype(X.dtype), self._rounded_mean()
         stored_shift = None if shift is None else self._spread(shift).astype(X.dtype)
         for rows in self._row_blocks():
-            product += (X[rows] if stored_shift is None else X[rows] - stored_shift).T @ narrow[rows]
+            product += (X[rows] if stored_shift is None else X[rows] - stored_shift).T @ narrow[
+                rows
+            ]
         if self._columns is not None:
             product = product[self._columns]
         if shift is not None:
@@ -115,29 +117,55 @@ class DenseDesign(FirstReadDesign):
         return self._standardised(product[:, None], residual)
 
     def scores_and_gradient(
-        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+        self,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        loss: Loss,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         code = loss.kernel_code
         if code is None or y.shape[1] > 1:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         if self._moments is None and not coef.any():
-            value, residual = loss.value_and_gradient(y, np.broadcast_to(intercept, y.shape), sample_weight)
+            value, residual = loss.value_and_gradient(
+                y, np.broadcast_to(intercept, y.shape), sample_weight
+            )
             return self._first_read(residual), residual.sum(axis=0), value
         raw = coef[:, 0, 0] * self.inv
         shift = self.mean[:, 0].astype(self._stored.dtype)
         constant = float(intercept[0] - (self.mean[:, 0] - shift) @ raw)
-        raw, shift_stored = self._spread(raw).astype(self._stored.dtype), self._spread(shift).astype(self._stored.dtype)
+        raw, shift_stored = (
+            self._spread(raw).astype(self._stored.dtype),
+            self._spread(shift).astype(self._stored.dtype),
+        )
         partial = np.zeros((-(-self.n_samples // CHUNK), self._stored.shape[1]), self._stored.dtype)
         sums = np.empty((len(partial), 2))
         if self._by_rows:
             nothing, none = np.empty((0, 0), self._stored.dtype), np.empty(0, np.uint32)
-            gather = (nothing, none, nothing) if self._pending is None else (*self._pending, self._stored)
+            gather = (
+                (nothing, none, nothing)
+                if self._pending is None
+                else (*self._pending, self._stored)
+            )
             data = (*gather, self._stored)
             self._pending = None
         else:
             data = (self._stored,)
         run = kernels.fused_rows if self._by_rows else kernels.fused_columns
-        in_threads(run, len(partial), *data, shift_stored, raw, constant, y, sample_weight, *code, partial, sums)
+        in_threads(
+            run,
+            len(partial),
+            *data,
+            shift_stored,
+            raw,
+            constant,
+            y,
+            sample_weight,
+            *code,
+            partial,
+            sums,
+        )
         product = partial.sum(axis=0, dtype=np.float64)
         value, residual_sum = sums.sum(axis=0)
         if self._columns is not None:
@@ -177,7 +205,9 @@ class DenseDesign(FirstReadDesign):
         return block
 
 
-def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray) -> np.ndarray:
+def first_sums(
+    X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray
+) -> np.ndarray:
     """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read.
 
     Parameters
@@ -198,5 +228,13 @@ def first_sums(X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, resi
     """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
     run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns
-    in_threads(run, len(partial), X, shift, sample_weight.astype(X.dtype), residual.astype(X.dtype), partial)
+    in_threads(
+        run,
+        len(partial),
+        X,
+        shift,
+        sample_weight.astype(X.dtype),
+        residual.astype(X.dtype),
+        partial,
+    )
     return partial.sum(axis=0, dtype=np.float64)

@@ -68,7 +68,9 @@ class ExplicitDesign(Design):
             columns[j] = (values - mean[j]).T
         inv = inverse_scale(np.maximum(second - mean**2, 0.0).sum(axis=1), second.sum(axis=1))
         columns *= inv.astype(X.dtype)[:, None, None]
-        return cls(columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None)
+        return cls(
+            columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None
+        )
 
     def rescale(self, inv: np.ndarray) -> None:
         ratio = np.where(self.inv > 0, inv / np.where(self.inv > 0, self.inv, 1.0), 0.0)
@@ -87,7 +89,11 @@ class ExplicitDesign(Design):
         return product.astype(np.float64).reshape(self.n_features, self.width, -1)
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        return np.zeros(self.n_features, bool) if self.missing is None else np.asarray(self.missing[:, rows].any(axis=1))
+        return (
+            np.zeros(self.n_features, bool)
+            if self.missing is None
+            else np.asarray(self.missing[:, rows].any(axis=1))
+        )
 
     def matrix(self) -> np.ndarray:
         return np.array(self._flat().T, order="C")

@@ -49,7 +49,10 @@ def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
 
 
 def make_design(
-    X: Matrix, sample_weight: np.ndarray, response: str | PiecewiseLinear = "linear", random_state: Seed = None
+    X: Matrix,
+    sample_weight: np.ndarray,
+    response: str | PiecewiseLinear = "linear",
+    random_state: Seed = None,
 ) -> Design:
     """The design of checked data.
 
@@ -98,7 +101,11 @@ def make_design(
         make = ExplicitDesign.piecewise_linear if small else PiecewiseDesign.from_matrix
         return make(X, piecewise.knots(X, sample_weight), sample_weight)
     small = is_small(X.size)
-    return ExplicitDesign.linear(X, *moments_of(X, sample_weight)) if small else DenseDesign(X, sample_weight)
+    return (
+        ExplicitDesign.linear(X, *moments_of(X, sample_weight))
+        if small
+        else DenseDesign(X, sample_weight)
+    )
 
 
 def local(values: Any) -> np.ndarray:
@@ -111,14 +118,23 @@ def local(values: Any) -> np.ndarray:
 
 
 def rowwise(
-    function: Callable[[np.ndarray], np.ndarray], scores: Any, n_columns: int = 0, dtype: npt.DTypeLike = np.float64
+    function: Callable[[np.ndarray], np.ndarray],
+    scores: Any,
+    n_columns: int = 0,
+    dtype: npt.DTypeLike = np.float64,
 ) -> Any:
     """``function`` of scores, row by row: (n, n_columns), or (n,) where that is 0; lazily where the
     scores are a Dask array."""
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
-    axes = {"new_axis": [1]} if n_columns and scores.ndim == 1 else {"drop_axis": [1]} if not n_columns and scores.ndim == 2 else {}
+    axes = (
+        {"new_axis": [1]}
+        if n_columns and scores.ndim == 1
+        else {"drop_axis": [1]}
+        if not n_columns and scores.ndim == 2
+        else {}
+    )
     return scores.map_blocks(function, dtype=dtype, chunks=chunks, **axes)
 
 
@@ -144,7 +160,9 @@ def unscaled(design: Design, X: Matrix) -> Design:
         For other data.
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
-        raise ValueError("scaling='none' is for linear responses on arrays and sparse matrices; expected the default here")
+        raise ValueError(
+            "scaling='none' is for linear responses on arrays and sparse matrices; expected the default here"
+        )
     moving = design.inv > 0
     variance = np.mean(design.inv[moving] ** -2.0) if moving.any() else 1.0
     design.rescale(moving / np.sqrt(variance))

@@ -22,8 +22,12 @@ def _encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.nd
         missing = np.isnan(x)
         b = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
         width = edges[b + 1] - edges[b]
-        part = np.clip(np.divide(x - edges[b], width, out=np.zeros(len(x)), where=width > 0), 0.0, 1.0)
-        code[: len(x)] = np.where(missing, MISSING, (b + np.where(missing, 0.0, part)) * sublevels + 0.5).astype(np.uint8)
+        part = np.clip(
+            np.divide(x - edges[b], width, out=np.zeros(len(x)), where=width > 0), 0.0, 1.0
+        )
+        code[: len(x)] = np.where(
+            missing, MISSING, (b + np.where(missing, 0.0, part)) * sublevels + 0.5
+        ).astype(np.uint8)
 
 
 @jit(plain=_encode_knots)
@@ -48,10 +52,16 @@ def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.nda
 _TILE = 512  # columns whose codes are made before they are turned, a multiple of eight
 
 
-def _encode_even(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
+def _encode_even(
+    X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
+) -> None:
     place = (X - low) * scale
     missing = np.isnan(place)
-    codes[:, : len(X)] = np.where(missing, MISSING, np.clip(place, 0, top).astype(np.float64) + 0.5).astype(np.uint8).T
+    codes[:, : len(X)] = (
+        np.where(missing, MISSING, np.clip(place, 0, top).astype(np.float64) + 0.5)
+        .astype(np.uint8)
+        .T
+    )
     return missing.any()
 
 
@@ -73,7 +83,9 @@ def _turn(words: np.ndarray) -> None:
 
 
 @jit(plain=_encode_even)
-def encode_even(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
+def encode_even(
+    X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
+) -> None:
     """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept
     in 0..top; True if NaN was met.
 
@@ -109,7 +121,9 @@ def encode_even(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarr
 
 
 @jit(plain=_encode_even)
-def encode_even_columns(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray) -> None:
+def encode_even_columns(
+    X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
+) -> None:
     """The same for a column-major X."""
     n, m = X.shape
     zero = top - top
@@ -126,7 +140,14 @@ def encode_even_columns(X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: 
 
 
 @jit
-def table_scores(begin: int, end: int, codes: np.ndarray, features: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def table_scores(
+    begin: int,
+    end: int,
+    codes: np.ndarray,
+    features: np.ndarray,
+    table: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and
     ``features[j]``."""
     for b in range(begin, end):
@@ -138,13 +159,27 @@ def table_scores(begin: int, end: int, codes: np.ndarray, features: np.ndarray, 
                 score[i] += response[code[i]]
 
 
-def _table_histograms(begin: int, end: int, codes: np.ndarray, features: np.ndarray, residual: np.ndarray, out: np.ndarray) -> None:
+def _table_histograms(
+    begin: int,
+    end: int,
+    codes: np.ndarray,
+    features: np.ndarray,
+    residual: np.ndarray,
+    out: np.ndarray,
+) -> None:
     for j in range(2 * begin, min(2 * end, len(features))):
         out[j] = np.bincount(codes[:, features[j]].ravel(), residual.ravel(), 256)
 
 
 @jit(plain=_table_histograms)
-def table_histograms(begin: int, end: int, codes: np.ndarray, features: np.ndarray, residual: np.ndarray, out: np.ndarray) -> None:
+def table_histograms(
+    begin: int,
+    end: int,
+    codes: np.ndarray,
+    features: np.ndarray,
+    residual: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
 
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
@@ -189,7 +224,9 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _dot(X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, out: np.ndarray) -> None:
+def _dot(
+    X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, out: np.ndarray
+) -> None:
     """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read
     ``raw`` and ``shift`` once."""
     m = X.shape[1]
@@ -205,7 +242,16 @@ def _dot(X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, o
             s5 += b * (X[i + 5, j] - c)
             s6 += b * (X[i + 6, j] - c)
             s7 += b * (X[i + 7, j] - c)
-        out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = s0, s1, s2, s3, s4, s5, s6, s7
+        out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = (
+            s0,
+            s1,
+            s2,
+            s3,
+            s4,
+            s5,
+            s6,
+            s7,
+        )
     else:
         for a in range(rows):
             s = shift[0] * 0
@@ -215,7 +261,9 @@ def _dot(X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, o
 
 
 @jit(fastmath=_FAST, error_model="numpy")
-def _accumulate(X: np.ndarray, shift: np.ndarray, residual: np.ndarray, i: int, rows: int, out: np.ndarray) -> None:
+def _accumulate(
+    X: np.ndarray, shift: np.ndarray, residual: np.ndarray, i: int, rows: int, out: np.ndarray
+) -> None:
     """Add residual-weighted rows i .. i + rows (at most 8) to ``out``."""
     m = X.shape[1]
     if rows == 8:
@@ -304,12 +352,34 @@ def fused_rows(
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
         first = c * CHUNK
-        _fused_chunk(source, columns, target, X, shift, raw, constant, y, weight, kind, parameter, first, stop, partial[c], sums[c])
+        _fused_chunk(
+            source,
+            columns,
+            target,
+            X,
+            shift,
+            raw,
+            constant,
+            y,
+            weight,
+            kind,
+            parameter,
+            first,
+            stop,
+            partial[c],
+            sums[c],
+        )
 
 
 @jit(fastmath=_FAST, error_model="numpy")
 def first_rows(
-    begin: int, end: int, X: np.ndarray, shift: np.ndarray, weight: np.ndarray, residual: np.ndarray, partial: np.ndarray
+    begin: int,
+    end: int,
+    X: np.ndarray,
+    shift: np.ndarray,
+    weight: np.ndarray,
+    residual: np.ndarray,
+    partial: np.ndarray,
 ) -> None:
     """Sums of w d, w d^2 and r d, d = x - shift, of a row-major matrix in one read; ``partial``
     (n_chunks, 3, m) starts at zero."""
@@ -356,7 +426,13 @@ def _first_stretch(x: np.ndarray, c: float, w: np.ndarray, r: np.ndarray, out: n
 
 @jit
 def first_columns(
-    begin: int, end: int, X: np.ndarray, shift: np.ndarray, weight: np.ndarray, residual: np.ndarray, partial: np.ndarray
+    begin: int,
+    end: int,
+    X: np.ndarray,
+    shift: np.ndarray,
+    weight: np.ndarray,
+    residual: np.ndarray,
+    partial: np.ndarray,
 ) -> None:
     """:func:`first_rows` for a column-major matrix."""
     n, m = X.shape
@@ -404,7 +480,12 @@ def fused_columns(
         for j in range(m):
             if raw[j] != 0:
                 for c in range(together, last):
-                    _add_scores(X[c * CHUNK : min(n, (c + 1) * CHUNK), j], shift[j], raw[j], scores[c - together])
+                    _add_scores(
+                        X[c * CHUNK : min(n, (c + 1) * CHUNK), j],
+                        shift[j],
+                        raw[j],
+                        scores[c - together],
+                    )
         for c in range(together, last):
             value, total = 0.0, 0.0
             slopes = scores[c - together]
@@ -417,7 +498,9 @@ def fused_columns(
             sums[c, 0], sums[c, 1] = value, total
         for j in range(m):
             for c in range(together, last):
-                partial[c, j] = _product(X[c * CHUNK : min(n, (c + 1) * CHUNK), j], shift[j], scores[c - together])
+                partial[c, j] = _product(
+                    X[c * CHUNK : min(n, (c + 1) * CHUNK), j], shift[j], scores[c - together]
+                )
 
 
 @jit

@@ -18,7 +18,14 @@ from ..types import Seed
 from .base import Design, FirstReadDesign, moments
 from .dense import DenseDesign, first_sums
 from .kernels import ROWS
-from .piecewise_linear import PiecewiseDesign, block_moments, encode, encoded, evenly_spaced, hat_basis
+from .piecewise_linear import (
+    PiecewiseDesign,
+    block_moments,
+    encode,
+    encoded,
+    evenly_spaced,
+    hat_basis,
+)
 from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
@@ -105,7 +112,9 @@ class OutOfCoreDesign(FirstReadDesign):
             values[:, np.searchsorted(self.columns, missing)] = fresh
         for have, design in self._pieces:
             shared = np.intersect1d(have, self.columns, assume_unique=True)
-            values[:, np.searchsorted(self.columns, shared)] = design.stored_columns(np.searchsorted(have, shared))
+            values[:, np.searchsorted(self.columns, shared)] = design.stored_columns(
+                np.searchsorted(have, shared)
+            )
         design = self._resident(values)
         held = sum(self._bytes(len(have)) for have, _ in self._pieces)
         if held + self._bytes(self.n_features) <= _HELD * self.limit:
@@ -152,8 +161,16 @@ class BlockDesign(OutOfCoreDesign):
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state: Seed = None):
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
-        self.source, self.weight, self.random = source, sample_weight, check_random_state(random_state)
-        self.columns, self.itemsize, self._pieces = np.arange(source.shape[1]), source.dtype.itemsize, []
+        self.source, self.weight, self.random = (
+            source,
+            sample_weight,
+            check_random_state(random_state),
+        )
+        self.columns, self.itemsize, self._pieces = (
+            np.arange(source.shape[1]),
+            source.dtype.itemsize,
+            [],
+        )
         self.n_samples, self.n_features = source.shape
 
     def _tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
@@ -173,7 +190,11 @@ class BlockDesign(OutOfCoreDesign):
             if self.source.subsample < 1.0:
                 height = min(height, int(np.ceil(n * self.source.subsample / _STRETCHES)))
             rows = self.source.cuts(height)
-            return [(r, slice(0, m)) for r in rows] if max(r.stop - r.start for r in rows) <= height else None
+            return (
+                [(r, slice(0, m)) for r in rows]
+                if max(r.stop - r.start for r in rows) <= height
+                else None
+            )
         if self.source.order == "F" or height < self.source.row_step:
             height = max(1, values // min(m, 64))
         found = []
@@ -186,12 +207,18 @@ class BlockDesign(OutOfCoreDesign):
                 if last < m and self.source.column_step > 1:
                     unit = self.source.column_step
                     aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
-                    last = aligned if aligned > first else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
+                    last = (
+                        aligned
+                        if aligned > first
+                        else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
+                    )
                 found.append((r, slice(first, last)))
                 first = last
         return found
 
-    def _read(self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    def _read(
+        self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]
+    ) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """The rectangles' values: the next is read while the caller works on this one, which is
         gone afterwards."""
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
@@ -226,7 +253,9 @@ class BlockDesign(OutOfCoreDesign):
             if rows.start == 0:
                 shift[part] = block[0]
             for i in range(q):
-                sums = first_sums(block, shift[part], self.weight[rows] * (i == 0), residual[rows, i])
+                sums = first_sums(
+                    block, shift[part], self.weight[rows] * (i == 0), residual[rows, i]
+                )
                 total[part] += sums[0]
                 square[part] += sums[1]
                 product[part, i] += sums[2]
@@ -253,7 +282,12 @@ class BlockDesign(OutOfCoreDesign):
         return out
 
     def scores_and_gradient(
-        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+        self,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        loss: Loss,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         tiles = self._tiles(self.columns, "rows") if loss.pointwise else None
         # No scores, no need of whole rows: the file is read as it lies
@@ -262,7 +296,9 @@ class BlockDesign(OutOfCoreDesign):
         tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
-            found = self._tile(block, part).scores_and_gradient(coef, intercept, loss, y[rows], weight[rows])
+            found = self._tile(block, part).scores_and_gradient(
+                coef, intercept, loss, y[rows], weight[rows]
+            )
             gradient += found[0]
             residual_sum += found[1]
             value += found[2]
@@ -272,7 +308,9 @@ class BlockDesign(OutOfCoreDesign):
         self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
     ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
         """Blocks of rows, or some of them at random, and weights that make up for the others."""
-        chosen, scale = random_part([rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random)
+        chosen, scale = random_part(
+            [rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random
+        )
         return [tiles[i] for i in chosen], sample_weight * scale
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
@@ -318,13 +356,22 @@ class PiecewiseBlockDesign(BlockDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    def __init__(self, source: Source, sample_weight: np.ndarray, response: PiecewiseLinear, random_state: Seed = None):
+    def __init__(
+        self,
+        source: Source,
+        sample_weight: np.ndarray,
+        response: PiecewiseLinear,
+        random_state: Seed = None,
+    ):
         super().__init__(source, sample_weight, random_state)
         self.itemsize = 1
         self.n_bins, self.n_knots = response.n_bins, response.n_bins + 1
         self.knots = np.empty((self.n_features, self.n_knots))
         dtype = source.dtype
-        low, high = np.full(self.n_features, np.inf, dtype), np.full(self.n_features, -np.inf, dtype)
+        low, high = (
+            np.full(self.n_features, np.inf, dtype),
+            np.full(self.n_features, -np.inf, dtype),
+        )
         self.missing = False
         quantile = response.bins == "quantile"
         for rows, part, block in self._blocks("columns" if quantile else ""):
@@ -345,7 +392,16 @@ class PiecewiseBlockDesign(BlockDesign):
 
     def _from_codes(self, codes: np.ndarray, n_samples: int, part: slice) -> PiecewiseDesign:
         found, dtype = (self.mean[part], self.inv[part]), self.source.dtype
-        return PiecewiseDesign(codes, n_samples, self.n_bins, self.missing, None, dtype, moments=found, knots=self.knots[part])
+        return PiecewiseDesign(
+            codes,
+            n_samples,
+            self.n_bins,
+            self.missing,
+            None,
+            dtype,
+            moments=found,
+            knots=self.knots[part],
+        )
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         m, q = self.n_features, residual.shape[1]

@@ -36,7 +36,10 @@ class CodedDesign(Design):
         raise NotImplementedError
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        return np.array([(self._codes_of(j)[rows] == kernels.MISSING).any() for j in range(self.n_features)], bool)
+        return np.array(
+            [(self._codes_of(j)[rows] == kernels.MISSING).any() for j in range(self.n_features)],
+            bool,
+        )
 
     def matrix(self) -> np.ndarray:
         table = ((self.basis - self.mean[:, None]) * self.inv[:, None, None]).astype(self.dtype)
@@ -109,7 +112,10 @@ class PiecewiseDesign(CodedDesign):
         features: np.ndarray | None = None,
         knots: np.ndarray | None = None,
     ):
-        self.codes, self.features = codes, np.arange(codes.shape[1]) if features is None else features
+        self.codes, self.features = (
+            codes,
+            np.arange(codes.shape[1]) if features is None else features,
+        )
         self.dtype, self.knots = dtype, knots
         self.n_samples, self.n_features = n_samples, len(self.features)
         self._set_bins(n_bins, missing)
@@ -118,11 +124,25 @@ class PiecewiseDesign(CodedDesign):
         self.mean, self.inv = moments
 
     @classmethod
-    def from_matrix(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray, missing: bool | None = None) -> Self:
+    def from_matrix(
+        cls,
+        X: np.ndarray,
+        knots: np.ndarray,
+        sample_weight: np.ndarray,
+        missing: bool | None = None,
+    ) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
         is NaN."""
         codes, found = encoded(X, knots, evenly_spaced(knots))
-        return cls(codes, len(X), knots.shape[1] - 1, found if missing is None else missing, sample_weight, X.dtype, knots=knots)
+        return cls(
+            codes,
+            len(X),
+            knots.shape[1] - 1,
+            found if missing is None else missing,
+            sample_weight,
+            X.dtype,
+            knots=knots,
+        )
 
     def _histograms(self, column: np.ndarray) -> np.ndarray:
         return histograms(self.codes, self.features, np.asarray(column, np.float64))
@@ -158,7 +178,9 @@ def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> n
     """Sums (f, 256) of the entries of a column (n_samples,) over the rows of each code, for some
     features of codes (n_blocks, m, ROWS)."""
     out = np.empty((len(features), 256))
-    in_threads(kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out)
+    in_threads(
+        kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out
+    )
     return out
 
 

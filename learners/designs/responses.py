@@ -10,7 +10,9 @@ import numpy as np
 from ..compilation import in_threads
 from ..sklearn_bases import BaseEstimator
 
-_SORTED_VALUES = 1 << 20  # of columns that are sorted together, some 8 MB each for them and their order
+_SORTED_VALUES = (
+    1 << 20
+)  # of columns that are sorted together, some 8 MB each for them and their order
 _ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy
 
 
@@ -48,8 +50,14 @@ class PiecewiseLinear(BaseEstimator):
         ValueError
             Naming the parameter, its value and what was expected.
         """
-        if not isinstance(self.n_bins, Integral) or isinstance(self.n_bins, bool) or not 1 <= self.n_bins <= 126:
-            raise ValueError(f"n_bins={self.n_bins!r} is not valid; expected an integer from 1 to 126")
+        if (
+            not isinstance(self.n_bins, Integral)
+            or isinstance(self.n_bins, bool)
+            or not 1 <= self.n_bins <= 126
+        ):
+            raise ValueError(
+                f"n_bins={self.n_bins!r} is not valid; expected an integer from 1 to 126"
+            )
         if self.bins not in ("range", "quantile"):
             raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
 
@@ -110,7 +118,9 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
         response.check()
         return response
     if not isinstance(response, str) or response not in ("linear", "piecewise"):
-        raise ValueError(f"response={response!r} is not valid; expected 'linear', 'piecewise' or a PiecewiseLinear")
+        raise ValueError(
+            f"response={response!r} is not valid; expected 'linear', 'piecewise' or a PiecewiseLinear"
+        )
     return PiecewiseLinear(n_bins) if response == "piecewise" else None
 
 
@@ -149,7 +159,9 @@ def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
 def _check_finite(knots: np.ndarray) -> None:
     wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
     if len(wrong):
-        raise ValueError(f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN")
+        raise ValueError(
+            f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN"
+        )
 
 
 def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
@@ -183,4 +195,7 @@ def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.
                 rank = np.arange(len(shares)) * (len(values) - 1) / (len(shares) - 1)
                 floor = rank.astype(int)
                 share = rank - floor
-                out[j] = values[floor] * (1.0 - share) + values[np.minimum(floor + 1, len(values) - 1)] * share
+                out[j] = (
+                    values[floor] * (1.0 - share)
+                    + values[np.minimum(floor + 1, len(values) - 1)] * share
+                )

@@ -33,7 +33,10 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
     float64, a block at a time."""
     start, n_features = 0, X.shape[1]
     while start < n_features:
-        stop = max(start + 1, int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1)
+        stop = max(
+            start + 1,
+            int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1,
+        )
         first, last = X.indptr[start], X.indptr[stop]
         parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
         yield slice(start, stop), sp.csc_array(parts, shape=(X.shape[0], stop - start), copy=False)
@@ -60,7 +63,9 @@ def _moments(
     variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
     if not np.isfinite(variance).all():
         column = int(np.argmin(np.isfinite(variance)))
-        raise NotFiniteError(f"X contains NaN or infinity (first in column {column}); expected finite numbers")
+        raise NotFiniteError(
+            f"X contains NaN or infinity (first in column {column}); expected finite numbers"
+        )
     second = variance + mean**2
     check_underflow(mean, second)
     return mean[:, None], inverse_scale(variance, second, rounding_of(dtype))
@@ -97,7 +102,9 @@ class SparseDesign(Design):
             rest[columns] = part.T @ sample_weight
             part.data *= part.data
             square[columns] = part.T @ sample_weight
-        self.mean, self.inv = _moments(total, rest, square, counts == np.count_nonzero(present), self.X.dtype)
+        self.mean, self.inv = _moments(
+            total, rest, square, counts == np.count_nonzero(present), self.X.dtype
+        )
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of all columns as they are stored, and the scores of the means."""
@@ -169,10 +176,15 @@ class SparseBlockDesign(SparseDesign):
     """
 
     def __init__(self, source: SparseSource, sample_weight: np.ndarray):
-        self.X, self.limit = source, MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
+        self.X, self.limit = (
+            source,
+            MEMORY_LIMIT if source.memory_limit is None else source.memory_limit,
+        )
         self.n_samples, self.n_features = source.shape
         self.stored, self._weight = np.arange(self.n_features), sample_weight
-        self._pieces: list[tuple[np.ndarray, SparseDesign]] = []  # shared: columns in memory, ascending
+        self._pieces: list[
+            tuple[np.ndarray, SparseDesign]
+        ] = []  # shared: columns in memory, ascending
         m = self.n_features
         total, rest, square, present = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
         self._counts, energy, mass = np.zeros(m, np.int64), 0.0, 0.0
@@ -181,7 +193,10 @@ class SparseBlockDesign(SparseDesign):
             total += part.T @ sample_weight[rows]
             self._counts += np.bincount(part.indices, minlength=m)
             present += np.bincount(part.indices, weight > 0, m)
-            energy, mass = energy + float(weight @ part.data.astype(float) ** 2), mass + float(weight.sum())
+            energy, mass = (
+                energy + float(weight @ part.data.astype(float) ** 2),
+                mass + float(weight.sum()),
+            )
         self._one = energy / max(mass, 1e-300)
         for rows, part in self._blocks():  # about the mean: no digits are lost to a large one
             part.data = part.data - total[part.indices]
@@ -208,31 +223,53 @@ class SparseBlockDesign(SparseDesign):
         return self._standardised(product[self.stored][:, None], residual)
 
     def scores_and_gradient(
-        self, coef: np.ndarray, intercept: np.ndarray, loss: Loss, y: np.ndarray, sample_weight: np.ndarray
+        self,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        loss: Loss,
+        y: np.ndarray,
+        sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         every, offset = self._raw(coef)
         product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
         for rows, part in self._blocks():
-            found, residual = loss.value_and_gradient(y[rows], part @ every - offset + intercept, sample_weight[rows])
+            found, residual = loss.value_and_gradient(
+                y[rows], part @ every - offset + intercept, sample_weight[rows]
+            )
             product += part.T @ residual
             residual_sum += residual.sum(axis=0)
             value += found
-        return self._standardised(product[self.stored][:, None], residual_sum), residual_sum[0], value
+        return (
+            self._standardised(product[self.stored][:, None], residual_sum),
+            residual_sum[0],
+            value,
+        )
 
     def keep(self, kept: np.ndarray) -> SparseDesign:  # type: ignore[override]
         new = Design.keep(self, kept)
-        return new.in_memory() if int(self._counts[new.stored].sum()) * _LOADED_BYTES <= self.limit else new
+        return (
+            new.in_memory()
+            if int(self._counts[new.stored].sum()) * _LOADED_BYTES <= self.limit
+            else new
+        )
 
     def in_memory(self) -> SparseDesign:
         """The same as a design in memory; of columns that were read before nothing is read."""
-        have, design = next(((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None))
+        have, design = next(
+            ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
+        )
         if design is None:
             parts = [(rows, part[:, self.stored].tocoo()) for rows, part in self._blocks()]
             row = np.concatenate([rows[part.row] for rows, part in parts])
-            column, data = (np.concatenate([getattr(part, name) for _, part in parts]) for name in ("col", "data"))
-            design = SparseDesign(sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight)
+            column, data = (
+                np.concatenate([getattr(part, name) for _, part in parts])
+                for name in ("col", "data")
+            )
+            design = SparseDesign(
+                sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight
+            )
             self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
         found = design.keep(np.searchsorted(have, self.stored))
         found.mean, found.inv = self.mean, self.inv

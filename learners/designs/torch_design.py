@@ -44,8 +44,13 @@ class TorchDesign(Design):
     def _blocks(self) -> list[slice]:
         """Stretches of rows: sums over each are taken in single precision, and added in double
         precision."""
-        step = max(CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK)
-        return [slice(start, min(start + step, self.n_samples)) for start in range(0, self.n_samples, step)]
+        step = max(
+            CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK
+        )
+        return [
+            slice(start, min(start + step, self.n_samples))
+            for start in range(0, self.n_samples, step)
+        ]
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
         if not coef.any():
@@ -91,7 +96,9 @@ class TorchPiecewiseDesign(CodedDesign):
 
     per_feature = ("mean", "inv", "knots")
 
-    def __init__(self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray):
+    def __init__(
+        self, codes: torch.Tensor, lines: np.ndarray, missing: bool, sample_weight: np.ndarray
+    ):
         self.codes, self.knots = codes, lines
         self.n_features, self.n_samples = codes.shape
         self._set_bins(lines.shape[1] - 1, missing)
@@ -111,7 +118,9 @@ class TorchPiecewiseDesign(CodedDesign):
         for part in blocks:
             found, some = encoded(X[:, part].contiguous().cpu().numpy(), lines[part], even)
             missing |= some
-            lanes = np.ascontiguousarray(found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n])
+            lanes = np.ascontiguousarray(
+                found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n]
+            )
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
 
@@ -120,10 +129,15 @@ class TorchPiecewiseDesign(CodedDesign):
 
     def _blocks(self) -> list[slice]:
         step = max(1, BLOCK_BYTES // (16 * self.n_samples))
-        return [slice(first, min(self.n_features, first + step)) for first in range(0, self.n_features, step)]
+        return [
+            slice(first, min(self.n_features, first + step))
+            for first in range(0, self.n_features, step)
+        ]
 
     def _histograms(self, column: np.ndarray) -> np.ndarray:
-        there = torch.from_numpy(np.ascontiguousarray(column, dtype=np.float64)).to(self.codes.device)
+        there = torch.from_numpy(np.ascontiguousarray(column, dtype=np.float64)).to(
+            self.codes.device
+        )
         out = torch.zeros((self.n_features, 256), dtype=torch.float64, device=self.codes.device)
         for part in self._blocks():
             codes = self.codes[part].long()

@@ -9,7 +9,9 @@ from .problem import FitProblem, Solution, fitted_attributes
 
 
 @contextmanager
-def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
+def reported_steps(
+    reporter: Any, problem: FitProblem
+) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
     """Functions to be called after each step, for the callbacks that were set on the estimator
     ``reporter``."""
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
@@ -20,7 +22,9 @@ def reported_steps(reporter: Any, problem: FitProblem) -> Iterator[tuple[Callabl
         step = context.subcontext(task_name="step")
         step.call_on_fit_task_begin(**data)
         so_far = Solution.of(state, 0)
-        step.call_on_fit_task_end(**data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far))
+        step.call_on_fit_task_end(
+            **data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far)
+        )
 
     yield (report,)
     context.call_on_fit_task_end(**data)

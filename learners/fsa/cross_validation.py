@@ -76,26 +76,50 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight)
             if self.criterion == "ebic":
-                self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
-                self.ebic_ = np.array([solution.ebic for solution in solve_path(problem, settings, self.sizes_)])
-                self.n_features_, how = int(self.sizes_[np.argmin(self.ebic_)]), "the extended Bayesian information criterion"
+                self.sizes_ = check_sizes(
+                    self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
+                )
+                self.ebic_ = np.array(
+                    [solution.ebic for solution in solve_path(problem, settings, self.sizes_)]
+                )
+                self.n_features_, how = (
+                    int(self.sizes_[np.argmin(self.ebic_)]),
+                    "the extended Bayesian information criterion",
+                )
             else:
                 labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
-                settings, how = self._cross_validated(problem, settings, X, labels, sample_weight, groups), "cross-validation"
-            settings = replace(settings, size=min(self.n_features_, problem.n_units), undecided=False)
+                settings, how = (
+                    self._cross_validated(problem, settings, X, labels, sample_weight, groups),
+                    "cross-validation",
+                )
+            settings = replace(
+                settings, size=min(self.n_features_, problem.n_units), undecided=False
+            )
             return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
 
     def _cross_validated(
-        self, problem: FitProblem, settings: FitSettings, X: Any, y: np.ndarray, sample_weight: Any, groups: Any
+        self,
+        problem: FitProblem,
+        settings: FitSettings,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        groups: Any,
     ) -> FitSettings:
         """Set ``n_features_`` and how it came about; return the settings of the best fits."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
         if is_classifier(self):
             for i, (train, _) in enumerate(splits):
-                check_two_classes(y[train], problem.weight[train], f"training rows of fold {i + 1} of {len(splits)} that cv makes")
+                check_two_classes(
+                    y[train],
+                    problem.weight[train],
+                    f"training rows of fold {i + 1} of {len(splits)} that cv makes",
+                )
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
-        score = self._score_of(problem, X, y, None if sample_weight is None else np.asarray(sample_weight))
+        score = self._score_of(
+            problem, X, y, None if sample_weight is None else np.asarray(sample_weight)
+        )
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
@@ -129,7 +153,12 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
                 p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
-                return float(np.average(np.log(np.maximum(of_class, MIN_PROBABILITY)), weights=weighted.get("sample_weight")))
+                return float(
+                    np.average(
+                        np.log(np.maximum(of_class, MIN_PROBABILITY)),
+                        weights=weighted.get("sample_weight"),
+                    )
+                )
             return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
 
         return score

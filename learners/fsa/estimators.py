@@ -46,7 +46,9 @@ class FSAParameters:
     refinement: str | Refinement | None = "auto"
     fit_intercept: bool = True
     warm_start: bool = False
-    class_weight: ClassWeight = field(default=None, init=False)  # here for its place: classifiers alone have it
+    class_weight: ClassWeight = field(
+        default=None, init=False
+    )  # here for its place: classifiers alone have it
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: bool = False
@@ -129,7 +131,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         ValueError
             Naming the parameter, its value and what was expected.
         """
-        return FitSettings.of(vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__)
+        return FitSettings.of(
+            vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
+        )
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -160,9 +164,18 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
             settings, why = decided(problem, settings)
-        reported = reported_steps(self, problem) if getattr(self, "_skl_callbacks", None) else nullcontext(())
+        reported = (
+            reported_steps(self, problem)
+            if getattr(self, "_skl_callbacks", None)
+            else nullcontext(())
+        )
         with reported as callbacks:
-            solution = solve(problem, settings, start=self._last if self.warm_start else None, callbacks=callbacks)
+            solution = solve(
+                problem,
+                settings,
+                start=self._last if self.warm_start else None,
+                callbacks=callbacks,
+            )
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution, why))
@@ -197,7 +210,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         if source is None:
             return super().transform(X)
         check_is_fitted(self)
-        return check_data(self, source, piecewise=self._is_piecewise, reset=False).chosen(np.flatnonzero(self.support_))
+        return check_data(self, source, piecewise=self._is_piecewise, reset=False).chosen(
+            np.flatnonzero(self.support_)
+        )
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores (n_samples, n_outputs) of raw rows."""
@@ -331,7 +346,11 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
+        return (
+            problem
+            if self.constraints is None
+            else problem.constrained(self.constraints, self._is_piecewise)
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -403,13 +422,30 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         -------
         FitProblem
         """
-        loss = regression_loss("squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss)
-        X, y = check_data(self, X, loss.encode_targets(y), piecewise=self._is_piecewise, multi_output=True, y_numeric=True)
+        loss = regression_loss(
+            "squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss
+        )
+        X, y = check_data(
+            self,
+            X,
+            loss.encode_targets(y),
+            piecewise=self._is_piecewise,
+            multi_output=True,
+            y_numeric=True,
+        )
         weight = check_sample_weight(sample_weight, len(y))
-        targets, shift, scale = scaled_targets(y, weight / max(weight.sum(), 1e-300), loss.target_scaling)
+        targets, shift, scale = scaled_targets(
+            y, weight / max(weight.sum(), 1e-300), loss.target_scaling
+        )
         self.loss_, names = loss, getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names)
-        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
+        problem = FitProblem(
+            X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
+        )
+        return (
+            problem
+            if self.constraints is None
+            else problem.constrained(self.constraints, self._is_piecewise)
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict.

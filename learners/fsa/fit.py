@@ -32,7 +32,11 @@ Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficient
 
 
 def solve(
-    problem: FitProblem, settings: FitSettings, *, start: Start | None = None, callbacks: Sequence[StepCallback] = ()
+    problem: FitProblem,
+    settings: FitSettings,
+    *,
+    start: Start | None = None,
+    callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
     """Solve for the one size that the settings name.
 
@@ -50,16 +54,26 @@ def solve(
     (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
     if solution.plan is None or not solution.plan.checks_swaps:
         return solution
-    (shrunken,) = solve_path(problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start)
+    (shrunken,) = solve_path(
+        problem, replace(settings, few_rows=True, title=None), np.array([size]), start=start
+    )
     if np.array_equal(solution.kept, shrunken.kept):
         return solution
     squared, n_rows, width = problem.loss.is_quadratic, problem.n_rows, solution.design.width
     scores = solution.design.scores(solution.coef) + solution.intercept
     sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, width - 1)
-    charges = problem.loss.charges(sizes, problem.y, scores, problem.sample_weight, problem.n_copies)
-    gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(solution.value + charges[0], n_rows, squared)
+    charges = problem.loss.charges(
+        sizes, problem.y, scores, problem.sample_weight, problem.n_copies
+    )
+    gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(
+        solution.value + charges[0], n_rows, squared
+    )
     residual = 2.0 * shrunken.value  # of targets of variance one
-    return solution if keeps_swaps(problem.facts, size, len(solution.kept) * width, gain, residual) else shrunken
+    return (
+        solution
+        if keeps_swaps(problem.facts, size, len(solution.kept) * width, gain, residual)
+        else shrunken
+    )
 
 
 def solve_path(
@@ -77,7 +91,9 @@ def solve_path(
     criterion so far (plus ten).
     """
     with solving(problem, settings):
-        design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+        design = make_design(
+            problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
+        )
         if not settings.standardize:
             design = unscaled(design, problem.X)
         elif isinstance(design, SparseDesign) and problem.facts.very_sparse:
@@ -94,7 +110,9 @@ def solve_path(
             if len(run):
                 plan = decide(problem.facts, settings, float(run[0]) * problem.columns_per_unit)
                 follow = not shrinks or bool(few.all())
-                states |= _anneal(design, problem, settings, plan, run, *((start, callbacks) if follow else ()))
+                states |= _anneal(
+                    design, problem, settings, plan, run, *((start, callbacks) if follow else ())
+                )
         previous = None
         for k in sorted(states):
             if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
@@ -102,9 +120,19 @@ def solve_path(
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
                 scores = solution.design.scores(solution.coef) + solution.intercept
-                solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+                solution.value, _ = problem.loss.value_and_gradient(
+                    problem.y, scores, problem.sample_weight
+                )
             else:
-                solution = refine(design, states[k], problem, settings, solution, along_path=len(states) > 1, previous=previous)
+                solution = refine(
+                    design,
+                    states[k],
+                    problem,
+                    settings,
+                    solution,
+                    along_path=len(states) > 1,
+                    previous=previous,
+                )
             previous = solution
             solutions.append(solution)
     return solutions
@@ -113,7 +141,9 @@ def solve_path(
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
     """Whether annealing to each of the sizes has a ridge of its own, by the plan."""
     columns = sizes * problem.columns_per_unit
-    return np.array([decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool)
+    return np.array(
+        [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
+    )
 
 
 @contextmanager
@@ -141,7 +171,9 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than there are
         k = number_to_keep(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
-        raise ValueError(f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many")
+        raise ValueError(
+            f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"
+        )
     return k
 
 
@@ -153,16 +185,33 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
         intercept = loss.best_constant(problem.y, weight)
         if loss.has_curvature:  # not every loss has its constant in closed form
             support = SupportProblem(problem.y, loss, weight)
-            intercept = refit(support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept).intercept
+            intercept = refit(
+                support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept
+            ).intercept
     value = loss.value(problem.y, np.broadcast_to(intercept, problem.y.shape), weight)
     nothing, coef = np.zeros(0, int), np.zeros((0, design.width, q))
-    return Solution(nothing, coef, intercept, design.keep(nothing), 0, value, np.array([value]), done=("the best constant",))
+    return Solution(
+        nothing,
+        coef,
+        intercept,
+        design.keep(nothing),
+        0,
+        value,
+        np.array([value]),
+        done=("the best constant",),
+    )
 
 
-def _start(design: Design, problem: FitProblem, start: Start | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _start(
+    design: Design, problem: FitProblem, start: Start | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Coefficients of all features, and the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
-    if start is None or (len(start[0]) and start[0][-1] >= shape[0]) or start[1].shape[1:] != shape[1:]:
+    if (
+        start is None
+        or (len(start[0]) and start[0][-1] >= shape[0])
+        or start[1].shape[1:] != shape[1:]
+    ):
         return None, None
     coef = np.zeros(shape)
     coef[start[0]] = start[1]
@@ -187,7 +236,11 @@ def _anneal(
     step = loss.default_step_size
     if step is not None:
         step *= plan.step_share
-    rate = settings.learning_rate or step or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    rate = (
+        settings.learning_rate
+        or step
+        or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
+    )
     momentum = settings.momentum
     if momentum is None:  # steps longer than the curvature allows leave no room for it
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
@@ -207,7 +260,11 @@ def _anneal(
         for callback in callbacks:
             callback(step, state)
 
-    bar = nullcontext() if settings.title is None else progress_bar(title=settings.title, total=len(counts), shown=True)
+    bar = (
+        nullcontext()
+        if settings.title is None
+        else progress_bar(title=settings.title, total=len(counts), shown=True)
+    )
     with bar as shown:
         anneal(
             design, problem.y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, momentum=momentum,
@@ -217,7 +274,9 @@ def _anneal(
     return states
 
 
-def _counts(problem: FitProblem, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
+def _counts(
+    problem: FitProblem, settings: FitSettings, plan: Plan, sizes: np.ndarray
+) -> np.ndarray:
     """Number of features after each step: down to the greatest size by the schedule, then on
     through the others.
 

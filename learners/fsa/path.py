@@ -80,7 +80,14 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     3
     """
 
-    def __init__(self, estimator: FSAEstimator, sizes: Any = "auto", *, exchange: bool = False, trajectory: bool = False):
+    def __init__(
+        self,
+        estimator: FSAEstimator,
+        sizes: Any = "auto",
+        *,
+        exchange: bool = False,
+        trajectory: bool = False,
+    ):
         self.estimator = estimator
         self.sizes = sizes
         self.exchange = exchange
@@ -107,17 +114,23 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
             What the estimator raises, and for sizes that are no integers >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
-            raise ValueError(f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker")
+            raise ValueError(
+                f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker"
+            )
         model = clone(self.estimator)
         settings = replace(model.fit_settings(), exchange_along_path=self.exchange)
         problem = model.encode(X, y, **fit_params)
-        self.sizes_ = check_sizes(self.sizes, problem.n_units, round(problem.n_rows), problem.n_included)
+        self.sizes_ = check_sizes(
+            self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
+        )
         self.trajectory_: list[tuple[np.ndarray, np.ndarray]] = []
 
         def record(step: int, state: Annealed) -> None:
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
-        solutions = solve_path(problem, settings, self.sizes_, callbacks=[record] if self.trajectory else [])
+        solutions = solve_path(
+            problem, settings, self.sizes_, callbacks=[record] if self.trajectory else []
+        )
         self.n_features_in_ = problem.X.shape[1]
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -157,7 +170,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"k={k!r} is not on the path; expected one of {self.sizes_.tolist()}")
         return self._models[where[0]]
 
-    def score_path(self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any) -> np.ndarray:
+    def score_path(
+        self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any
+    ) -> np.ndarray:
         """Score the models of all sizes on other data.
 
         Parameters

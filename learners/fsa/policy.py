@@ -177,7 +177,9 @@ class Plan:
     reasons: tuple[str, ...] = ()
 
 
-def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along_path: bool = False) -> Plan:
+def decide(
+    facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along_path: bool = False
+) -> Plan:
     """Decide what a fit does.
 
     Parameters
@@ -197,7 +199,13 @@ def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along
     supported, linear = facts.supported_coefficients, settings.response is None
     schedule, n_steps = _schedule(facts, settings)
     few = supported < n_columns if settings.few_rows is None else settings.few_rows
-    keeps_sparse = loss.pointwise and facts.n_outputs == 1 and facts.very_sparse and settings.fit_intercept and not facts.bounded
+    keeps_sparse = (
+        loss.pointwise
+        and facts.n_outputs == 1
+        and facts.very_sparse
+        and settings.fit_intercept
+        and not facts.bounded
+    )
     refinement = _refinement(facts, settings, n_columns, few, keeps_sparse, along_path)
     newton = _newton_cost(facts, n_columns) <= MAX_NEWTON_COST
 
@@ -213,10 +221,14 @@ def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along
     # The longer search is made for two classes, a loss that allows for flipped labels, and linear
     # responses without groups
     plain = settings.fit_prior is None and settings.fit_intercept and linear and not facts.grouped
-    search = given is not None and given.search == "auto" and loss.flip > 0.0 and facts.n_outputs == 1
+    search = (
+        given is not None and given.search == "auto" and loss.flip > 0.0 and facts.n_outputs == 1
+    )
     exchanges = refinement == "exchange"
     numbers = not facts.classification and loss.pointwise and settings.few_rows is None
-    may_overfit = numbers and settings.chooses_ridge and given is not None and given.exchange is not True
+    may_overfit = (
+        numbers and settings.chooses_ridge and given is not None and given.exchange is not True
+    )
 
     can_hold_out = loss.pointwise and not facts.out_of_core and linear
     few_coefficients = FEW_COEFFICIENTS if facts.classification else FEW_COEFFICIENTS_OF_NUMBERS
@@ -246,7 +258,11 @@ def decide(facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along
         and loss.has_curvature
         and newton
         and not facts.out_of_core,
-        discriminant=given is not None and given.discriminant and loss.log_odds and linear and not facts.bounded,
+        discriminant=given is not None
+        and given.discriminant
+        and loss.log_odds
+        and linear
+        and not facts.bounded,
         size_by=size_by,
         treatment_by_folds=can_hold_out and facts.n_rows <= MAX_ROWS_HELD_OUT,
         reasons=reasons,
@@ -268,7 +284,12 @@ def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
 
 
 def _refinement(
-    facts: Facts, settings: FitSettings, n_columns: float, few_rows: bool, keeps_sparse: bool, along_path: bool
+    facts: Facts,
+    settings: FitSettings,
+    n_columns: float,
+    few_rows: bool,
+    keeps_sparse: bool,
+    along_path: bool,
 ) -> Literal["none", "gradient", "newton", "exchange"]:
     """How one size is refined, by the first row that applies.
 
@@ -299,7 +320,11 @@ def _refinement(
         return "exchange"
     cost = _newton_cost(facts, n_columns, keeps_sparse)
     # No gradient step of one length is safe where the curvature has no bound
-    return "newton" if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature) else "gradient"
+    return (
+        "newton"
+        if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature)
+        else "gradient"
+    )
 
 
 def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:

@@ -97,7 +97,9 @@ class FitProblem:
         self.bounded = self.bounds is not None or self.monotone is not None
         self.n_rows = float(self.weight.sum())
         if not self.n_rows > 0:
-            raise ValueError("sample_weight is zero everywhere; expected at least one row with a positive weight")
+            raise ValueError(
+                "sample_weight is zero everywhere; expected at least one row with a positive weight"
+            )
         self.sample_weight = self.weight / self.n_rows
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
@@ -156,7 +158,9 @@ class FitProblem:
             which, sign = np.flatnonzero(sign), sign[sign != 0, None, None]
             state.coef[which, :n_knots] = sign * nearest_rising(sign * state.coef[which, :n_knots])
 
-    def factors(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+    def factors(
+        self, kept: np.ndarray, design: Design
+    ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
         """Basis and bounds for :func:`bounded_fit`: a response with a direction is its first value
         plus the increments from knot to knot, of one sign."""
         if self.monotone is None:
@@ -181,9 +185,16 @@ class FitProblem:
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
         bounds = None if c.bounds is None else _bounds(c.bounds, n, self.names)
-        for name, value, misfit in (("bounds", c.bounds, piecewise), ("monotone", c.monotone, False)):
+        for name, value, misfit in (
+            ("bounds", c.bounds, piecewise),
+            ("monotone", c.monotone, False),
+        ):
             if value is not None and (misfit or self.y.shape[1] > 1):
-                what = "several outputs or piecewise-linear responses" if name == "bounds" else "several classes or outputs"
+                what = (
+                    "several outputs or piecewise-linear responses"
+                    if name == "bounds"
+                    else "several classes or outputs"
+                )
                 raise ValueError(f"{name}={value!r} is not valid here; expected None with {what}")
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
         if monotone is not None and not piecewise:  # a sign is a bound
@@ -196,7 +207,9 @@ class FitProblem:
             monotone = None if monotone is None else monotone[allowed]
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
         stay = included if included.any() else None
-        return replace(self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone)
+        return replace(
+            self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone
+        )
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
@@ -210,12 +223,19 @@ def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.
         monotone = dict(enumerate(monotone))
     for column, direction in monotone.items():
         if isinstance(direction, str) or direction not in (-1, 0, 1):
-            raise ValueError(f"monotone: {direction!r} is no direction for column {column!r}; expected +1 or -1")
+            raise ValueError(
+                f"monotone: {direction!r} is no direction for column {column!r}; expected +1 or -1"
+            )
         found[column_position("monotone", column, n_features, names)] = direction
     return found
 
 
-def _signs(directions: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None, n: int, names: np.ndarray | None) -> Any:
+def _signs(
+    directions: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray] | None,
+    n: int,
+    names: np.ndarray | None,
+) -> Any:
     """Directions of linear responses as bounds, beside those of other columns."""
     lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
@@ -225,11 +245,16 @@ def _signs(directions: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None,
     return np.where(directions > 0, 0.0, lower), np.where(directions < 0, 0.0, upper)
 
 
-def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(
+    bounds: Any, n_features: int, names: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Bounds as one pair for all, a pair per column, or pairs of some columns."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
-        pairs = {column_position("bounds", column, n_features, names): pair for column, pair in bounds.items()}
+        pairs = {
+            column_position("bounds", column, n_features, names): pair
+            for column, pair in bounds.items()
+        }
     elif np.shape(bounds) == (n_features, 2) and n_features != 1:
         pairs = dict(enumerate(bounds))
     else:
@@ -242,7 +267,10 @@ def _bounds(bounds: Any, n_features: int, names: np.ndarray | None) -> tuple[np.
 
 def _pair(pair: Any) -> tuple[float, float]:
     try:
-        low, high = (np.inf * sign if end is None else float(end) for end, sign in zip(pair, (-1, 1), strict=True))
+        low, high = (
+            np.inf * sign if end is None else float(end)
+            for end, sign in zip(pair, (-1, 1), strict=True)
+        )
     except (TypeError, ValueError):
         low = high = np.nan
     if not low <= 0 <= high:
@@ -274,7 +302,9 @@ class Solution:
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
         """What annealing left, as it is; not evaluated."""
         left = state.kept, state.coef, state.intercept, state.design
-        return cls(*left, size, np.nan, np.array(state.loss_curve), ridge=ridge, done=("annealing alone",))
+        return cls(
+            *left, size, np.nan, np.array(state.loss_curve), ridge=ridge, done=("annealing alone",)
+        )
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of X with linear responses."""
@@ -287,7 +317,8 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
-        int(columns[i]): [(int(columns[j]), share) for j, share in others] for i, others in solution.alternatives.items()
+        int(columns[i]): [(int(columns[j]), share) for j, share in others]
+        for i, others in solution.alternatives.items()
     }
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
@@ -329,14 +360,32 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
 # -- checks of X: as scikit-learn does them, of data out of core without reading them --------------
 
 
-def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: bool, reset: bool = True, **options: Any) -> Any:
+def check_data(
+    estimator: Any,
+    X: Any,
+    y: Any = "no_validation",
+    *,
+    piecewise: bool,
+    reset: bool = True,
+    **options: Any,
+) -> Any:
     """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``;
     NaN in dense matrices alone."""
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
-    options |= {"accept_sparse": False if piecewise else ("csr", "csc"), "dtype": [np.float64, np.float32], "reset": reset}
-    checked = validated(estimator, X, y, ensure_all_finite="allow-nan" if piecewise and not reset else False, **options)
+    options |= {
+        "accept_sparse": False if piecewise else ("csr", "csc"),
+        "dtype": [np.float64, np.float32],
+        "reset": reset,
+    }
+    checked = validated(
+        estimator,
+        X,
+        y,
+        ensure_all_finite="allow-nan" if piecewise and not reset else False,
+        **options,
+    )
     matrix = checked[0] if isinstance(checked, tuple) else checked
     # A dense matrix to fit is checked by the first read that is made of it.
     if sp.issparse(matrix) or not (piecewise or reset):
@@ -344,7 +393,9 @@ def check_data(estimator: Any, X: Any, y: Any = "no_validation", *, piecewise: b
     return checked
 
 
-def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any) -> Any:
+def _check_out_of_core(
+    estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any
+) -> Any:
     """The checks that need no values: shapes, names and targets."""
     like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
     if not reset:
@@ -355,7 +406,9 @@ def _check_out_of_core(estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: boo
             named = pd.DataFrame(columns=X.names)
         validate_data(estimator, named, reset=False, skip_check_array=True)
         return X
-    checked = validated(estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options)
+    checked = validated(
+        estimator, like, local(y), dtype=X.dtype, ensure_all_finite=False, **options
+    )
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X

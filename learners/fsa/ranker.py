@@ -66,7 +66,13 @@ class FSARanker(FSAEstimator):
 
     @with_callbacks
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        pairs: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Select features and fit.
 
@@ -96,9 +102,19 @@ class FSARanker(FSAEstimator):
         """
         settings = self.fit_settings()
         with whole_or_as_before(self):
-            return self._solve(self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings)
+            return self._solve(
+                self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings
+            )
 
-    def encode(self, X: Any, y: Any = None, *, qid: Any = None, pairs: Any = None, sample_weight: Any = None) -> FitProblem:
+    def encode(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        pairs: Any = None,
+        sample_weight: Any = None,
+    ) -> FitProblem:
         """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
 
         Parameters
@@ -111,7 +127,9 @@ class FSARanker(FSAEstimator):
         FitProblem
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
-            raise ValueError(f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs")
+            raise ValueError(
+                f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs"
+            )
         if pairs is None:
             X, y = check_data(self, X, y, piecewise=self._is_piecewise, y_numeric=True)
             ij = graded_pairs(y, qid)
@@ -120,14 +138,27 @@ class FSARanker(FSAEstimator):
             X = check_data(self, X, piecewise=self._is_piecewise)
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
-            raise ValueError(f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt")
+            raise ValueError(
+                f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt"
+            )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
-            raise ValueError("sample_weight is zero in every pair; expected at least one pair of rows with positive weights")
-        self.loss_, names = PairwiseLogisticLoss(ij, r, pair_weight), getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names)
-        return problem if self.constraints is None else problem.constrained(self.constraints, self._is_piecewise)
+            raise ValueError(
+                "sample_weight is zero in every pair; expected at least one pair of rows with positive weights"
+            )
+        self.loss_, names = (
+            PairwiseLogisticLoss(ij, r, pair_weight),
+            getattr(self, "feature_names_in_", None),
+        )
+        problem = FitProblem(
+            X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names
+        )
+        return (
+            problem
+            if self.constraints is None
+            else problem.constrained(self.constraints, self._is_piecewise)
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

@@ -57,7 +57,9 @@ def refine(
         # groups of another size may have come in
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
-    if plan.refinement == "newton" or (plan.refinement == "exchange" and plan.chooses_ridge and plan.newton):
+    if plan.refinement == "newton" or (
+        plan.refinement == "exchange" and plan.chooses_ridge and plan.newton
+    ):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
@@ -66,26 +68,44 @@ def refine(
         k, width, q = solution.coef.shape
         degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
         solution.ebic = ebic(
-            solution.value, problem.n_rows, solution.size, problem.n_units, degrees, squared=problem.loss.is_quadratic
+            solution.value,
+            problem.n_rows,
+            solution.size,
+            problem.n_units,
+            degrees,
+            squared=problem.loss.is_quadratic,
         )
     elif plan.alternatives and plan.newton:
-        support = _support_problem(problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE))
-        refined = replace(state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept)
+        support = _support_problem(
+            problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE)
+        )
+        refined = replace(
+            state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept
+        )
         solution.alternatives = alternatives(support, design, refined, problem.groups)
     return solution
 
 
-def _support_problem(problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE) -> SupportProblem:
+def _support_problem(
+    problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
+) -> SupportProblem:
     return SupportProblem(
         problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
         shrinkage, n_rows=problem.n_copies,
     )  # fmt: skip
 
 
-def _refined_by_gradient(problem: FitProblem, settings: FitSettings, solution: Solution) -> Solution:
-    target, start = (problem.y, problem.loss, problem.sample_weight), (solution.coef, solution.intercept)
+def _refined_by_gradient(
+    problem: FitProblem, settings: FitSettings, solution: Solution
+) -> Solution:
+    target, start = (
+        (problem.y, problem.loss, problem.sample_weight),
+        (solution.coef, solution.intercept),
+    )
     prior = settings.fit_prior or Prior(shrinkage=SHRINKAGE)
-    fitted = accelerated_gradient(solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept)
+    fitted = accelerated_gradient(
+        solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept
+    )
     ridge = settings.ridge or SHRINKAGE
     done = (f"gradient steps with ridge {ridge:.2g}",)
     return replace(solution, coef=fitted[0], intercept=fitted[1], ridge=ridge, done=done)
@@ -103,25 +123,51 @@ def _exchanged(
     """Exchanges of features and, where labels look noisy, the longer search."""
     support = _support_problem(problem, settings, design)
     rounds = 0 if along_path else 10
-    kept, coef, intercept = exchange(support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds)
+    kept, coef, intercept = exchange(
+        support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds
+    )
     done = "exchanges"
     small = design.keep(kept)
-    wrong = problem.y * (small.scores(coef) + intercept) <= 0  # means something of two classes alone
+    wrong = (
+        problem.y * (small.scores(coef) + intercept) <= 0
+    )  # means something of two classes alone
     if searches(problem.facts, plan, len(kept), float(problem.sample_weight @ wrong[:, 0])):
         flip = problem.loss.flip
-        searched = search(design, problem.y, problem.sample_weight, kept, n_rows=problem.n_rows, flip=flip, fixed=problem.included)
+        searched = search(
+            design,
+            problem.y,
+            problem.sample_weight,
+            kept,
+            n_rows=problem.n_rows,
+            flip=flip,
+            fixed=problem.included,
+        )
         done = "exchanges and the longer search"
         if not np.array_equal(searched, kept):
             small = design.keep(searched)
-            fit = refit(support, small.matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9)
+            fit = refit(
+                support, small.matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9
+            )
             kept, coef, intercept = searched, fit.theta[:, None], fit.intercept
     ridge = settings.ridge or SHRINKAGE
     done_so_far = (done, f"ridge {ridge:.2g}")
-    return replace(solution, kept=kept, coef=coef, intercept=intercept, design=small, ridge=ridge, done=done_so_far)
+    return replace(
+        solution,
+        kept=kept,
+        coef=coef,
+        intercept=intercept,
+        design=small,
+        ridge=ridge,
+        done=done_so_far,
+    )
 
 
 def _refined_by_newton(
-    problem: FitProblem, settings: FitSettings, solution: Solution, previous: Solution | None, along_path: bool
+    problem: FitProblem,
+    settings: FitSettings,
+    solution: Solution,
+    previous: Solution | None,
+    along_path: bool,
 ) -> Solution:
     """Newton's method on the support, with the ridge that the user gave or that the data choose."""
     small, coef, plan = solution.design, solution.coef, solution.plan
@@ -137,8 +183,14 @@ def _refined_by_newton(
         unit = raw_units(small.inv) if plan.raw_ridge else np.ones(small.n_features * small.width)
         scaled = A @ sp.diags_array(unit) if sparse else A * unit
         parts = problem.loss.parts(problem.weight) if not problem.loss.pointwise else None
-        left_out = LeftOut(problem.n_copies, parts, CHOSEN_OPTIMISM if problem.facts.very_sparse else 1.0)
-        similar = previous is not None and previous.plan is not None and previous.plan.few_rows == plan.few_rows
+        left_out = LeftOut(
+            problem.n_copies, parts, CHOSEN_OPTIMISM if problem.facts.very_sparse else 1.0
+        )
+        similar = (
+            previous is not None
+            and previous.plan is not None
+            and previous.plan.few_rows == plan.few_rows
+        )
         near = previous.ridge if previous is not None and similar else None
         fit, ridge, chosen = choose_ridge(
             support, scaled, theta / unit[:, None], intercept, left_out,
@@ -150,11 +202,23 @@ def _refined_by_newton(
     fit.intercept = fit.intercept + shift @ fit.theta
     if problem.bounded:
         basis, bounds = problem.factors(solution.kept, small)
-        support, start = replace(support, shrinkage=max(ridge, SHRINKAGE)), replace(solution, coef=fit.theta.reshape(coef.shape))
+        support, start = (
+            replace(support, shrinkage=max(ridge, SHRINKAGE)),
+            replace(solution, coef=fit.theta.reshape(coef.shape)),
+        )
         problem.project(start)
         fit = bounded_fit(support, A, start.coef.reshape(theta.shape), fit.intercept, bounds, basis)
-    done = (solution.done[0] if plan.refinement == "exchange" else "no exchanges", f"ridge {ridge:.2g}{chosen}")
-    fitted = replace(solution, coef=fit.theta.reshape(coef.shape), intercept=fit.intercept, ridge=ridge, done=done)
+    done = (
+        solution.done[0] if plan.refinement == "exchange" else "no exchanges",
+        f"ridge {ridge:.2g}{chosen}",
+    )
+    fitted = replace(
+        solution,
+        coef=fit.theta.reshape(coef.shape),
+        intercept=fit.intercept,
+        ridge=ridge,
+        done=done,
+    )
     if problem.bounded:  # but for rounding it is there
         problem.project(fitted)
     elif plan.discriminant:
@@ -166,8 +230,13 @@ def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
     """Make the scores the mean of those of the fit and of linear discriminant analysis."""
     several = problem.y.shape[1] > 1
     members = problem.y if several else np.hstack([problem.y < 0, problem.y > 0]).astype(float)
-    coef, intercept = shrunken_discriminant(solution.design.matrix(), members, problem.sample_weight, problem.n_copies)
+    coef, intercept = shrunken_discriminant(
+        solution.design.matrix(), members, problem.sample_weight, problem.n_copies
+    )
     if not several:
         coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-    solution.coef, solution.intercept = (solution.coef + coef[:, None]) / 2.0, (solution.intercept + intercept) / 2.0
+    solution.coef, solution.intercept = (
+        (solution.coef + coef[:, None]) / 2.0,
+        (solution.intercept + intercept) / 2.0,
+    )
     solution.done += ("mean with linear discriminant analysis",)

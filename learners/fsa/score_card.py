@@ -122,7 +122,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
             X, y = validated(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
-                raise ValueError(f"Only binary classification is supported; y holds {len(self.classes_)} classes")
+                raise ValueError(
+                    f"Only binary classification is supported; y holds {len(self.classes_)} classes"
+                )
             columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
             if not len(columns):
                 raise ValueError("every column of X is constant; expected at least one that is not")
@@ -150,14 +152,19 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         self.missing_responses_ = np.zeros((len(selected), 1))
         totals = np.zeros(1, int)
         for j, column in enumerate(selected):
-            own, gap = steps & (self.rule_columns_ == column), ~steps & (self.rule_columns_ == column)
+            own, gap = (
+                steps & (self.rule_columns_ == column),
+                ~steps & (self.rule_columns_ == column),
+            )
             cuts, sums = self.rule_thresholds_[own], np.append(0, np.cumsum(self.points_[own]))
             self.knots_[j] = np.nanmax(X[:, column])  # behind the last threshold
             self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
             self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]
             self.missing_responses_[j] = scale * self.points_[gap].sum()
             totals = np.unique(np.add.outer(totals, np.append(sums, self.points_[gap])))
-        self.risk_table_ = np.column_stack([totals, self._probabilities(totals * scale + intercept)[:, 1]])
+        self.risk_table_ = np.column_stack(
+            [totals, self._probabilities(totals * scale + intercept)[:, 1]]
+        )
 
     def rules(self) -> list[tuple[str, int]]:
         """The card in words.
@@ -170,7 +177,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         check_is_fitted(self)
         names = feature_names(self)[self.rule_columns_]
         words = ["is missing" if np.isnan(t) else f">= {t:.10g}" for t in self.rule_thresholds_]
-        return [(f"{name} {word}", int(p)) for name, word, p in zip(names, words, self.points_, strict=True)]
+        return [
+            (f"{name} {word}", int(p))
+            for name, word, p in zip(names, words, self.points_, strict=True)
+        ]
 
     def total_points(self, X: Any) -> np.ndarray:
         """Sum of the points of each row.
@@ -183,7 +193,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,), int
         """
-        return (rule_matrix(self._checked(X), self.rule_columns_, self.rule_thresholds_) @ self.points_).astype(int)
+        return (
+            rule_matrix(self._checked(X), self.rule_columns_, self.rule_thresholds_) @ self.points_
+        ).astype(int)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -200,7 +212,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         return tags
 
 
-def candidate_rules(X: np.ndarray, weight: np.ndarray, n_thresholds: int) -> tuple[np.ndarray, np.ndarray]:
+def candidate_rules(
+    X: np.ndarray, weight: np.ndarray, n_thresholds: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Column and threshold of every rule that is tried.
 
     Parameters
@@ -253,10 +267,14 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
 def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of rows of 0 / 1 the first of each kind, and the kind of each row."""
     bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
-    return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[1:]
+    return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[
+        1:
+    ]
 
 
-def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int) -> tuple[np.ndarray, Fit]:
+def _whole_points(
+    held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int
+) -> tuple[np.ndarray, Fit]:
     """Points of the least loss with the coefficients' signs, and the logistic curve of their
     sum."""
     first, place = _different(held)
@@ -276,9 +294,16 @@ def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.
         problem = SupportProblem(sides, LogisticLoss(), mass.ravel(), shrinkage=1e-9)
         return refit(problem, z, np.zeros((1, 1)), np.zeros(1), tol=1e-9)
 
-    scales = np.linspace(1.0, most, min(4 * most - 3, _MAX_SCALES)) / np.abs(coef).max(initial=1e-300)
-    tried = np.unique([sign * np.minimum(np.rint(np.abs(scale * coef)), most).astype(int) for scale in scales], axis=0)
-    best, points = min(((curve(points), points) for points in tried), key=lambda pair: pair[0].value)
+    scales = np.linspace(1.0, most, min(4 * most - 3, _MAX_SCALES)) / np.abs(coef).max(
+        initial=1e-300
+    )
+    tried = np.unique(
+        [sign * np.minimum(np.rint(np.abs(scale * coef)), most).astype(int) for scale in scales],
+        axis=0,
+    )
+    best, points = min(
+        ((curve(points), points) for points in tried), key=lambda pair: pair[0].value
+    )
     improved = True
     while improved:
         improved = False
@@ -286,7 +311,9 @@ def _whole_points(held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.
             for step in (-1, 1):
                 other = points.copy()
                 other[j] += step
-                if 0 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (1.0 - 1e-9):
+                if 0 <= sign[j] * other[j] <= most and (new := curve(other)).value < best.value * (
+                    1.0 - 1e-9
+                ):
                     best, points, improved = new, other, True
     points = points // max(1, np.gcd.reduce(points))  # the same card
     return points, curve(points)

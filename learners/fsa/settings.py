@@ -53,7 +53,14 @@ class Constraints(BaseEstimator):
     True
     """
 
-    def __init__(self, groups: Any = None, include: Any = None, exclude: Any = None, bounds: Any = None, monotone: Any = None):
+    def __init__(
+        self,
+        groups: Any = None,
+        include: Any = None,
+        exclude: Any = None,
+        bounds: Any = None,
+        monotone: Any = None,
+    ):
         self.groups = groups
         self.include = include
         self.exclude = exclude
@@ -95,7 +102,11 @@ class Refinement(BaseEstimator):
     """
 
     def __init__(
-        self, exchange: bool | str = "auto", ridge: float | str = "auto", search: bool | str = "auto", discriminant: bool = False
+        self,
+        exchange: bool | str = "auto",
+        ridge: float | str = "auto",
+        search: bool | str = "auto",
+        discriminant: bool = False,
     ):
         self.exchange = exchange
         self.ridge = ridge
@@ -189,13 +200,25 @@ class FitSettings:
     ridge: float = field(init=False)
 
     def __post_init__(self) -> None:
-        given = None if self.refinement is None or _is_auto(self.refinement.ridge) else float(self.refinement.ridge)
+        given = (
+            None
+            if self.refinement is None or _is_auto(self.refinement.ridge)
+            else float(self.refinement.ridge)
+        )
         self.fit_prior = with_ridge(self.prior, given or 0.0)
         self.ridge = 0.0 if self.fit_prior is None else self.fit_prior.shrinkage
         self.chooses_ridge = self.refinement is not None and given is None and not self.ridge
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], tasks: tuple[str, ...], mu: float, momentum: float, n_bins: int, title: str) -> Self:
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        tasks: tuple[str, ...],
+        mu: float,
+        momentum: float,
+        n_bins: int,
+        title: str,
+    ) -> Self:
         """Check the parameters of an estimator.
 
         Parameters
@@ -216,10 +239,16 @@ class FitSettings:
         """
         p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]
-        for name, kind in (("constraints", Constraints), ("refinement", Refinement), ("prior", Prior)):
+        for name, kind in (
+            ("constraints", Constraints),
+            ("refinement", Refinement),
+            ("prior", Prior),
+        ):
             value = refinement if name == "refinement" else p[name]
             if not (value is None or isinstance(value, kind)):
-                raise ValueError(f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None")
+                raise ValueError(
+                    f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None"
+                )
         if refinement is not None:
             refinement.check()
         if p["prior"] is not None:
@@ -239,10 +268,14 @@ class FitSettings:
         if not auto["loss"] and not isinstance(p["loss"], Loss):
             names = sorted({"auto", *(name for task in tasks for name in losses_for(task))})
             if p["loss"] not in names:
-                raise ValueError(f"loss={p['loss']!r} is not valid; expected one of {names} or a Loss object")
+                raise ValueError(
+                    f"loss={p['loss']!r} is not valid; expected one of {names} or a Loss object"
+                )
         return cls(
             size=size,
-            response=None if isinstance(p["response"], str) and p["response"] == "linear" else as_response(p["response"], n_bins),
+            response=None
+            if isinstance(p["response"], str) and p["response"] == "linear"
+            else as_response(p["response"], n_bins),
             prior=p["prior"],
             standardize=p["scaling"] == "standardize",
             schedule=as_schedule(p["schedule"], mu),

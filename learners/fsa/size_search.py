@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..designs.factory import make_design
-from ..model_selection.size import beats_constant, choose_size, default_sizes, ebic, folds_by_content
+from ..model_selection.size import (
+    beats_constant,
+    choose_size,
+    default_sizes,
+    ebic,
+    folds_by_content,
+)
 from .fit import best_constant, size_of, solve_path, solving
 from .policy import decide, treatments
 from .problem import FitProblem, Solution
@@ -33,7 +39,11 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
         In words, to stand before what the refinement says; empty where nothing was left to decide.
     """
     with solving(problem, settings):
-        return _size_by_criterion(problem, settings) if settings.size == "auto" else _refinement_by_folds(problem, settings)
+        return (
+            _size_by_criterion(problem, settings)
+            if settings.size == "auto"
+            else _refinement_by_folds(problem, settings)
+        )
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
@@ -42,22 +52,32 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
 
     0 where no size is better than a constant: by the criterion, with few rows by those held out.
     """
-    sizes = np.unique(np.clip(default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None))
+    sizes = np.unique(
+        np.clip(
+            default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None
+        )
+    )
     plain = settings
     if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
     best = min(solve_path(problem, plain, sizes, patient=False), key=lambda solution: solution.ebic)
-    design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+    design = make_design(
+        problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
+    )
     value = best_constant(problem, settings, design).value
     constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
     folds = _folds(problem) if decide(problem.facts, settings).size_by == "folds" else []
     if folds:
         return _size_by_folds(problem, settings, folds)
     size = 0 if best.ebic >= constant and not problem.n_included else best.size
-    return replace(settings, size=size), f"size {size} by the extended Bayesian information criterion: "
+    return replace(
+        settings, size=size
+    ), f"size {size} by the extended Bayesian information criterion: "
 
 
-def _size_by_folds(problem: FitProblem, settings: FitSettings, folds: list[Split]) -> tuple[FitSettings, str]:
+def _size_by_folds(
+    problem: FitProblem, settings: FitSettings, folds: list[Split]
+) -> tuple[FitSettings, str]:
     """Size and refinement by the losses of held-out rows, see :func:`.choose_size`; of the
     refinements of one size the better.
 
@@ -85,12 +105,16 @@ def _size_by_folds(problem: FitProblem, settings: FitSettings, folds: list[Split
     best, held = int(sizes[choose_size(means, "best")]), np.concatenate(tests)
     beaten = beats_constant(rows[best][which[best]][held], constant[held], problem.weight[held])
     if not beaten and not problem.n_included:
-        return replace(settings, size=0), "size 0: no size predicts held-out rows clearly better than a constant: "
+        return replace(
+            settings, size=0
+        ), "size 0: no size predicts held-out rows clearly better than a constant: "
     k = int(sizes[choose_size(means, constant=by_fold(constant))])
     return tried[k][which[k]], f"size {k} by {len(folds)}-fold cross-validation: "
 
 
-def _row_losses(problem: FitProblem, settings: FitSettings, folds: list[Split], sizes: np.ndarray) -> np.ndarray:
+def _row_losses(
+    problem: FitProblem, settings: FitSettings, folds: list[Split], sizes: np.ndarray
+) -> np.ndarray:
     """Loss (n_sizes, n_rows) of each row by the models of each size that have not seen it, with
     linear responses."""
     losses = np.zeros((len(sizes), len(problem.y)))
@@ -99,7 +123,9 @@ def _row_losses(problem: FitProblem, settings: FitSettings, folds: list[Split], 
     place = {int(k): i for i, k in enumerate(sizes)}
 
     def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-        losses[place[solution.size], rows] = problem.loss.row_values(problem.y[rows], solution.scores(problem, rows))
+        losses[place[solution.size], rows] = problem.loss.row_values(
+            problem.y[rows], solution.scores(problem, rows)
+        )
         return 0.0
 
     held_out(problem, settings, folds, sizes, score)
@@ -111,18 +137,29 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     sizes = np.array([size_of(problem, settings)])
 
     def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
-        return -problem.loss.value(problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows])
+        return -problem.loss.value(
+            problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows]
+        )
 
     choices = _treatments(problem, settings, sizes)
-    folds = _folds(problem, _N_FOLDS_OF_SIZE) if decide(problem.facts, settings).treatment_by_folds else []
+    folds = (
+        _folds(problem, _N_FOLDS_OF_SIZE)
+        if decide(problem.facts, settings).treatment_by_folds
+        else []
+    )
     if not folds or sum(len(own) for _, own in choices) < 2:
         return settings, ""
     losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
     chosen = choices[choose_size(losses, "best")][0]
-    return chosen, f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: "
+    return (
+        chosen,
+        f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: ",
+    )
 
 
-def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> list[tuple[FitSettings, np.ndarray]]:
+def _treatments(
+    problem: FitProblem, settings: FitSettings, sizes: np.ndarray
+) -> list[tuple[FitSettings, np.ndarray]]:
     """The ways to refine of :func:`treatments`, and the sizes to try each at: exchanges where these
     are made.
 
@@ -131,8 +168,13 @@ def _treatments(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -
     ways = treatments(settings)
     if len(ways) == 1:
         return [(settings, sizes)]
-    plans = [decide(problem.facts, settings, round(k * problem.columns_per_unit)) for k in sizes.tolist()]
-    exchanged = np.array([k < problem.n_units and plan.refinement == "exchange" for k, plan in zip(sizes, plans)], bool)
+    plans = [
+        decide(problem.facts, settings, round(k * problem.columns_per_unit)) for k in sizes.tolist()
+    ]
+    exchanged = np.array(
+        [k < problem.n_units and plan.refinement == "exchange" for k, plan in zip(sizes, plans)],
+        bool,
+    )
     return [(ways[0], sizes[exchanged]), (ways[1], sizes)]
 
 
@@ -143,10 +185,19 @@ def _folds(problem: FitProblem, n_folds: int = _N_FOLDS) -> list[Split]:
     target = problem.y[present]
     if problem.classification:
         target = target.argmax(axis=1) if target.shape[1] > 1 else target[:, 0] > 0
-    return [(present[train], present[test]) for train, test in folds_by_content(target, content, problem.classification, n_folds)]
+    return [
+        (present[train], present[test])
+        for train, test in folds_by_content(target, content, problem.classification, n_folds)
+    ]
 
 
-def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split], sizes: np.ndarray, score: Score) -> np.ndarray:
+def held_out(
+    problem: FitProblem,
+    settings: FitSettings,
+    splits: Sequence[Split],
+    sizes: np.ndarray,
+    score: Score,
+) -> np.ndarray:
     """Score (n_folds, n_sizes) of held-out rows along the ascending ``sizes``.
 
     Parameters
@@ -166,6 +217,8 @@ def held_out(problem: FitProblem, settings: FitSettings, splits: Sequence[Split]
     for fold, (train, test) in enumerate(splits):
         part = problem.rows(train)
         runs = sizes[:, None] if settings.few_rows is False else [sizes]
-        solutions = [solution for run in runs if len(run) for solution in solve_path(part, silent, run)]
+        solutions = [
+            solution for run in runs if len(run) for solution in solve_path(part, silent, run)
+        ]
         scores[fold] = [score(part, solution, test) for solution in solutions]
     return scores

@@ -93,7 +93,9 @@ def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
     for a, columns in zip(coef.T, own):
-        a -= precision[:, columns] @ np.linalg.solve(precision[np.ix_(columns, columns)], a[columns])
+        a -= precision[:, columns] @ np.linalg.solve(
+            precision[np.ix_(columns, columns)], a[columns]
+        )
         a[columns] = 0.0
     return targets - Z @ coef
 

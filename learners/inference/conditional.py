@@ -39,9 +39,15 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
     """The size of the least extended Bayesian information criterion along a path; 0 is the best
     constant."""
-    constant, *path = solve_path(problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows))))
+    constant, *path = solve_path(
+        problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
+    )
     best = min(path, key=lambda solution: solution.ebic)
-    return best.size if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.is_quadratic) else 0
+    return (
+        best.size
+        if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.is_quadratic)
+        else 0
+    )
 
 
 def conditional_pvalues(
@@ -75,12 +81,16 @@ def conditional_pvalues(
            covariance measure", Annals of Statistics 48 (2020), eq. (3).
     """
     with solving(problem, settings):
-        design = make_design(problem.X, problem.sample_weight, settings.response or "linear", settings.random_state)
+        design = make_design(
+            problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
+        )
     units = Units.of_groups(problem.groups, problem.n_features)
     members = units.members or list(np.arange(problem.n_features)[:, None])
     if candidates is None:
         n_candidates, size = sizes_to_test(problem, settings)
-        candidates = np.unique(units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept])
+        candidates = np.unique(
+            units.of_feature[solve(problem, replace(settings, size=n_candidates)).kept]
+        )
     else:
         size = len(candidates)
     support, fits = fits_without(problem, settings, design, units, candidates, size)
@@ -90,7 +100,9 @@ def conditional_pvalues(
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):
-        pvalues[unit], statistics[unit] = _mean_is_zero(_score_products(support, fit, columns), fit.A1.shape[1])
+        pvalues[unit], statistics[unit] = _mean_is_zero(
+            _score_products(support, fit, columns), fit.A1.shape[1]
+        )
     return pvalues, statistics
 
 
@@ -118,12 +130,21 @@ def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
     degrees = max(len(products) - n_fitted, 1)
     spread = products.std(axis=0)
     sure = spread > 1e-12 * np.abs(products).max(initial=0.0)
-    statistic = float(np.sqrt(degrees) * np.max(np.abs(products.mean(axis=0)[sure] / spread[sure]), initial=0.0))
-    return min(1.0, 2.0 * float(student.sf(statistic, degrees)) * max(1, int(sure.sum()))), statistic
+    statistic = float(
+        np.sqrt(degrees) * np.max(np.abs(products.mean(axis=0)[sure] / spread[sure]), initial=0.0)
+    )
+    return min(
+        1.0, 2.0 * float(student.sf(statistic, degrees)) * max(1, int(sure.sum()))
+    ), statistic
 
 
 def fits_without(
-    problem: FitProblem, settings: FitSettings, design: Design, units: Units, candidates: np.ndarray, size: int
+    problem: FitProblem,
+    settings: FitSettings,
+    design: Design,
+    units: Units,
+    candidates: np.ndarray,
+    size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
     """Fits of the target that do not see one of the candidates each, and what they minimise.
 
@@ -138,18 +159,36 @@ def fits_without(
     )  # fmt: skip
     coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
     coef[solution.kept] = solution.coef
-    whole = fit_at(support, solution.design.matrix(), solution.coef.reshape(-1, coef.shape[2]), solution.intercept)
+    whole = fit_at(
+        support,
+        solution.design.matrix(),
+        solution.coef.reshape(-1, coef.shape[2]),
+        solution.intercept,
+    )
     selected = np.unique(units.of_feature[solution.kept])
-    return support, [_without(support, design, units, coef, whole.intercept, u) if u in selected else whole for u in candidates]
+    return support, [
+        _without(support, design, units, coef, whole.intercept, u) if u in selected else whole
+        for u in candidates
+    ]
 
 
-def _without(problem: SupportProblem, design: Design, units: Units, coef: np.ndarray, intercept: np.ndarray, unit: int) -> Fit:
+def _without(
+    problem: SupportProblem,
+    design: Design,
+    units: Units,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    unit: int,
+) -> Fit:
     """The fit of :func:`fits_without` for a unit of the support, from the coefficients of all
     features."""
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]
     left = Units.of_groups(units.of_feature[others], len(others))
-    strength, n_columns = strengths(coef, left.of_feature), np.bincount(left.of_feature) * design.width
+    strength, n_columns = (
+        strengths(coef, left.of_feature),
+        np.bincount(left.of_feature) * design.width,
+    )
     size = min(int(np.count_nonzero(strength)) + 1, len(left))
     chosen = strongest(strength, size // 2)
     while True:
@@ -159,6 +198,8 @@ def _without(problem: SupportProblem, design: Design, units: Units, coef: np.nda
         if len(chosen) >= size:
             return fit
         gradient = rest.gradient(fit.residual)
-        steep = np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
+        steep = (
+            np.bincount(left.of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / n_columns
+        )
         steep[chosen] = -1.0
         chosen = np.union1d(chosen, strongest(steep, min(max(1, size // 8), size - len(chosen))))

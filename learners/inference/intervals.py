@@ -83,7 +83,14 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
            [-1. , -0.8]])
     """
 
-    def __init__(self, estimator: FSAEstimator, *, confidence: float = 0.95, n_splits: int = 5, random_state: Seed = None):
+    def __init__(
+        self,
+        estimator: FSAEstimator,
+        *,
+        confidence: float = 0.95,
+        n_splits: int = 5,
+        random_state: Seed = None,
+    ):
         self.estimator = estimator
         self.confidence = confidence
         self.n_splits = n_splits
@@ -129,12 +136,18 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         selected = np.searchsorted(columns, self.columns_)
         k, size = len(selected), len(np.unique(units_of(problem)[selected]))
         if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
-            raise ValueError(f"{len(problem.X)} rows for {k} columns; expected at least {4 * _ROWS_PER_COLUMN} for each")
+            raise ValueError(
+                f"{len(problem.X)} rows for {k} columns; expected at least {4 * _ROWS_PER_COLUMN} for each"
+            )
         loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
         problem = replace(problem, loss=loss, included=included if included.any() else None)
         settings = replace(settings, size=size)
         rng = check_random_state(self.random_state)
-        estimates, variances, often = np.zeros((self.n_splits, k)), np.zeros((self.n_splits, k)), np.zeros(k)
+        estimates, variances, often = (
+            np.zeros((self.n_splits, k)),
+            np.zeros((self.n_splits, k)),
+            np.zeros(k),
+        )
         for i in range(self.n_splits if k else 0):
             halves = _halves(problem, rng)
             for select, estimate in (halves, halves[::-1]):
@@ -144,7 +157,9 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
                 estimates[i] += 0.5 * coef
                 variances[i] += 0.25 * variance
         self.coef_ = estimates.mean(axis=0)
-        self.standard_errors_ = np.sqrt(variances.mean(axis=0) + estimates.var(axis=0) / self.n_splits)
+        self.standard_errors_ = np.sqrt(
+            variances.mean(axis=0) + estimates.var(axis=0) / self.n_splits
+        )
         reach = norm.ppf(0.5 + 0.5 * self.confidence) * self.standard_errors_
         self.intervals_ = np.column_stack([self.coef_ - reach, self.coef_ + reach])
         self.selection_frequencies_ = often / (2 * self.n_splits)
@@ -166,7 +181,13 @@ def _estimated(
     every = np.union1d(columns, others)
     A = np.asarray(problem.X[:, every], dtype=float)
     mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)
-    support = SupportProblem(problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, shrinkage=SHRINKAGE * 1e-3)
+    support = SupportProblem(
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        settings.fit_intercept,
+        shrinkage=SHRINKAGE * 1e-3,
+    )
     fit = refit(support, (A - mean) / scale, np.zeros((len(every), 1)), np.zeros(1), tol=1e-10)
     WA = fit.hessian_products[0](fit.A1)
     inverse = np.linalg.inv(hessian(support, fit.A1, WA, support.penalty_hessian(len(every))))

@@ -17,13 +17,17 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # of the test of exchangeability
-_SIZES = np.array([0.25, 0.5, 0.75, 1.0])  # of the fits whose strengths are added up: a choice, on other seeds than those measured
+_SIZES = np.array(
+    [0.25, 0.5, 0.75, 1.0]
+)  # of the fits whose strengths are added up: a choice, on other seeds than those measured
 _MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 
 
-def gaussian_knockoffs(X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None) -> np.ndarray:
+def gaussian_knockoffs(
+    X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None
+) -> np.ndarray:
     """Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on columns of variance one.
 
     s has the minimum reconstructability [2]_. Where the covariance is not known it is estimated
@@ -72,7 +76,9 @@ def gaussian_knockoffs(X: np.ndarray, random_state: np.random.RandomState, covar
     values = np.append(spectrum, [floor] if copies else [])
     times = np.append(np.ones(len(spectrum)), [copies] if copies else [])
     s = minimize_scalar(
-        lambda s: float(times @ (1.0 / (2.0 * values - s))) + p / s, bounds=(1e-6 * most, most * (1 - 1e-6)), method="bounded"
+        lambda s: float(times @ (1.0 / (2.0 * values - s))) + p / s,
+        bounds=(1e-6 * most, most * (1 - 1e-6)),
+        method="bounded",
     ).x
     noise = random_state.standard_normal((n, p))
     inside = noise @ V
@@ -99,7 +105,10 @@ def _shrunken_spectrum(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def antisymmetric_statistics(
-    problem: FitProblem, settings: FitSettings, copies: np.ndarray, random_state: np.random.RandomState
+    problem: FitProblem,
+    settings: FitSettings,
+    copies: np.ndarray,
+    random_state: np.random.RandomState,
 ) -> np.ndarray:
     """W of each unit, [1]_ of :func:`gaussian_knockoffs`: its strength less that of its knockoff,
     added up over fits of several sizes to both.
@@ -125,9 +134,13 @@ def antisymmetric_statistics(
     units = problem.n_units
     groups = np.arange(problem.n_features) if problem.groups is None else problem.groups
     flip = random_state.randint(2, size=units).astype(bool)
-    X = np.hstack([np.where(flip[groups], copies, problem.X), np.where(flip[groups], problem.X, copies)])
+    X = np.hstack(
+        [np.where(flip[groups], copies, problem.X), np.where(flip[groups], problem.X, copies)]
+    )
     both = np.append(groups, groups + units)
-    doubled = replace(problem, X=X, names=None, bounds=None, groups=None if problem.groups is None else both)
+    doubled = replace(
+        problem, X=X, names=None, bounds=None, groups=None if problem.groups is None else both
+    )
     supported = problem.facts.supported_coefficients * 0.5 / problem.columns_per_unit
     size = int(np.clip(max(supported, 2 * size_by_criterion(doubled, settings)), 1, 2 * units))
     strength = np.zeros(2 * units)
@@ -180,7 +193,9 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
     return values.mean(axis=0)
 
 
-def exchangeability(X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState) -> float:
+def exchangeability(
+    X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState
+) -> float:
     """P-value of the hypothesis that columns and their knockoffs can change places.
 
     Half of the columns change places with their knockoffs in some rows, at random. Means, squares

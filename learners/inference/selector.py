@@ -10,7 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SupportMixin
-from ..common.validation import check_choice, check_finite, check_integer, check_real, whole_or_as_before
+from ..common.validation import (
+    check_choice,
+    check_finite,
+    check_integer,
+    check_real,
+    whole_or_as_before,
+)
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
 from ..fsa.problem import FINITE, FitProblem
@@ -19,7 +25,14 @@ from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised
 from .conditional import conditional_pvalues
-from .knockoffs import Sampler, antisymmetric_statistics, e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
+from .knockoffs import (
+    Sampler,
+    antisymmetric_statistics,
+    e_values,
+    exchangeability,
+    gaussian_knockoffs,
+    knockoff_threshold,
+)
 
 MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a choice
 # of "auto": rows over the asked share, and of two columns: choices
@@ -149,7 +162,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             self.feature_names_in_ = model.feature_names_in_
         self.method_ = self.method
         if self.method == "auto":
-            self.method_ = "knockoffs" if _suit_knockoffs(standardised(problem.X), self.fdr) else "conditional"
+            self.method_ = (
+                "knockoffs" if _suit_knockoffs(standardised(problem.X), self.fdr) else "conditional"
+            )
         units = units_of(problem)
         tested = np.setdiff1d(units, units[included])
         if self.method_ == "conditional":
@@ -176,9 +191,14 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Selected units, mean statistics, and the share of draws that select each unit."""
-        rng, draws = check_random_state(self.random_state), np.zeros((self.n_draws, problem.n_units))
+        rng, draws = (
+            check_random_state(self.random_state),
+            np.zeros((self.n_draws, problem.n_units)),
+        )
         for i in range(self.n_draws):
-            copies = (self.knockoffs if callable(self.knockoffs) else gaussian_knockoffs)(problem.X, rng)
+            copies = (self.knockoffs if callable(self.knockoffs) else gaussian_knockoffs)(
+                problem.X, rng
+            )
             if np.shape(copies) != problem.X.shape:
                 raise ValueError(
                     f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
@@ -193,7 +213,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             self.estimated_fdr_ = float((1 + negative) / chosen.sum()) if chosen.any() else np.nan
         else:
             e = e_values(draws, self.fdr)
-            chosen, self.estimated_fdr_ = _step_up(1.0 / np.maximum(e, 1e-300), self.fdr, len(tested))
+            chosen, self.estimated_fdr_ = _step_up(
+                1.0 / np.maximum(e, 1e-300), self.fdr, len(tested)
+            )
         return chosen, draws.mean(axis=0), selected.mean(axis=0)
 
     def predict(self, X: Matrix) -> np.ndarray:
@@ -211,7 +233,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
 
-def selection_pvalues(estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any) -> np.ndarray:
+def selection_pvalues(
+    estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any
+) -> np.ndarray:
     """P-value of each column that a fitted FSA estimator selects.
 
     The hypothesis: the target does not depend on the column, given all others; tested by the
@@ -284,19 +308,33 @@ def checked_problem(
         See :meth:`FDRSelector.fit`.
     """
     if not isinstance(estimator, FSAClassifier | FSARegressor):
-        raise ValueError(f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor")
+        raise ValueError(
+            f"estimator={estimator!r} is not valid; expected FSAClassifier or FSARegressor"
+        )
     model = clone(estimator)
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
-        raise ValueError(f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested")
+        raise ValueError(
+            f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested"
+        )
     if not problem.loss.has_curvature:
-        raise ValueError(f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns")
+        raise ValueError(
+            f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns"
+        )
     if len(problem.X) < MIN_ROWS:
-        raise ValueError(f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns")
+        raise ValueError(
+            f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns"
+        )
     check_finite(problem.X, problem.names, FINITE)
     columns = problem.columns(np.arange(problem.n_features))
     included = np.zeros(len(columns), bool) if problem.included is None else problem.included
-    problem = replace(problem, X=np.ascontiguousarray(problem.X[:, columns]), allowed=None, included=None, bounds=None)
+    problem = replace(
+        problem,
+        X=np.ascontiguousarray(problem.X[:, columns]),
+        allowed=None,
+        included=None,
+        bounds=None,
+    )
     _check_columns(problem.X, columns if problem.names is None else problem.names[columns])
     return model, problem, columns, included
 
@@ -305,7 +343,9 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     """Raise a ValueError for a constant column, or one that is a copy of another."""
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
-        raise ValueError(f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it")
+        raise ValueError(
+            f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it"
+        )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
     _, first, which = np.unique(Z, axis=1, return_index=True, return_inverse=True)
@@ -332,7 +372,9 @@ def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray,
     return chosen, float(estimated[good[-1]]) if len(good) else np.nan
 
 
-def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]) -> FSAEstimator:
+def _refitted(
+    estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]
+) -> FSAEstimator:
     """The estimator on the selected columns alone, or the best constant."""
     model = clone(estimator)
     constraints = Constraints() if model.constraints is None else clone(model.constraints)
@@ -340,5 +382,7 @@ def _refitted(estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_
         return FSAPath(model, sizes=[0]).fit(X, y, **fit_params).get_estimator(0)
     groups = constraints.groups
     size = int(support.sum()) if groups is None else len(np.unique(np.asarray(groups)[support]))
-    model.set_params(n_features_to_select=size, constraints=constraints.set_params(exclude=~support))
+    model.set_params(
+        n_features_to_select=size, constraints=constraints.set_params(exclude=~support)
+    )
     return model.fit(X, y, **fit_params)

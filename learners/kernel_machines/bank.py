@@ -21,14 +21,22 @@ from .chains.screening import Table
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
 WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of those wanted
-CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])  # moves that make candidates, equally often
+CHILDREN = np.array(
+    [GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH]
+)  # moves that make candidates, equally often
 POLISH = 3000  # moves
 EM_STEPS = 20
 
 
 @jit
 def _fill(
-    atoms: Atoms, size: int, parents: Atoms, prior: AtomPrior, table: Table, kinds: np.ndarray, rng: np.random.Generator
+    atoms: Atoms,
+    size: int,
+    parents: Atoms,
+    prior: AtomPrior,
+    table: Table,
+    kinds: np.ndarray,
+    rng: np.random.Generator,
 ) -> None:
     """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of
     ``parents``.
@@ -37,7 +45,16 @@ def _fill(
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     while size < len(atoms.length):
         kind = kinds[int(rng.random() * len(kinds))] if n_parents > 1 else BIRTH
-        possible, _, n, _ = propose(kind, parents, n_parents - 1 if kind == BIRTH else n_parents, prior, table, columns, omega, rng)
+        possible, _, n, _ = propose(
+            kind,
+            parents,
+            n_parents - 1 if kind == BIRTH else n_parents,
+            prior,
+            table,
+            columns,
+            omega,
+            rng,
+        )
         if possible:
             atoms.columns[size, :n] = columns[:n]
             atoms.omega[size, :n] = omega[:n]
@@ -94,8 +111,12 @@ def anneal_bank(
         for mine, given in zip(atoms, kept):
             mine[:size] = given[:size]
         for q, table in enumerate(tables):
-            part = Atoms(*(values[: size + (q + 1) * (n_bank - size) // len(tables)] for values in atoms))
-            _fill(part, size + q * (n_bank - size) // len(tables), kept, prior, table, CHILDREN, rng)
+            part = Atoms(
+                *(values[: size + (q + 1) * (n_bank - size) // len(tables)] for values in atoms)
+            )
+            _fill(
+                part, size + q * (n_bank - size) // len(tables), kept, prior, table, CHILDREN, rng
+            )
         _bank_features(atoms, XT, features)
         left = n_components if step == n_rounds else min(WIDER * n_components, n_bank)
         found = anneal(
@@ -161,7 +182,11 @@ def polished(
     gram.target[:] = y - 0.5
     scores = np.zeros(len(y))
     for _ in range(EM_STEPS):  # the means of the Polya-Gamma variables and the weights in turn
-        gram.weight[:] = np.where(np.abs(scores) > 1e-6, np.tanh(0.5 * scores) / (2.0 * np.where(scores == 0, 1.0, scores)), 0.25)
+        gram.weight[:] = np.where(
+            np.abs(scores) > 1e-6,
+            np.tanh(0.5 * scores) / (2.0 * np.where(scores == 0, 1.0, scores)),
+            0.25,
+        )
         refresh(gram, size, precision)
         kept.coef[0, :n] = gram.inverse[:n, :n] @ gram.projection[:n]
         scores = kept.coef[0, :n] @ gram.features[:n]

@@ -35,7 +35,9 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
     for s in range(len(kept.size)):
         one[:] = kept.coef[s, 0]
         for l in range(kept.size[s]):
-            atom_features(kept.columns[s, l], kept.omega[s, l], kept.length[s, l], XT, phase, features)
+            atom_features(
+                kept.columns[s, l], kept.omega[s, l], kept.length[s, l], XT, phase, features
+            )
             a, b = kept.coef[s, 1 + 2 * l], kept.coef[s, 2 + 2 * l]
             for i in range(n):
                 one[i] += a * features[0, i] + b * features[1, i]
@@ -55,7 +57,10 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
-    used = coo_matrix((np.ones(len(columns)), (np.repeat(sample, inside.sum(axis=1)), columns)), shape=(len(kept.size), n_columns))
+    used = coo_matrix(
+        (np.ones(len(columns)), (np.repeat(sample, inside.sum(axis=1)), columns)),
+        shape=(len(kept.size), n_columns),
+    )
     used = used.tocsr()
     used.data[:] = 1.0
     return used
@@ -72,7 +77,9 @@ def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
     steps = np.arange(path.shape[1] - 1) <= length[:, None]
     start, end = path[:, :-1][steps], path[:, 1:][steps]
     shape = (n_columns + 1, n_columns + 1)
-    return coo_matrix((np.full(len(start), 1.0 / len(kept.size)), (start, end)), shape=shape).tocsr()
+    return coo_matrix(
+        (np.full(len(start), 1.0 / len(kept.size)), (start, end)), shape=shape
+    ).tocsr()
 
 
 MAX_KEPT = 250  # samples per chain
@@ -132,8 +139,13 @@ class SparseFourierBase(AtomFeatures):
             return self._chain(likelihood, own, target[rows], prior, table, rng)
 
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
-        self._chains: list[list[Chain]] = [found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)]
-        self._kept = [ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains)))) for chains in self._chains]
+        self._chains: list[list[Chain]] = [
+            found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)
+        ]
+        self._kept = [
+            ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains))))
+            for chains in self._chains
+        ]
         self._describe_columns(X.shape[1])
         self._describe_atoms(X.shape[1])
         self._describe_chains()
@@ -153,7 +165,9 @@ class SparseFourierBase(AtomFeatures):
         if self.solver != "mcmc" and len(XT):
             deviation = target.std()
             standard = (target - target.mean()) / (deviation if deviation > 0 else 1.0)
-            wanted = self.n_components if self.solver == "annealed" else min(self.n_components, most)
+            wanted = (
+                self.n_components if self.solver == "annealed" else min(self.n_components, most)
+            )
             sizes = {"n_components": wanted, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
             start = anneal_bank(XT, standard[:, None], prior, [table], rng, **sizes)
             if self.solver == "annealed":
@@ -171,37 +185,61 @@ class SparseFourierBase(AtomFeatures):
         usable = self._standardiser.usable
         used = [columns_in_use(kept, len(usable)) for kept in self._kept]
         self.inclusion_probabilities_ = np.zeros(n_features)
-        self.inclusion_probabilities_[usable] = 1.0 - np.prod([1.0 - u.mean(axis=0).A1 for u in used], axis=0)
-        each = [columns_in_use(chain.kept, len(usable)).mean(axis=0).A1 for chains in self._chains for chain in chains]
+        self.inclusion_probabilities_[usable] = 1.0 - np.prod(
+            [1.0 - u.mean(axis=0).A1 for u in used], axis=0
+        )
+        each = [
+            columns_in_use(chain.kept, len(usable)).mean(axis=0).A1
+            for chains in self._chains
+            for chain in chains
+        ]
         self.chain_inclusion_probabilities_ = np.zeros((len(each), n_features))
         self.chain_inclusion_probabilities_[:, usable] = each
         n_groups = self.groups_.max() + 1
-        member = csr_matrix((np.ones(len(usable)), (np.arange(len(usable)), self.groups_[usable])), shape=(len(usable), n_groups))
+        member = csr_matrix(
+            (np.ones(len(usable)), (np.arange(len(usable)), self.groups_[usable])),
+            shape=(len(usable), n_groups),
+        )
         none = [1.0 - ((u @ member) > 0).mean(axis=0).A1 for u in used]
         self.group_inclusion_probabilities_ = 1.0 - np.prod(none, axis=0)
         counts = sum(transition_counts(kept, len(usable)) for kept in self._kept).tocoo()
         state = np.concatenate([[0], usable + 1])
         shape = (n_features + 1, n_features + 1)
-        self.transition_counts_ = csr_matrix((counts.data, (state[counts.row], state[counts.col])), shape=shape)
+        self.transition_counts_ = csr_matrix(
+            (counts.data, (state[counts.row], state[counts.col])), shape=shape
+        )
 
     def _describe_chains(self) -> None:
-        self.n_components_ = np.array([[chain.kept.size for chain in chains] for chains in self._chains])
+        self.n_components_ = np.array(
+            [[chain.kept.size for chain in chains] for chains in self._chains]
+        )
         self.traces_ = np.array([[chain.trace for chain in chains] for chains in self._chains])
-        tried, accepted = np.sum([(chain.tried, chain.accepted) for chains in self._chains for chain in chains], axis=0)
-        self.acceptance_ = {name: float(a / max(t, 1)) for name, a, t in zip(NAMES, accepted, tried)}
+        tried, accepted = np.sum(
+            [(chain.tried, chain.accepted) for chains in self._chains for chain in chains], axis=0
+        )
+        self.acceptance_ = {
+            name: float(a / max(t, 1)) for name, a, t in zip(NAMES, accepted, tried)
+        }
         n_traced = self.traces_.shape[2]
         late = self.traces_[:, :, -(-self._burn_in() * n_traced // self.n_steps) :]
         self.r_hat_, self.effective_sample_size_ = {}, {}
         for i, name in enumerate(("log_likelihood", "n_components")):
             self.r_hat_[name] = max(r_hat(traces) for traces in late[..., i])
-            self.effective_sample_size_[name] = min(effective_sample_size(traces) for traces in late[..., i])
+            self.effective_sample_size_[name] = min(
+                effective_sample_size(traces) for traces in late[..., i]
+            )
         if self.solver == "annealed":  # no chains, but banks
             self.r_hat_ = dict.fromkeys((*self.r_hat_, "inclusion"), float("nan"))
             self.effective_sample_size_ = dict.fromkeys(self.effective_sample_size_, float("nan"))
             return
         worst = [1.0]
         for chains in self._chains:
-            used = np.array([columns_in_use(chain.kept, len(self._standardiser.usable)).toarray() for chain in chains])
+            used = np.array(
+                [
+                    columns_in_use(chain.kept, len(self._standardiser.usable)).toarray()
+                    for chain in chains
+                ]
+            )
             share = used.mean(axis=(0, 1))
             worst += [r_hat(used[:, :, j]) for j in np.flatnonzero((share > 0.05) & (share < 0.95))]
         self.r_hat_["inclusion"] = max(worst)

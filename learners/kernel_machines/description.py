@@ -17,7 +17,11 @@ from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # of a prediction
 DEGREES = 5.0  # of freedom of the frequencies
-START_MASS, STOP_MASS, STEP_MASS = 1.0, 0.5, 0.5  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
+START_MASS, STOP_MASS, STEP_MASS = (
+    1.0,
+    0.5,
+    0.5,
+)  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
 
 
 class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,7 +47,16 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))
-        return AtomPrior(p, order, START_MASS, STOP_MASS, STEP_MASS, float(expected), float(self.frequency_scale), DEGREES)
+        return AtomPrior(
+            p,
+            order,
+            START_MASS,
+            STOP_MASS,
+            STEP_MASS,
+            float(expected),
+            float(self.frequency_scale),
+            DEGREES,
+        )
 
     def _some_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """At most ``max_samples`` of ``n`` rows, ascending."""
@@ -54,16 +67,28 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The kept sample of the greatest posterior probability of each output."""
         scaler = self._standardiser
         atoms = list(self._best_atoms())
-        self.atoms_: list[tuple[int, ...]] = [tuple(scaler.usable[columns].tolist()) for columns, _ in atoms]
+        self.atoms_: list[tuple[int, ...]] = [
+            tuple(scaler.usable[columns].tolist()) for columns, _ in atoms
+        ]
         at = np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in atoms)])
-        row = np.repeat(np.arange(len(atoms)), np.array([len(columns) for columns, _ in atoms], np.int64))
+        row = np.repeat(
+            np.arange(len(atoms)), np.array([len(columns) for columns, _ in atoms], np.int64)
+        )
         value = np.concatenate([np.empty(0), *(omega for _, omega in atoms)]) / scaler.deviation[at]
         shape = (len(self.atoms_), n_features)
-        self.frequencies_ = csr_matrix((value / scaler.unit[at], (row, scaler.usable[at])), shape=shape)
+        self.frequencies_ = csr_matrix(
+            (value / scaler.unit[at], (row, scaler.usable[at])), shape=shape
+        )
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)
-        weights = [kept.coef[s, : 1 + 2 * kept.size[s]] for kept in self._kept for s in [int(np.argmax(kept.score))]]
-        self._weights = np.hstack([[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))])
+        weights = [
+            kept.coef[s, : 1 + 2 * kept.size[s]]
+            for kept in self._kept
+            for s in [int(np.argmax(kept.score))]
+        ]
+        self._weights = np.hstack(
+            [[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))]
+        )
 
     def _best_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Columns and frequencies of each atom of every output's best sample."""

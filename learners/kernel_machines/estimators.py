@@ -169,11 +169,15 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
         X, y = validated(self, X, y, dtype=np.float64)
         self.classes_, codes = class_codes(y)
-        inside = codes[:, None] == (np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1]))
+        inside = codes[:, None] == (
+            np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
+        )
         targets = inside.astype(np.float64)
         self._squash = self.likelihood == "logistic"
         if not self._squash:
-            targets, self._centre, self._deviation = unit_variance(2.0 * targets - 1.0, np.full(len(y), 1.0 / len(y)))
+            targets, self._centre, self._deviation = unit_variance(
+                2.0 * targets - 1.0, np.full(len(y), 1.0 / len(y))
+            )
         else:
             self._centre, self._deviation = np.zeros(1), np.ones(1)
         self._fit_outputs(X, targets, LIKELIHOODS[self.likelihood])
@@ -186,7 +190,11 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         """Mean least-squares scores, or the logits of the mean probabilities."""
         check_is_fitted(self)
         scores = self._mean_scores(X, self._squash)
-        return logit(np.clip(scores, 1e-12, 1.0 - 1e-12)) if self._squash else scores * self._deviation + self._centre
+        return (
+            logit(np.clip(scores, 1e-12, 1.0 - 1e-12))
+            if self._squash
+            else scores * self._deviation + self._centre
+        )
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Averaged over the samples; those of least squares are (1 + score) / 2 within bounds."""

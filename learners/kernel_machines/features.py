@@ -125,7 +125,9 @@ class SparseFourierFeatures(AtomFeatures):
         else:
             classes, codes = class_codes(y)
             targets = np.eye(len(classes))[codes][:, 1 if len(classes) == 2 else 0 :]
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
         rows = self._some_rows(rng, len(X))
         X, targets = X[rows], targets[rows]
         targets = unit_variance(targets, np.full(len(X), 1.0 / len(X)))[0]
@@ -134,9 +136,18 @@ class SparseFourierFeatures(AtomFeatures):
         prior = self._prior(len(XT), EXPECTED)
         kept = empty_samples(1, self.n_components, prior.max_order)
         if len(XT):
-            tables = [screen(XT, target, self.frequency_scale, self.screening, prior.max_order) for target in targets.T]
-            sizes = {"n_components": self.n_components, "n_bank": self.n_bank, "n_rounds": self.n_rounds}
-            kept.columns[0], kept.length[0], kept.omega[0] = anneal_bank(XT, targets, prior, tables, rng, **sizes)
+            tables = [
+                screen(XT, target, self.frequency_scale, self.screening, prior.max_order)
+                for target in targets.T
+            ]
+            sizes = {
+                "n_components": self.n_components,
+                "n_bank": self.n_bank,
+                "n_rounds": self.n_rounds,
+            }
+            kept.columns[0], kept.length[0], kept.omega[0] = anneal_bank(
+                XT, targets, prior, tables, rng, **sizes
+            )
             kept.size[0] = self.n_components
         self._kept = [kept]
         self._describe_atoms(X.shape[1])

@@ -74,7 +74,9 @@ def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
     for which in np.flatnonzero(np.bincount(component) > 2):
         inside = np.flatnonzero(component == which)
         if len(inside) <= MAX_CLUSTERED:
-            distance = np.clip(1.0 - np.abs(np.corrcoef(XT[inside])), 0.0, 1.0)[np.triu_indices(len(inside), 1)]
+            distance = np.clip(1.0 - np.abs(np.corrcoef(XT[inside])), 0.0, 1.0)[
+                np.triu_indices(len(inside), 1)
+            ]
             parts = fcluster(linkage(distance, "average"), 1.0 - least, "distance")
             groups[inside] = groups.max() + parts
     return np.unique(groups, return_inverse=True)[1]

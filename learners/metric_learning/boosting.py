@@ -141,11 +141,19 @@ class MetricBooster:
         By how much the last step lowered the mean loss of the other rows.
     """
 
-    n_expanders, n_partners = 3, 60  # products per step: the strongest new columns with the strongest of all; a choice
+    n_expanders, n_partners = (
+        3,
+        60,
+    )  # products per step: the strongest new columns with the strongest of all; a choice
     n_retries = 10  # random choices of rows, columns or starts before a run without a better direction ends; a choice
 
     def __init__(
-        self, columns: ExpandedColumns, classes: np.ndarray, model: Any, n_neighbors: int, random_state: np.random.RandomState
+        self,
+        columns: ExpandedColumns,
+        classes: np.ndarray,
+        model: Any,
+        n_neighbors: int,
+        random_state: np.random.RandomState,
     ) -> None:
         p = columns.n_base
         self.columns = columns
@@ -153,8 +161,14 @@ class MetricBooster:
         self.model = model
         self.n_neighbors = n_neighbors
         self.random_state = random_state
-        self.kappa = min(model.kappa, p) if isinstance(model.kappa, numbers.Integral) else max(1, round(model.kappa * p))
-        self.feature_fraction = p**-0.5 if model.feature_fraction == "sqrt" else model.feature_fraction
+        self.kappa = (
+            min(model.kappa, p)
+            if isinstance(model.kappa, numbers.Integral)
+            else max(1, round(model.kappa * p))
+        )
+        self.feature_fraction = (
+            p**-0.5 if model.feature_fraction == "sqrt" else model.feature_fraction
+        )
         self.identity = model.initial == "identity"
         self.find_direction = SOLVERS[model.solver]
         self.random = model.bagging < 1.0 or self.feature_fraction < 1.0 or model.solver == "sgd"
@@ -168,13 +182,21 @@ class MetricBooster:
 
     def embedding(self) -> np.ndarray:
         """Training rows in the learnt subspace, (n, rank)."""
-        Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(self.columns.base.dtype)
+        Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
+            self.columns.base.dtype
+        )
         return np.ascontiguousarray(beside(self.columns.base, Z) if self.identity else Z)
 
     def _find_neighbours(self, Z: np.ndarray) -> None:
-        self.same, self.other = same_and_other_neighbours(Z, self.classes, self.n_neighbors, self.model.n_jobs)
+        self.same, self.other = same_and_other_neighbours(
+            Z, self.classes, self.n_neighbors, self.model.n_jobs
+        )
         nonzero = self.path or self.identity
-        self.margin = margins(self.embedding(), self.same, self.other) if nonzero else np.zeros(len(self.classes))
+        self.margin = (
+            margins(self.embedding(), self.same, self.other)
+            if nonzero
+            else np.zeros(len(self.classes))
+        )
         self.since_update = 0
 
     def update_neighbours(self) -> None:
@@ -201,7 +223,10 @@ class MetricBooster:
         size *= self.model.learning_rate
         if self.model.bagging < 1.0:
             out = ~self.in_bag
-            before, after = LOSS.margin_value(self.margin[out]), LOSS.margin_value(self.margin[out] + size * g[out])
+            before, after = (
+                LOSS.margin_value(self.margin[out]),
+                LOSS.margin_value(self.margin[out] + size * g[out]),
+            )
             self.oob_improvement = float(np.mean(before - after))
         self.metric.add(support, values, size)
         self.margin += size * g
@@ -215,7 +240,11 @@ class MetricBooster:
         support, values = self.find_direction(self, weight, self._allowed_columns())
         if not len(support):
             return support, values, None, 0.0
-        g = margins(self.columns.take(support) @ values[:, None].astype(self.columns.base.dtype), self.same, self.other)
+        g = margins(
+            self.columns.take(support) @ values[:, None].astype(self.columns.base.dtype),
+            self.same,
+            self.other,
+        )
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self) -> np.ndarray:
@@ -226,7 +255,9 @@ class MetricBooster:
         if self.model.bagging < 1.0:
             n = len(weight)
             self.in_bag[:] = False
-            self.in_bag[self.random_state.permutation(n)[: max(2, round(self.model.bagging * n))]] = True
+            self.in_bag[
+                self.random_state.permutation(n)[: max(2, round(self.model.bagging * n))]
+            ] = True
             weight[~self.in_bag] = 0.0
         return weight / weight.sum()
 
@@ -235,7 +266,9 @@ class MetricBooster:
             return None
         p = self.columns.n_columns
         allowed = np.zeros(p, dtype=self.columns.base.dtype)
-        allowed[self.random_state.permutation(p)[: max(self.kappa, round(self.feature_fraction * p))]] = 1.0
+        allowed[
+            self.random_state.permutation(p)[: max(self.kappa, round(self.feature_fraction * p))]
+        ] = 1.0
         return allowed
 
     def _expand(self, support: np.ndarray, values: np.ndarray) -> None:
@@ -243,5 +276,7 @@ class MetricBooster:
             return
         newest = support[np.argsort(-np.abs(values), kind="stable")[: self.n_expanders]]
         strength = np.diag(self.metric.matrix)
-        partners = np.array(self.metric.columns)[np.argsort(-strength, kind="stable")[: self.n_partners]]
+        partners = np.array(self.metric.columns)[
+            np.argsort(-strength, kind="stable")[: self.n_partners]
+        ]
         self.columns.add_products(newest, partners)

@@ -66,14 +66,20 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
         rows, cols = np.arange(first, first + score.shape[0])[:, None], np.arange(p)
         score[cols < rows] = -1.0
         few = score.size <= 4 * count
-        best = (np.argsort(-score, axis=None, kind="stable") if few else np.argpartition(-score, count - 1, axis=None))[:count]
+        best = (
+            np.argsort(-score, axis=None, kind="stable")
+            if few
+            else np.argpartition(-score, count - 1, axis=None)
+        )[:count]
         a, b = np.unravel_index(best, score.shape)
         found = np.vstack([found, np.column_stack([score[a, b], a + first, b])])
         found = found[np.lexsort((found[:, 2], found[:, 1], -found[:, 0]))][:count]
     return [(int(a), int(b)) for score, a, b in found if score > 0]
 
 
-def subspace(X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool) -> np.ndarray:
+def subspace(
+    X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
+) -> np.ndarray:
     """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of
     X come first.
     """
@@ -95,7 +101,14 @@ def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: 
     return int(min(n_neighbors, len(codes) - 1))
 
 
-def class_scores(model: Any, Z: np.ndarray, train: np.ndarray, codes: np.ndarray, n_classes: int, n_neighbors: int) -> np.ndarray:
+def class_scores(
+    model: Any,
+    Z: np.ndarray,
+    train: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    n_neighbors: int,
+) -> np.ndarray:
     """Scores of points in the learnt subspace; used for prediction and along a path.
 
     Parameters
@@ -146,7 +159,13 @@ class BoostingRun:
         Called as callback(run, step) after every step; the run ends early when it returns True.
     """
 
-    def __init__(self, model: Any, X: Matrix, codes: np.ndarray, callback: Callable[[BoostingRun, int], Any] | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        X: Matrix,
+        codes: np.ndarray,
+        callback: Callable[[BoostingRun, int], Any] | None = None,
+    ) -> None:
         self.model = model
         rng = check_random_state(model.random_state)
         held = None
@@ -162,7 +181,9 @@ class BoostingRun:
             for a, b in strongest_products(columns.base, codes, model.seed_interactions):
                 columns.add_products([a], [b])
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
-        self.criterion: list[tuple[float, int]] = []  # (value, number of steps); the least value stops
+        self.criterion: list[
+            tuple[float, int]
+        ] = []  # (value, number of steps); the least value stops
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -176,7 +197,9 @@ class BoostingRun:
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
             Z, known = self.subspace(held[0], metric), self.train_subspace(metric)
-            scores = class_scores(model, Z, known, self.codes, self.codes.max() + 1, self.n_neighbors)
+            scores = class_scores(
+                model, Z, known, self.codes, self.codes.max() + 1, self.n_neighbors
+            )
             self.criterion.append((float(np.mean(scores.argmax(axis=1) != held[1])), step))
         elif model.stopping == "oob":
             before = self.criterion[-1][0] if self.criterion else 0.0
@@ -216,8 +239,12 @@ def _hold_out(
     X: Matrix, codes: np.ndarray, fraction: float, rng: np.random.RandomState
 ) -> tuple[Matrix, np.ndarray, tuple[Matrix, np.ndarray]]:
     counts = np.bincount(codes)
-    split = StratifiedShuffleSplit(1, test_size=max(fraction, len(counts) / len(codes)), random_state=rng.randint(2**31 - 1))
+    split = StratifiedShuffleSplit(
+        1, test_size=max(fraction, len(counts) / len(codes)), random_state=rng.randint(2**31 - 1)
+    )
     if counts.min() < 2:
-        raise ValueError(f"stopping='holdout' needs 2 rows per class; class number {counts.argmin()} has {counts.min()}")
+        raise ValueError(
+            f"stopping='holdout' needs 2 rows per class; class number {counts.argmin()} has {counts.min()}"
+        )
     kept, held = next(split.split(X, codes))
     return X[kept], codes[kept], (X[held], codes[held])

@@ -19,12 +19,23 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
 from ..common.validation import check_jobs, check_real, validated
-from ..sklearn_bases import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from ..sklearn_bases import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    TransformerMixin,
+    clone,
+)
 from ..types import ArrayLike, Matrix
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 
-FROM_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")  # all values come from one run
+FROM_ONE_PATH = (
+    "n_steps",
+    "n_features_to_select",
+    "n_neighbors_predict",
+    "classifier",
+)  # all values come from one run
 
 
 def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +50,9 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator):
+class SDistCV(
+    SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+):
     """:class:`SDist` with settings chosen by cross-validation.
 
     It minimises the cross-validated fraction of wrong predictions on the training rows over the
@@ -118,7 +131,9 @@ class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, Classifier
             For an unknown parameter in the grid, or what :class:`SDist` refuses.
         """
         given = X
-        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validated(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         base = SDist() if self.estimator is None else self.estimator
@@ -134,17 +149,28 @@ class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, Classifier
         folds = list(check_cv(self.cv, codes, classifier=True).split(X, codes))
         jobs = [(path, train, test) for path in paths for train, test in folds]
         errors = Parallel(n_jobs=self.n_jobs)(
-            delayed(_path_errors)(clone(base).set_params(**path), served, X, codes, train, test) for path, train, test in jobs
+            delayed(_path_errors)(clone(base).set_params(**path), served, X, codes, train, test)
+            for path, train, test in jobs
         )
         self.n_runs_ = len(jobs)
         self.cv_results_ = []
         for i, path in enumerate(paths):
-            table = np.array(errors[i * len(folds) : (i + 1) * len(folds)])  # (fold, combination, error and number of columns)
+            table = np.array(
+                errors[i * len(folds) : (i + 1) * len(folds)]
+            )  # (fold, combination, error and number of columns)
             for values, fold_errors in zip(ParameterGrid(served), table.transpose(1, 0, 2)):
-                spread = fold_errors[:, 0].std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
+                spread = (
+                    fold_errors[:, 0].std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
+                )
                 error, n_columns = fold_errors.mean(axis=0)
                 self.cv_results_.append(
-                    {**path, **values, "mean_error": float(error), "standard_error": float(spread), "n_columns": float(n_columns)}
+                    {
+                        **path,
+                        **values,
+                        "mean_error": float(error),
+                        "standard_error": float(spread),
+                        "n_columns": float(n_columns),
+                    }
                 )
         best = self._choose()
         self.best_error_ = best["mean_error"]
@@ -156,12 +182,19 @@ class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, Classifier
     def _grid(self, base: SDist) -> dict[str, list[Any]]:
         grid = self.param_grid
         if grid is None:
-            grid = {"kappa": [3, 5, 10], "max_order": [1, 2], "n_steps": list(range(25, 151, 25)), "n_neighbors_predict": [3, 5]}
+            grid = {
+                "kappa": [3, 5, 10],
+                "max_order": [1, 2],
+                "n_steps": list(range(25, 151, 25)),
+                "n_neighbors_predict": [3, 5],
+            }
         if not isinstance(grid, Mapping):
             raise ValueError(f"param_grid={grid!r} is not valid; expected a dict of lists, or None")
         for name, values in grid.items():
             if name not in base.get_params():
-                raise ValueError(f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}")
+                raise ValueError(
+                    f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}"
+                )
             if isinstance(values, (str, numbers.Number)) or len(values) == 0:
                 raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")
         return {name: list(values) for name, values in grid.items()}
@@ -172,7 +205,8 @@ class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, Classifier
             return least
         limit = least["mean_error"] + self.tolerance * least["standard_error"]
         return min(
-            (r for r in self.cv_results_ if r["mean_error"] <= limit), key=lambda r: (r["n_columns"], r["n_steps"], r["mean_error"])
+            (r for r in self.cv_results_ if r["mean_error"] <= limit),
+            key=lambda r: (r["n_columns"], r["n_steps"], r["mean_error"]),
         )
 
     predict = _of_best_estimator(SDist.predict)
@@ -198,7 +232,12 @@ class SDistCV(SparseInputMixin, MetaEstimatorMixin, TransformerMixin, Classifier
 
 
 def _path_errors(
-    model: SDist, served: dict[str, list[Any]], X: Matrix, codes: np.ndarray, train: np.ndarray, test: np.ndarray
+    model: SDist,
+    served: dict[str, list[Any]],
+    X: Matrix,
+    codes: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
 ) -> list[tuple[float, int]]:
     """(combination, 2): error on the test rows and number of columns for every combination that one
     path serves.
@@ -213,15 +252,22 @@ def _path_errors(
         for n in served["n_features_to_select"]:
             metric = run.trimmed(run.booster.metric, n)
             Z, known = run.subspace(X[test], metric), run.train_subspace(metric)
-            for combination in ParameterGrid({name: served[name] for name in ("n_neighbors_predict", "classifier")}):
-                scores = class_scores(model.set_params(**combination), Z, known, run.codes, n_classes, run.n_neighbors)
+            for combination in ParameterGrid(
+                {name: served[name] for name in ("n_neighbors_predict", "classifier")}
+            ):
+                scores = class_scores(
+                    model.set_params(**combination), Z, known, run.codes, n_classes, run.n_neighbors
+                )
                 error = float(np.mean(scores.argmax(axis=1) != codes[test]))
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
                 found[key] = (error, len(metric.columns))
 
     run = BoostingRun(model, X[train], codes[train], record)
-    for n_steps in range(len(run.booster.path) + 1, model.n_steps + 1):  # the run ended before: its last metric is the one
+    for n_steps in range(
+        len(run.booster.path) + 1, model.n_steps + 1
+    ):  # the run ended before: its last metric is the one
         record(run, n_steps)
     return [
-        found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]] for c in ParameterGrid(served)
+        found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]
+        for c in ParameterGrid(served)
     ]

@@ -18,18 +18,30 @@ from ..solvers.annealing import strongest
 _BLOCK_VALUES = 1 << 20  # of differences that are held at a time
 
 
-def laplacian(same: np.ndarray, other: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def laplacian(
+    same: np.ndarray, other: np.ndarray, weight: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
     """The product u -> L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over
     same j)``, and its mirror at each j; by a sparse matrix of the edges' weights c.
     """
     rows = np.hstack([other, same])
     known = rows >= 0
-    share = [sign * weight / np.maximum((r >= 0).sum(axis=1), 1) for r, sign in ((other, 1.0), (same, -1.0))]
+    share = [
+        sign * weight / np.maximum((r >= 0).sum(axis=1), 1)
+        for r, sign in ((other, 1.0), (same, -1.0))
+    ]
     c = np.repeat(np.column_stack(share), [other.shape[1], same.shape[1]], axis=1)[known]
-    edges = sp.csr_array((c, rows[known], np.concatenate([[0], np.cumsum(known.sum(axis=1))])), shape=(len(weight), len(weight)))
+    edges = sp.csr_array(
+        (c, rows[known], np.concatenate([[0], np.cumsum(known.sum(axis=1))])),
+        shape=(len(weight), len(weight)),
+    )
     mirrored = edges.T
-    diagonal = edges.sum(axis=1) + edges.sum(axis=0)  # neighbour j of i adds c to the entries (i, i) and (j, j) ...
-    return lambda u: diagonal * u - edges @ u - mirrored @ u  # ... and takes it from (i, j) and (j, i)
+    diagonal = edges.sum(axis=1) + edges.sum(
+        axis=0
+    )  # neighbour j of i adds c to the entries (i, i) and (j, j) ...
+    return lambda u: (
+        diagonal * u - edges @ u - mirrored @ u
+    )  # ... and takes it from (i, j) and (j, i)
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -47,7 +59,9 @@ def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
     return out
 
 
-def lanczos(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int) -> tuple[np.ndarray, float, float]:
+def lanczos(
+    product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int
+) -> tuple[np.ndarray, float, float]:
     """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full
     reorthogonalisation.
 
@@ -86,11 +100,16 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_it
 
 
 _MAX_POWER_STEPS = 20
-_TOLERANCE = 1e-4  # share of the value: a power step that gains less, on the same support, is the last
+_TOLERANCE = (
+    1e-4  # share of the value: a power step that gains less, on the same support, is the last
+)
 
 
 def truncated_power(
-    columns_product: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray, kappa: int, shift: float = 0.0
+    columns_product: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    vector: np.ndarray,
+    kappa: int,
+    shift: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
@@ -135,7 +154,9 @@ def truncated_power(
                 break
             added = max(shift, 10.0 * added)
             continue
-        done = new_value - value <= _TOLERANCE * abs(new_value) and np.array_equal(support, new_support)
+        done = new_value - value <= _TOLERANCE * abs(new_value) and np.array_equal(
+            support, new_support
+        )
         support, values, image, value = new_support, new_values, new_image, new_value
         if done:
             break
@@ -151,7 +172,9 @@ def _unit(v: np.ndarray) -> np.ndarray:
     return v / norm if norm > 0 else v
 
 
-def power_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def power_step(
+    booster: Any, weight: np.ndarray, allowed: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated
     power steps.
     """

@@ -72,7 +72,9 @@ class FeatureMap:
 
     def monomial(self, column: int) -> tuple[int, ...]:
         """The tuple of columns of X that column of the map multiplies."""
-        return (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
+        return (
+            (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
+        )
 
     def base(self, X: Matrix) -> Matrix:
         """All columns of X, centred and scaled: dense, or CSR for sparse X."""
@@ -98,7 +100,9 @@ class FeatureMap:
     def name(self, column: int, input_names: np.ndarray) -> str:
         """Name of a column: ``x3``, ``x3*x17``, ``x3^2``."""
         powers = Counter(self.monomial(column))
-        return "*".join(input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items()))
+        return "*".join(
+            input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items())
+        )
 
 
 class ExpandedColumns:
@@ -122,7 +126,9 @@ class ExpandedColumns:
         Divide each product by its standard deviation on the training rows.
     """
 
-    def __init__(self, X: Matrix, features: FeatureMap, max_order: int, capacity: int, standardize: bool) -> None:
+    def __init__(
+        self, X: Matrix, features: FeatureMap, max_order: int, capacity: int, standardize: bool
+    ) -> None:
         self.features = features
         self.base = features.base(X)
         self._by_column = self.base.tocsc() if sp.issparse(self.base) else None
@@ -168,7 +174,9 @@ class ExpandedColumns:
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
 
-    def add_products(self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray) -> None:
+    def add_products(
+        self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray
+    ) -> None:
         """Add the products of columns of ``left`` with columns of ``right`` that are new, not too
         long and not constant.
         """
@@ -189,7 +197,11 @@ class ExpandedColumns:
         scale = deviation if self.standardize else 1.0
         q = self.n_columns - self.n_base
         if q == self._extra.shape[1]:
-            grown = np.empty((self.n_samples, min(self.capacity, max(64, 2 * q))), dtype=self._extra.dtype, order="F")
+            grown = np.empty(
+                (self.n_samples, min(self.capacity, max(64, 2 * q))),
+                dtype=self._extra.dtype,
+                order="F",
+            )
             grown[:, :q] = self._extra
             self._extra = grown
         self._extra[:, q] = column / scale

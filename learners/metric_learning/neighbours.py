@@ -18,7 +18,9 @@ def _k_least(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Columns (n, k) of the k smallest finite values of each row in order, the first of equal ones
     first, and the values; -1 and infinity where there are fewer."""
     columns, values = np.full((len(distance), k), -1, np.int32), np.full((len(distance), k), np.inf)
-    limit = np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
+    limit = (
+        np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
+    )
     row, column = np.nonzero((distance <= limit) & (distance < np.inf))
     found = distance[row, column]
     order = np.lexsort((found, row))
@@ -36,10 +38,16 @@ def _blocks(n_queries: int, n: int) -> list[slice]:
 
 
 def _square_norms(Z: Matrix) -> np.ndarray:
-    return np.asarray(Z.multiply(Z).sum(axis=1)).ravel() if sp.issparse(Z) else np.einsum("ij,ij->i", Z, Z)
+    return (
+        np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+        if sp.issparse(Z)
+        else np.einsum("ij,ij->i", Z, Z)
+    )
 
 
-def _distances(queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.ndarray) -> np.ndarray:
+def _distances(
+    queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.ndarray
+) -> np.ndarray:
     """Squared Euclidean distances, dense (n_queries, n)."""
     distance = (-2.0 * queries) @ Z.T
     if sp.issparse(distance):
@@ -49,7 +57,9 @@ def _distances(queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.nd
     return np.maximum(distance, 0.0, out=distance)
 
 
-def same_and_other_neighbours(Z: Matrix, classes: np.ndarray, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def same_and_other_neighbours(
+    Z: Matrix, classes: np.ndarray, k: int, n_jobs: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the k nearest rows of the same class and the k nearest of all other classes.
 
     Parameters
@@ -84,7 +94,9 @@ def same_and_other_neighbours(Z: Matrix, classes: np.ndarray, k: int, n_jobs: in
     return same, other
 
 
-def nearest(queries: Matrix, Z: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def nearest(
+    queries: Matrix, Z: Matrix, k: int, n_jobs: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the k rows of Z nearest to each query.
 
     Parameters
@@ -110,7 +122,11 @@ def nearest(queries: Matrix, Z: Matrix, k: int, n_jobs: int | None = None) -> tu
     norms, query_norms = _square_norms(Z), _square_norms(queries)
 
     def work(block: slice) -> None:
-        rows[block], near[block] = _k_least(_distances(queries[block], query_norms[block], Z, norms), k)
+        rows[block], near[block] = _k_least(
+            _distances(queries[block], query_norms[block], Z, norms), k
+        )
 
-    Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(block) for block in _blocks(m, Z.shape[0]))
+    Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(work)(block) for block in _blocks(m, Z.shape[0])
+    )
     return rows, near

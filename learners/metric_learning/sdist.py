@@ -20,7 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.columns import feature_names
 from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, is_size, validated
+from ..common.validation import (
+    check_choice,
+    check_each,
+    check_integer,
+    check_jobs,
+    check_real,
+    is_size,
+    validated,
+)
 from ..compilation import n_values, problem_of
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import ArrayLike, Matrix, Seed
@@ -29,7 +37,13 @@ from .boosting_run import BoostingRun, class_scores, subspace
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseClassifierMixin, BaseEstimator):
+class SDist(
+    SparseInputMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    SparseClassifierMixin,
+    BaseEstimator,
+):
     """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
@@ -195,25 +209,42 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             For a parameter out of its range, or fewer than two classes.
         """
         self._check_parameters()
-        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validated(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
         self.classes_, codes = class_codes(y)
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         with np.errstate(over="ignore"):
             most = max(X.max(), -X.min())
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
-            raise ValueError(f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size")
+            raise ValueError(
+                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size"
+            )
         with problem_of(n_values(X)):
             run = BoostingRun(self, X, codes)
         if not run.booster.path:
-            warnings.warn("no direction lowers the loss: the learnt metric is zero everywhere", ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                "no direction lowers the loss: the learnt metric is zero everywhere",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self._adopt(run, *run.best())
         return self
 
     def _check_parameters(self) -> None:
         check_each(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
-        check_each(check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1)
-        check_each(check_real, self, ("learning_rate", "bagging", "validation_fraction"), 0.0, 1.0, above=True)
+        check_each(
+            check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1
+        )
+        check_each(
+            check_real,
+            self,
+            ("learning_rate", "bagging", "validation_fraction"),
+            0.0,
+            1.0,
+            above=True,
+        )
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
         check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
@@ -225,10 +256,16 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_choice("start", self.start, ("lanczos", "ones"))
         check_choice("initial", self.initial, ("zero", "identity"))
         check_each(check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",))
-        if not is_size(self.kappa) or (self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)):
-            raise ValueError(f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)")
+        if not is_size(self.kappa) or (
+            self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)
+        ):
+            raise ValueError(
+                f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)"
+            )
         if self.stopping == "oob" and self.bagging >= 1:
-            raise ValueError(f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1")
+            raise ValueError(
+                f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1"
+            )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
         """Take over the metric of a run after its first ``n_steps`` steps."""
@@ -241,8 +278,12 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._variance = run.variance(metric)
         self.components_ = metric.factor()
         self.columns_ = [run.features.monomial(c) for c in metric.columns]
-        self.selected_features_ = np.array(sorted({j for t in self.columns_ for j in t}), dtype=np.intp)
-        self._n_features_out = len(self.components_) + (self.n_features_in_ if self.initial == "identity" else 0)
+        self.selected_features_ = np.array(
+            sorted({j for t in self.columns_ for j in t}), dtype=np.intp
+        )
+        self._n_features_out = len(self.components_) + (
+            self.n_features_in_ if self.initial == "identity" else 0
+        )
         self._codes = run.codes
         self._train = run.train_subspace(metric)
 
@@ -254,7 +295,11 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_is_fitted(self)
         names = feature_names(self)
         order = np.argsort(-np.diag(self.W_) * self._variance, kind="stable")
-        return [self._features.name(self._metric.columns[i], names) for i in order if len(self.columns_[i]) > 1]
+        return [
+            self._features.name(self._metric.columns[i], names)
+            for i in order
+            if len(self.columns_[i]) > 1
+        ]
 
     def transform(self, X: Matrix) -> np.ndarray:
         """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
@@ -272,7 +317,9 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_is_fitted(self)
         rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         rows = sp.csr_matrix(rows) if sp.issparse(rows) else rows
-        return subspace(rows, self._features, self._metric.columns, self.components_, self.initial == "identity")
+        return subspace(
+            rows, self._features, self._metric.columns, self.components_, self.initial == "identity"
+        )
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
         """Learnt distance of each pair.
@@ -296,14 +343,20 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_is_fitted(self)
         if isinstance(pairs, tuple):
             if len(pairs) != 2:
-                raise ValueError(f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)")
+                raise ValueError(
+                    f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)"
+                )
             left, right = pairs
             if np.shape(left) != np.shape(right):
-                raise ValueError(f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones")
+                raise ValueError(
+                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones"
+                )
         else:
             pairs = np.asarray(pairs)
             if pairs.ndim != 3 or pairs.shape[1] != 2:
-                raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 2, {self.n_features_in_})")
+                raise ValueError(
+                    f"pairs has shape {pairs.shape}; expected (n_pairs, 2, {self.n_features_in_})"
+                )
             left, right = pairs[:, 0], pairs[:, 1]
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
@@ -332,13 +385,22 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             fitted again.
         """
         check_is_fitted(self)
-        features, columns, L = copy.deepcopy(self._features), list(self._metric.columns), self.components_.copy()
+        features, columns, L = (
+            copy.deepcopy(self._features),
+            list(self._metric.columns),
+            self.components_.copy(),
+        )
         identity, shape = self.initial == "identity", (self.n_features_in_,)
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
             if not np.shape(u) == np.shape(v) == shape:
-                raise ValueError(f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}")
-            a, b = (subspace(np.asarray(x, dtype=float)[None], features, columns, L, identity) for x in (u, v))
+                raise ValueError(
+                    f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}"
+                )
+            a, b = (
+                subspace(np.asarray(x, dtype=float)[None], features, columns, L, identity)
+                for x in (u, v)
+            )
             square = float(np.sum((a - b) ** 2))
             return square if squared else square**0.5
 
@@ -349,7 +411,9 @@ class SDist(SparseInputMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         class' nearest.
         """
         Z = self.transform(X)
-        return class_scores(self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_)
+        return class_scores(
+            self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_
+        )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class: its share of the votes, or what the exponential loss implies.

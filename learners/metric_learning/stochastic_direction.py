@@ -14,13 +14,17 @@ N_PATHS = 8  # M
 BURST = 20  # K: sampled rows of a burst
 N_BURSTS = 5  # n_K: bursts of a stage
 FIRST_BURSTS = 25  # of the first stage of all, which starts from a random vector
-N_STAGES = 12  # the schedule reaches kappa after half of them; the others read the last columns only
+N_STAGES = (
+    12  # the schedule reaches kappa after half of them; the others read the last columns only
+)
 MU = 3.0  # speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns are left after the first stages
 RATE = 1.0  # length of the first update of a path, whose vector has length one
 REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 
 
-def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def sgd_step(
+    booster: Any, weight: np.ndarray, allowed: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative
     truncation and stability selection.
 
@@ -64,7 +68,9 @@ def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tu
         for _ in range(FIRST_BURSTS if cold and stage == 0 else N_BURSTS):
             n_steps += 1
             step, count = _sampled_products(rows, paths, weight, booster, rng)
-            step *= (RATE / np.sqrt(n_steps) / np.maximum(np.linalg.norm(step, axis=1), 1e-300))[:, None]
+            step *= (RATE / np.sqrt(n_steps) / np.maximum(np.linalg.norm(step, axis=1), 1e-300))[
+                :, None
+            ]
             met = count > 0
             pool.append((np.abs(step) / np.maximum(count, 1))[met])
             paths = paths + step
@@ -81,14 +87,20 @@ def sgd_step(booster: Any, weight: np.ndarray, allowed: np.ndarray | None) -> tu
             kept = np.sort(np.lexsort((-np.abs(mean), -probability))[:target])
             active, paths = active[kept], _unit(paths[:, kept])
         updates = np.concatenate(pool)
-        gravity = float(np.quantile(updates, REJECTION * len(active) / n_active)) if len(updates) else 0.0
+        gravity = (
+            float(np.quantile(updates, REJECTION * len(active) / n_active)) if len(updates) else 0.0
+        )
     values = paths.mean(axis=0).astype(np.float64)
     used = values != 0.0
     return active[used], _unit(values[used])
 
 
 def _sampled_products(
-    rows: RestrictedColumns, paths: np.ndarray, weight: np.ndarray, booster: Any, rng: np.random.RandomState
+    rows: RestrictedColumns,
+    paths: np.ndarray,
+    weight: np.ndarray,
+    booster: Any,
+    rng: np.random.RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sampled A v of each path (n_paths, n_active), and in how many of its differences each column
     is not zero.
@@ -97,7 +109,9 @@ def _sampled_products(
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
     for sign, near in ((1.0, booster.other), (-1.0, booster.same)):
         found = near[anchors, rng.randint(near.shape[1], size=anchors.shape)]
-        difference = rows.differences(np.where(found >= 0, anchors, 0).ravel(), np.where(found >= 0, found, 0).ravel())
+        difference = rows.differences(
+            np.where(found >= 0, anchors, 0).ravel(), np.where(found >= 0, found, 0).ravel()
+        )
         difference = difference.reshape(*anchors.shape, -1)
         along = difference @ paths[:, :, None]
         product += sign * np.matmul(along.transpose(0, 2, 1), difference)[:, 0]

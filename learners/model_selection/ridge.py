@@ -115,7 +115,10 @@ def choose_ridge(
         ridge, how = 1e-3 if few_rows else SHRINKAGE, ""
         if problem.loss.name == "multinomial" and problem.prior is None:
             # With classes that are equally likely the loss is bent (q - 1) / q^2 as much
-            ridge, how = gcv_ridge(problem, A, left_out.n_rows) / q, " by generalised cross-validation of the classes' indicators"
+            ridge, how = (
+                gcv_ridge(problem, A, left_out.n_rows) / q,
+                " by generalised cross-validation of the classes' indicators",
+            )
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, how
     start = len(RIDGES) - 1 if few_rows else 0
     if near is not None:
@@ -130,11 +133,22 @@ def choose_ridge(
             search.walk(start + 1, 1, 1)
     ridge, fit = float(RIDGES[search.best]), search.fit
     exact = to_the_end or q > 1
-    fit = refit(replace(problem, shrinkage=ridge), A, fit.theta, fit.intercept, n_iter=100, tol=1e-9, joint=q > 1, to_the_end=exact)
+    fit = refit(
+        replace(problem, shrinkage=ridge),
+        A,
+        fit.theta,
+        fit.intercept,
+        n_iter=100,
+        tol=1e-9,
+        joint=q > 1,
+        to_the_end=exact,
+    )
     return fit, ridge, " by approximate leave-one-out"
 
 
-def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
+def _nearer_start(
+    problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray
+) -> Fit:
     """Where to start: the coefficients at hand, or zero where that has the lower objective.
 
     Newton's method does not come back from scores far out, where the loss is flat.
@@ -142,7 +156,12 @@ def _nearer_start(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, int
     begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
         return begin
-    other = fit_at(problem, A, np.zeros_like(theta), problem.loss.best_constant(problem.y, problem.sample_weight))
+    other = fit_at(
+        problem,
+        A,
+        np.zeros_like(theta),
+        problem.loss.best_constant(problem.y, problem.sample_weight),
+    )
     return other if other.value < begin.value else begin
 
 
@@ -150,7 +169,9 @@ class _RidgeSearch:
     """Fits with some of ``RIDGES``, each from the last one's, and the one of the least loss of what
     is left out."""
 
-    def __init__(self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit):
+    def __init__(
+        self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
+    ):
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
@@ -168,7 +189,14 @@ class _RidgeSearch:
     def _gains(self, i: int, direction: int) -> bool:
         problem, last = replace(self.problem, shrinkage=float(RIDGES[i])), self.last
         joint = last.theta.shape[1] > 1
-        self.last = refit(problem, self.A, last.theta, last.intercept, tol=1e-6 if joint else _TOLERANCE, joint=joint)
+        self.last = refit(
+            problem,
+            self.A,
+            last.theta,
+            last.intercept,
+            tol=1e-6 if joint else _TOLERANCE,
+            joint=joint,
+        )
         training = self.last.value - problem.penalty(self.last.theta)
         value = left_out_loss(problem, self.last, self.left_out)
         if self.left_out.optimism != 1.0:
@@ -221,11 +249,17 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     eigenvalues = np.maximum(eigenvalues, 0.0)
     b = ((V.T @ (A.T @ (weight[:, None] * y))) ** 2).sum(axis=1)
     damped = eigenvalues[:, None] + 2.0 * _GCV_RIDGES
-    residual = weight @ (y**2).sum(axis=1) - b @ ((eigenvalues[:, None] + 4.0 * _GCV_RIDGES) / damped**2)
+    residual = weight @ (y**2).sum(axis=1) - b @ (
+        (eigenvalues[:, None] + 4.0 * _GCV_RIDGES) / damped**2
+    )
     degrees = (eigenvalues[:, None] / damped).sum(axis=0) + float(problem.fit_intercept)
     free = 1.0 - degrees / n_rows
-    criterion = np.where(free > 0, np.maximum(residual, 0.0) / np.where(free > 0, free, 1.0) ** 2, np.inf)
-    return float(_GCV_RIDGES[np.argmin(criterion)] if np.isfinite(criterion).any() else _GCV_RIDGES[-1])
+    criterion = np.where(
+        free > 0, np.maximum(residual, 0.0) / np.where(free > 0, free, 1.0) ** 2, np.inf
+    )
+    return float(
+        _GCV_RIDGES[np.argmin(criterion)] if np.isfinite(criterion).any() else _GCV_RIDGES[-1]
+    )
 
 
 def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
@@ -266,11 +300,21 @@ def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows
     # Of each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
     curvature, A1 = product(np.ones((len(y), 1))), fit.A1
-    H = hessian(problem, A1, DiagonalProduct(weight * curvature[:, 0])(A1), problem.penalty_hessian(len(fit.theta)))
+    H = hessian(
+        problem,
+        A1,
+        DiagonalProduct(weight * curvature[:, 0])(A1),
+        problem.penalty_hessian(len(fit.theta)),
+    )
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     inverse, step = np.linalg.inv(H), max(1, _BLOCK // len(H))
     blocks = [A1[i : i + step] for i in range(0, len(y), step)]
-    spread = np.concatenate([np.asarray((rows * (rows @ inverse)).sum(axis=1)) for rows in blocks])[:, None] / n_rows
+    spread = (
+        np.concatenate([np.asarray((rows * (rows @ inverse)).sum(axis=1)) for rows in blocks])[
+            :, None
+        ]
+        / n_rows
+    )
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
     return loss.value_and_gradient(y, scores + moved, weight)[0]
 
@@ -287,7 +331,9 @@ def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
     return out
 
 
-def _pairs_left_out(problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]) -> float:
+def _pairs_left_out(
+    problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]
+) -> float:
     """Loss of the pairs of each part left out, by one Newton step of the coefficients."""
     loss, A = cast(PairwiseLogisticLoss, problem.loss), fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]

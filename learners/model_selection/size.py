@@ -44,7 +44,16 @@ def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     return np.array(sizes)
 
 
-def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, squared: bool, gamma: float = 1.0) -> float:
+def ebic(
+    value: float,
+    n_samples: float,
+    k: int,
+    n_units: int,
+    degrees: int,
+    *,
+    squared: bool,
+    gamma: float = 1.0,
+) -> float:
     """Extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
 
     Parameters
@@ -72,12 +81,18 @@ def ebic(value: float, n_samples: float, k: int, n_units: int, degrees: int, *, 
     .. [1] J. Chen, Z. Chen, "Extended Bayesian information criteria for model selection with large
            model spaces", Biometrika 95 (2008).
     """
-    return deviance(value, n_samples, squared) + degrees * float(np.log(max(n_samples, 2.0))) + gamma * support_price(k, n_units)
+    return (
+        deviance(value, n_samples, squared)
+        + degrees * float(np.log(max(n_samples, 2.0)))
+        + gamma * support_price(k, n_units)
+    )
 
 
 def deviance(value: float, n_samples: float, squared: bool) -> float:
     """-2 log likelihood from the mean loss, see :func:`ebic`."""
-    return float(n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value)
+    return float(
+        n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value
+    )
 
 
 def support_price(k: int, n_units: int) -> float:
@@ -86,7 +101,9 @@ def support_price(k: int, n_units: int) -> float:
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
-def choose_size(losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None) -> int:
+def choose_size(
+    losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
+) -> int:
     """Position of the size that held-out rows choose: the one rule of all estimators and commands.
 
     Parameters
@@ -122,11 +139,16 @@ def choose_size(losses: np.ndarray, rule: str = "explained", constant: np.ndarra
         error = difference.std(axis=0, ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
         return int(np.argmax(difference.mean(axis=0) <= error + rounding))
     explained = np.zeros(1) if rule == "best" or constant is None else constant.mean() - mean
-    return int(np.argmax(explained >= SHARE * explained[best])) if explained.max() > rounding else best
+    return (
+        int(np.argmax(explained >= SHARE * explained[best])) if explained.max() > rounding else best
+    )
 
 
 def beats_constant(
-    losses: np.ndarray, constant: np.ndarray, weight: np.ndarray | None = None, groups: np.ndarray | None = None
+    losses: np.ndarray,
+    constant: np.ndarray,
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> bool:
     """Whether the mean gain over a constant is above one standard error over the held-out rows:
     else no column at all is selected.
@@ -153,7 +175,9 @@ def beats_constant(
     if groups is not None:  # of the groups' sums
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], share * (gain - mean))
         variance, n = len(sums) * float(sums @ sums), len(sums)
-    return bool(mean > max(np.sqrt(variance / max(n - 1.0, 1.0)), EQUAL * abs(float(share @ constant))))
+    return bool(
+        mean > max(np.sqrt(variance / max(n - 1.0, 1.0)), EQUAL * abs(float(share @ constant)))
+    )
 
 
 def folds_by_content(
@@ -186,4 +210,8 @@ def folds_by_content(
     n_folds = min(n_folds, int(rarest))
     fold = which.ravel() % n_folds
     rows = np.arange(len(fold))
-    return [(rows[fold != i], rows[fold == i]) for i in range(n_folds)] if n_folds >= _MIN_FOLDS else []
+    return (
+        [(rows[fold != i], rows[fold == i]) for i in range(n_folds)]
+        if n_folds >= _MIN_FOLDS
+        else []
+    )

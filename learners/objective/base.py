@@ -11,7 +11,9 @@ import numpy as np
 from ..sklearn_bases import BaseEstimator
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
-SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian of each output
+SecondOrder = tuple[
+    float, np.ndarray, list[HessianProduct]
+]  # value, gradient, Hessian of each output
 
 
 def effective_rows(weight: np.ndarray) -> float:
@@ -157,7 +159,9 @@ class Loss(BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "has_curvature" not in vars(cls):
-            cls.has_curvature = cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
+            cls.has_curvature = (
+                cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
+            )
         cls.has_surrogate = cls.surrogate is not Loss.surrogate
         cls.bounds_rows = cls.curvature_bound is not Loss.curvature_bound
 
@@ -168,7 +172,9 @@ class Loss(BaseEstimator):
         A subclass does not inherit the number: it may have changed any of the methods.
         """
         number = vars(type(self)).get("kernel")
-        return None if number is None else (number, float(getattr(self, self.kernel_parameter, 0.0)))
+        return (
+            None if number is None else (number, float(getattr(self, self.kernel_parameter, 0.0)))
+        )
 
     @property
     def smooth(self) -> Loss:
@@ -192,18 +198,24 @@ class Loss(BaseEstimator):
         """Second derivative (n, q) over each score alone, never negative. See :class:`Loss`."""
         raise NotImplementedError
 
-    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+    def row_hessians(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> np.ndarray:
         """Second derivatives of each row's loss over its scores, (n, q, q). See :class:`Loss`.
 
         By default the diagonal of :meth:`curvature`.
         """
         return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
 
-    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """Both at once; override where that is cheaper. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
-    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> SecondOrder:
         """Value, gradient and, for each output, the product A -> W A. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
@@ -264,7 +276,14 @@ class Loss(BaseEstimator):
         """
         return float(weight.sum())
 
-    def charges(self, sizes: np.ndarray, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray, n_rows: float) -> np.ndarray:
+    def charges(
+        self,
+        sizes: np.ndarray,
+        y: np.ndarray,
+        scores: np.ndarray,
+        sample_weight: np.ndarray,
+        n_rows: float,
+    ) -> np.ndarray:
         """What units of ``sizes`` coefficients pay, :func:`charges_of`. See :class:`Loss`.
 
         The dispersion is 1 for a log likelihood, else the sum of the squared residuals over that of
@@ -277,8 +296,15 @@ class Loss(BaseEstimator):
         dispersion = np.ones(n_outputs)
         if not self.is_log_likelihood:
             _, residual, hessian_products = self.second_order(y, scores, sample_weight)
-            squares = np.divide(residual**2, sample_weight[:, None], out=np.zeros_like(residual), where=sample_weight[:, None] > 0)
-            curvature = np.array([product(np.ones((len(y), 1))).sum() for product in hessian_products])
+            squares = np.divide(
+                residual**2,
+                sample_weight[:, None],
+                out=np.zeros_like(residual),
+                where=sample_weight[:, None] > 0,
+            )
+            curvature = np.array(
+                [product(np.ones((len(y), 1))).sum() for product in hessian_products]
+            )
             np.divide(squares.sum(axis=0), curvature, out=dispersion, where=curvature > 0)
         share_free = 1.0 - self.redundant_outputs / n_outputs if n_outputs > 1 else 1.0
         return charges_of(sizes, n_rows, share_free * float(dispersion.sum()))

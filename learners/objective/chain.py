@@ -61,7 +61,9 @@ class ChainLoss(Loss):
     redundant_outputs = 1
     is_log_likelihood = True
 
-    def __init__(self, lengths: ArrayLike | None = None, transitions: ArrayLike | None = None) -> None:
+    def __init__(
+        self, lengths: ArrayLike | None = None, transitions: ArrayLike | None = None
+    ) -> None:
         self.lengths = lengths
         self.transitions = transitions
 
@@ -71,7 +73,9 @@ class ChainLoss(Loss):
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return self.value_and_gradients(y, scores, sample_weight)[1]
 
-    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         return self.value_and_gradients(y, scores, sample_weight)[:2]
 
     def value_and_gradients(
@@ -94,8 +98,12 @@ class ChainLoss(Loss):
             The three.
         """
         offsets, transitions = self._chains(scores)
-        weights = np.add.reduceat(np.asarray(sample_weight, dtype=np.float64), offsets[:-1]) / np.diff(offsets)
-        return chain_terms(np.asarray(scores, dtype=np.float64), y.argmax(axis=1), transitions, offsets, weights)
+        weights = np.add.reduceat(
+            np.asarray(sample_weight, dtype=np.float64), offsets[:-1]
+        ) / np.diff(offsets)
+        return chain_terms(
+            np.asarray(scores, dtype=np.float64), y.argmax(axis=1), transitions, offsets, weights
+        )
 
     def marginals(self, scores: np.ndarray) -> np.ndarray:
         """Probability of each class in each row, given all rows of its sequence.
@@ -112,7 +120,9 @@ class ChainLoss(Loss):
         """
         offsets, transitions = self._chains(scores)
         scores = np.asarray(scores, dtype=np.float64)
-        return chain_terms(scores, np.empty(0, np.int64), transitions, offsets, np.ones(len(offsets) - 1))[1]
+        return chain_terms(
+            scores, np.empty(0, np.int64), transitions, offsets, np.ones(len(offsets) - 1)
+        )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
         """The most probable labels of each sequence as a whole (Viterbi).
@@ -135,12 +145,18 @@ class ChainLoss(Loss):
         lengths = [len(scores)] if self.lengths is None else self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n_classes = scores.shape[1]
-        transitions = np.zeros((n_classes, n_classes)) if self.transitions is None else self.transitions
+        transitions = (
+            np.zeros((n_classes, n_classes)) if self.transitions is None else self.transitions
+        )
         return offsets, np.asarray(transitions, dtype=np.float64)
 
 
 def chain_terms(
-    scores: np.ndarray, codes: np.ndarray, transitions: np.ndarray, offsets: np.ndarray, weights: np.ndarray
+    scores: np.ndarray,
+    codes: np.ndarray,
+    transitions: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Weighted minus log likelihood and its gradients over scores and transitions.
 
@@ -163,7 +179,9 @@ def chain_terms(
     transition_gradient : ndarray of shape (n_classes, n_classes)
     """
     gradient, transition_gradient = np.empty(scores.shape), np.zeros(transitions.shape)
-    value = _chain_terms(scores, codes, transitions, offsets, weights, gradient, transition_gradient)
+    value = _chain_terms(
+        scores, codes, transitions, offsets, weights, gradient, transition_gradient
+    )
     if math.isnan(value):
         return reference_terms(scores, codes, transitions, offsets, weights)
     return value, gradient, transition_gradient
@@ -184,7 +202,11 @@ def _chain_terms(
     longest = 0
     for s in range(len(offsets) - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    alpha, emission, scale = np.empty((longest, n_classes)), np.empty((longest, n_classes)), np.empty(longest)
+    alpha, emission, scale = (
+        np.empty((longest, n_classes)),
+        np.empty((longest, n_classes)),
+        np.empty(longest),
+    )
     beta, ahead = np.empty(n_classes), np.empty(n_classes)
     largest = transitions.max()
     forward = np.exp(transitions - largest)
@@ -258,7 +280,11 @@ def _chain_terms(
 
 
 def reference_terms(
-    scores: np.ndarray, codes: np.ndarray, transitions: np.ndarray, offsets: np.ndarray, weights: np.ndarray
+    scores: np.ndarray,
+    codes: np.ndarray,
+    transitions: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """:func:`chain_terms` in NumPy and logarithms: nothing underflows, and it is some fifty times
     slower."""
@@ -273,7 +299,9 @@ def reference_terms(
         log_z = logsumexp(alpha[-1])
         gradient[begin:end] = weight * np.exp(alpha + beta - log_z)
         for t in range(1, len(f)):
-            transition_gradient += weight * np.exp(alpha[t - 1][:, None] + transitions + f[t] + beta[t] - log_z)
+            transition_gradient += weight * np.exp(
+                alpha[t - 1][:, None] + transitions + f[t] + beta[t] - log_z
+            )
         value += weight * log_z
         if len(codes):
             c = codes[begin:end]

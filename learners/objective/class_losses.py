@@ -32,7 +32,9 @@ class MultinomialLoss(Loss):
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
-    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+    def row_hessians(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> np.ndarray:
         p = softmax(scores, axis=1)
         own = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
         return own * sample_weight[:, None, None]
@@ -87,7 +89,9 @@ class VapnikLoss(Loss):
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u, others = self._margins(y, scores)
-        return float(sample_weight @ (others * self.base.margin_value(u)).sum(axis=1) / (y.shape[1] - 1))
+        return float(
+            sample_weight @ (others * self.base.margin_value(u)).sum(axis=1) / (y.shape[1] - 1)
+        )
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         u, others = self._margins(y, scores)
@@ -97,10 +101,16 @@ class VapnikLoss(Loss):
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         # Twice the diagonal of a Laplacian majorises it.
         u, others = self._margins(y, scores)
-        bend = others * self.base.margin_curvature(u) * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
+        bend = (
+            others
+            * self.base.margin_curvature(u)
+            * (2.0 * sample_weight / (y.shape[1] - 1))[:, None]
+        )
         return y * bend.sum(axis=1, keepdims=True) + bend
 
-    def row_hessians(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+    def row_hessians(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> np.ndarray:
         # A row is a star: its own class is joined to each of the others.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]

@@ -37,7 +37,12 @@ MIN_SHARE = 0.2
 
 
 def _flipped_logistic_terms(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+    y: np.ndarray,
+    scores: np.ndarray,
+    weight: np.ndarray,
+    flip: float,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
 ) -> float:
     u, w = y * scores, weight[:, None] * np.abs(y)
     right = expit(u)
@@ -55,7 +60,12 @@ def _flipped_logistic_terms(
 
 @jit(plain=_flipped_logistic_terms, error_model="numpy")
 def flipped_logistic_terms(
-    y: np.ndarray, scores: np.ndarray, weight: np.ndarray, flip: float, gradient: np.ndarray, curvature: np.ndarray
+    y: np.ndarray,
+    scores: np.ndarray,
+    weight: np.ndarray,
+    flip: float,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
 ) -> float:
     """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss
     where ``flip`` is 0."""
@@ -75,7 +85,9 @@ def flipped_logistic_terms(
             value += w * (-np.log(likelihood) if flip > 0 else np.log1p(e) + max(-u, 0.0))
             part = clean / likelihood if flip > 0 else 1.0
             gradient[i, q] = -w * y[i, q] * part * wrong
-            curvature[i, q] = w * part * wrong * max(right - (1.0 - part) * wrong, MIN_SHARE * right)
+            curvature[i, q] = (
+                w * part * wrong * max(right - (1.0 - part) * wrong, MIN_SHARE * right)
+            )
     return value
 
 
@@ -112,15 +124,23 @@ class _Logistic(MarginLoss):
     is_log_likelihood = True
     log_odds = True
 
-    def _terms(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def _terms(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         gradient, curvature = np.empty(scores.shape), np.empty(scores.shape)
-        value = flipped_logistic_terms(y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature)
+        value = flipped_logistic_terms(
+            y, np.asarray(scores, dtype=np.float64), sample_weight, self.flip, gradient, curvature
+        )
         return value, gradient, curvature
 
-    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         return self._terms(y, scores, sample_weight)[:2]
 
-    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> SecondOrder:
         value, gradient, curvature = self._terms(y, scores, sample_weight)
         return value, gradient, diagonal_products(curvature)
 
@@ -129,7 +149,9 @@ class _Logistic(MarginLoss):
         flipped = self.flip * (positive + negative)
         positive, negative = positive - flipped, negative - flipped
         both = (positive > 0) & (negative > 0)
-        return np.where(both, np.log(np.where(both, positive, 1.0) / np.where(both, negative, 1.0)), 0.0)
+        return np.where(
+            both, np.log(np.where(both, positive, 1.0) / np.where(both, negative, 1.0)), 0.0
+        )
 
 
 class LogisticLoss(_Logistic):
@@ -373,7 +395,9 @@ def get_loss(loss: str | Loss) -> Loss:
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss={loss!r} is unknown; expected one of {sorted(LOSSES)} or a Loss object")
+        raise ValueError(
+            f"loss={loss!r} is unknown; expected one of {sorted(LOSSES)} or a Loss object"
+        )
     return loss
 
 
@@ -448,7 +472,9 @@ def check_bounded(loss: Loss) -> None:
         If ``max_curvature`` is infinite.
     """
     if not np.isfinite(loss.max_curvature):
-        raise ValueError(f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite")
+        raise ValueError(
+            f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite"
+        )
 
 
 def check_curvature(loss: Loss) -> None:

@@ -48,7 +48,9 @@ class PairwiseLogisticLoss(Loss):
     pointwise = False
     is_log_likelihood = True  # of pairs; their columns without effect gain a third less
 
-    def __init__(self, pairs: Any = None, r: Any = None, pair_weight: np.ndarray | None = None) -> None:
+    def __init__(
+        self, pairs: Any = None, r: Any = None, pair_weight: np.ndarray | None = None
+    ) -> None:
         self.pairs = pairs
         self.r = r
         self.pair_weight = pair_weight
@@ -57,13 +59,19 @@ class PairwiseLogisticLoss(Loss):
     def pair_weights(self) -> np.ndarray:
         """Weights of the pairs (n_pairs,), which sum to one."""
         n = len(self.pairs)
-        return np.full(n, 1.0 / n) if self.pair_weight is None else self.pair_weight / np.sum(self.pair_weight)
+        return (
+            np.full(n, 1.0 / n)
+            if self.pair_weight is None
+            else self.pair_weight / np.sum(self.pair_weight)
+        )
 
     def _differences(self, scores: np.ndarray) -> np.ndarray:
         return scores[self.pairs[:, 0], 0] - scores[self.pairs[:, 1], 0]
 
     def _scatter(self, per_pair_i: np.ndarray, per_pair_j: np.ndarray, n: int) -> np.ndarray:
-        out = np.bincount(self.pairs[:, 0], per_pair_i, n) + np.bincount(self.pairs[:, 1], per_pair_j, n)
+        out = np.bincount(self.pairs[:, 0], per_pair_i, n) + np.bincount(
+            self.pairs[:, 1], per_pair_j, n
+        )
         return out[:, None]
 
     def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +130,10 @@ class PairwiseLogisticLoss(Loss):
         if len(np.unique(query)) >= _MIN_QUERIES:
             return [(present[part], 1.0) for part in _positions(query)]
         items = np.concatenate([i, j])
-        return [(present[part % len(i)], 1.0 / max(1.0, weight[items[part[0]]])) for part in _positions(items)]
+        return [
+            (present[part % len(i)], 1.0 / max(1.0, weight[items[part[0]]]))
+            for part in _positions(items)
+        ]
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(self.pair_weights @ self.pair_values(self._differences(scores), self.r))
@@ -137,12 +148,16 @@ class PairwiseLogisticLoss(Loss):
         c = 2.0 * self.pair_weights * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
 
-    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> SecondOrder:
         p = expit(self._differences(scores))
         c = self.pair_weights * p * (1.0 - p)
         i, j = self.pairs[:, 0], self.pairs[:, 1]
         n = len(scores)
-        off = sp.coo_array((np.concatenate([c, c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)).tocsr()
+        off = sp.coo_array(
+            (np.concatenate([c, c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)
+        ).tocsr()
         laplacian = sp.diags_array(off.sum(axis=1)) - off  # the Hessian over scores itself
         return *self.value_and_gradient(y, scores, sample_weight), [laplacian.__matmul__]
 

@@ -36,7 +36,13 @@ class Prior(BaseEstimator):
            Classification and Ranking", arXiv:1310.2880v2 (2014).
     """
 
-    def __init__(self, shrinkage: float = 0.0, second_order: float = 0.0, total_variation: float = 0.0, huber: float = 0.01):
+    def __init__(
+        self,
+        shrinkage: float = 0.0,
+        second_order: float = 0.0,
+        total_variation: float = 0.0,
+        huber: float = 0.01,
+    ):
         self.shrinkage = shrinkage
         self.second_order = second_order
         self.total_variation = total_variation
@@ -48,7 +54,9 @@ class Prior(BaseEstimator):
             value = getattr(self, name)
             least = 1e-12 if name == "huber" else 0.0
             if not isinstance(value, Real) or not np.isfinite(float(value)) or value < least:
-                raise ValueError(f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}")
+                raise ValueError(
+                    f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}"
+                )
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
         """Sum of the penalties; ``n_knots`` leading entries of each block form the response curve.
@@ -72,7 +80,9 @@ class Prior(BaseEstimator):
         if self.total_variation and n_knots > 1:
             d = np.abs(np.diff(curve, axis=1))
             h = self.huber
-            total += self.total_variation * float(np.where(d <= h, d * d / (2 * h), d - h / 2).sum())
+            total += self.total_variation * float(
+                np.where(d <= h, d * d / (2 * h), d - h / 2).sum()
+            )
         return total
 
     def gradient(self, coef: np.ndarray, n_knots: int) -> np.ndarray:

@@ -49,7 +49,9 @@ class PoissonLoss(Loss):
     def encode_targets(self, y: Any) -> Any:
         values = np.asarray(y)
         if values.dtype.kind in "if" and (values < 0).any():
-            raise ValueError(f"y holds {np.nanmin(values):g}; expected counts, at least 0, for loss='poisson'")
+            raise ValueError(
+                f"y holds {np.nanmin(values):g}; expected counts, at least 0, for loss='poisson'"
+            )
         if values.dtype.kind in "if" and values.size and not (values != 0).any():
             raise ValueError("y is 0 everywhere; expected some counts above 0 for loss='poisson'")
         return y
@@ -60,13 +62,19 @@ class PoissonLoss(Loss):
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
         # D^2: the share of the deviance that is explained, as of scikit-learn's PoissonRegressor.
         y, prediction = np.asarray(y, dtype=np.float64), np.maximum(prediction, 1e-300)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = (
+            np.ones(len(y))
+            if sample_weight is None
+            else np.asarray(sample_weight, dtype=np.float64)
+        )
         mean = np.average(y, axis=0, weights=weight)
 
         def deviance(mu: np.ndarray) -> float:
             return float((weight @ (xlogy(y, y / mu) - y + mu)).sum())
 
-        return 1.0 - deviance(prediction) / max(deviance(np.broadcast_to(np.maximum(mean, 1e-300), y.shape)), 1e-300)
+        return 1.0 - deviance(prediction) / max(
+            deviance(np.broadcast_to(np.maximum(mean, 1e-300), y.shape)), 1e-300
+        )
 
 
 class _CappedPoissonLoss(PoissonLoss):
@@ -135,7 +143,9 @@ class HuberLoss(Loss):
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         u = np.abs(scores - y)
-        bend = np.where(u <= self.delta, 1.0, _MIN_MAJORISER * self.delta / np.maximum(u, self.delta))
+        bend = np.where(
+            u <= self.delta, 1.0, _MIN_MAJORISER * self.delta / np.maximum(u, self.delta)
+        )
         return bend * sample_weight[:, None]
 
 
@@ -176,7 +186,10 @@ class QuantileLoss(Loss):
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u = y - scores
-        return float(sample_weight @ (self.quantile * u + self.width * np.logaddexp(0.0, -u / self.width)).sum(axis=1))
+        return float(
+            sample_weight
+            @ (self.quantile * u + self.width * np.logaddexp(0.0, -u / self.width)).sum(axis=1)
+        )
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return (expit((scores - y) / self.width) - self.quantile) * sample_weight[:, None]
@@ -187,7 +200,11 @@ class QuantileLoss(Loss):
         u = np.abs(scores - y) / self.width
         p = expit(u)
         majoriser = np.where(u > 1e-4, np.tanh(0.5 * u) / (2.0 * np.maximum(u, 1e-4)), 0.25)
-        return np.maximum(p * (1.0 - p), _MIN_MAJORISER * majoriser) / self.width * sample_weight[:, None]
+        return (
+            np.maximum(p * (1.0 - p), _MIN_MAJORISER * majoriser)
+            / self.width
+            * sample_weight[:, None]
+        )
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return np.array([weighted_quantile(column, sample_weight, self.quantile) for column in y.T])
@@ -207,7 +224,11 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float
     """
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order])
-    return float(values[order[min(int(np.searchsorted(share, q * share[-1] * (1 - 1e-12))), len(values) - 1)]])
+    return float(
+        values[
+            order[min(int(np.searchsorted(share, q * share[-1] * (1 - 1e-12))), len(values) - 1)]
+        ]
+    )
 
 
 def _exp(scores: np.ndarray) -> np.ndarray:

@@ -40,7 +40,9 @@ class CoxLoss(Loss):
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return _RiskSets.of(y, scores, sample_weight).gradient()
 
-    def value_and_gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         sets = _RiskSets.of(y, scores, sample_weight)
         return sets.value, sets.gradient()
 
@@ -48,7 +50,9 @@ class CoxLoss(Loss):
         # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
         return 2.0 * _RiskSets.of(y, scores, sample_weight).hessian_diagonal()
 
-    def second_order(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> SecondOrder:
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> SecondOrder:
         sets = _RiskSets.of(y, scores, sample_weight)
         return sets.value, sets.gradient(), [sets.hessian_product]
 
@@ -93,18 +97,23 @@ class _RiskSets(NamedTuple):
         count = np.bincount(event, minlength=n_times)
         first = np.cumsum(count) - count
         share = (np.arange(len(rows)) - first[event]) / np.maximum(count[event], 1)
-        mean_weight = np.bincount(event, sample_weight[rows], n_times)[event] / np.maximum(count[event], 1)
+        mean_weight = np.bincount(event, sample_weight[rows], n_times)[event] / np.maximum(
+            count[event], 1
+        )
         S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
         S = np.maximum(S, 1e-150)  # its square is a number, too
         value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
         sums = {
-            (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times) for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+            (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times)
+            for i, j in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
         }
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
         """Sum of each row's chances to be the next death, over all deaths."""
-        return self.hazard * (np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time])
+        return self.hazard * (
+            np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time]
+        )
 
     def gradient(self) -> np.ndarray:
         """Derivative (n, 1) of the value over the scores."""
@@ -113,7 +122,9 @@ class _RiskSets(NamedTuple):
     def hessian_diagonal(self) -> np.ndarray:
         """Second derivatives (n, 1) of the value, each score alone."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
-        return (self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)).clip(min=0.0)[:, None]
+        return (
+            self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)
+        ).clip(min=0.0)[:, None]
 
     def hessian_product(self, A: np.ndarray) -> np.ndarray:
         """The product of the Hessian over the scores with A (n, p)."""
@@ -160,7 +171,9 @@ def survival_targets(y: Any) -> np.ndarray:
         raise ValueError(f"y holds the time {bad:g}; expected finite times, at least 0")
     if not np.isin(event, (0, 1)).all():
         bad = event[~np.isin(event, (0, 1))][0]
-        raise ValueError(f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column")
+        raise ValueError(
+            f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column"
+        )
     if not event.any():
         raise ValueError("y holds no event: every time is censored; expected some that are not")
     rank = np.unique(time, return_inverse=True)[1] + 1.0
@@ -175,11 +188,15 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
     if names is not None:
         flags = [name for name in names if values.dtype[name].kind == "b"]
         if len(names) != 2 or len(flags) != 1 or values.ndim != 1:
-            raise ValueError(f"y has the fields {', '.join(names)}; expected a boolean one for the event and one for the time")
+            raise ValueError(
+                f"y has the fields {', '.join(names)}; expected a boolean one for the event and one for the time"
+            )
         (other,) = (name for name in names if name != flags[0])
         return values[other].astype(np.float64), values[flags[0]].astype(np.float64)
     if values.ndim != 2 or values.shape[1] != 2:
-        raise ValueError(f"y has shape {values.shape}; expected two columns, time and event, or a structured array, for loss='cox'")
+        raise ValueError(
+            f"y has shape {values.shape}; expected two columns, time and event, or a structured array, for loss='cox'"
+        )
     try:
         values = values.astype(np.float64)
     except (TypeError, ValueError):

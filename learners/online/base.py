@@ -47,11 +47,19 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     ValueError
         If it has no compiled form.
     """
-    known = loss if isinstance(loss, Loss) else LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else None
+    known = (
+        loss
+        if isinstance(loss, Loss)
+        else LOSSES[loss]()
+        if isinstance(loss, str) and loss in LOSSES
+        else None
+    )
     code = None if known is None else known.kernel_code
     if code is None:
         names = sorted(losses_for("online"))
-        raise ValueError(f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners")
+        raise ValueError(
+            f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners"
+        )
     return code
 
 
@@ -105,7 +113,11 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         return self
 
     def partial_fit(
-        self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from one pass over some rows of a stream.
 
@@ -131,18 +143,26 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if first:
             self._check_parameters()
             if classes is None:
-                raise ValueError("classes=None; expected all labels in the first call of partial_fit")
-        X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+                raise ValueError(
+                    "classes=None; expected all labels in the first call of partial_fit"
+                )
+        X, y = validated(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first
+        )
         check_classification_targets(y)
         if first:
             self.classes_, _ = class_codes(classes)
             self._begin(X.shape[1])
             self.n_iter_ = 0
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ValueError(f"classes={np.asarray(classes).tolist()} are not those of the first call, {self.classes_.tolist()}")
+            raise ValueError(
+                f"classes={np.asarray(classes).tolist()} are not those of the first call, {self.classes_.tolist()}"
+            )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds {unknown.tolist()[0]!r}; expected only the classes {self.classes_.tolist()}")
+            raise ValueError(
+                f"y holds {unknown.tolist()[0]!r}; expected only the classes {self.classes_.tolist()}"
+            )
         self._update(X, y, sample_weight, 1, streaming=True)
         self.n_iter_ += 1
         return self
@@ -161,14 +181,25 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
 
-    def _update(self, X: Matrix, y: np.ndarray, sample_weight: ArrayLike | None, n_passes: int, streaming: bool) -> None:
+    def _update(
+        self,
+        X: Matrix,
+        y: np.ndarray,
+        sample_weight: ArrayLike | None,
+        n_passes: int,
+        streaming: bool,
+    ) -> None:
         weight = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
-                raise ValueError("class_weight='balanced' is not known on a stream; expected a dict or sample_weight")
+                raise ValueError(
+                    "class_weight='balanced' is not known on a stream; expected a dict or sample_weight"
+                )
             present = np.isin(self.classes_, y)
             per_class = np.ones(len(self.classes_))
-            per_class[present] = compute_class_weight(self.class_weight, classes=self.classes_[present], y=y)
+            per_class[present] = compute_class_weight(
+                self.class_weight, classes=self.classes_[present], y=y
+            )
             weight = weight * per_class[np.searchsorted(self.classes_, y)]
         X = canonical(sp.csr_array(X))
         if not X.data.all():  # a stored zero is no update
@@ -180,15 +211,23 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             with np.errstate(over="ignore"):
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
-                raise ValueError(f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size")
+                raise ValueError(
+                    f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size"
+                )
             self._row_length = square if square > 0 else 1.0
         self._warn_of_means(X)
-        with progress_bar(title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose) as bar:
+        with progress_bar(
+            title=type(self).__name__, total=n_passes * len(self._states), shown=self.verbose
+        ) as bar:
             for c, state in enumerate(self._states):
                 positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
                 signs = np.where(y == positive, 1.0, -1.0)
                 # A stream is long: compiled code at once.
-                with problem_of(np.inf if streaming else values_of_rows(X.shape[0] * n_passes * len(self._states))):
+                with problem_of(
+                    np.inf
+                    if streaming
+                    else values_of_rows(X.shape[0] * n_passes * len(self._states))
+                ):
                     self._learn(state, X, signs, weight, n_passes, streaming, bar)
         pairs = [self._weights(state) for state in self._states]
         self.coef_ = np.array([w for w, _ in pairs])

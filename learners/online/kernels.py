@@ -144,7 +144,9 @@ def stabilised_stage(
                 j = seen[t]
                 k = touched[j]
                 if skip == 0:
-                    if filled == size:  # keep every second entry, and collect half as often from now on
+                    if (
+                        filled == size
+                    ):  # keep every second entry, and collect half as often from now on
                         filled = size // 2
                         for q in range(filled):
                             pool[m, q] = pool[m, 2 * q]
@@ -201,7 +203,15 @@ def _each(rows: Rows, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarra
 
 
 def _thresholded_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, when: Threshold, t: int, w: np.ndarray, done: np.ndarray, due: float, b: float
+    rows: Rows,
+    order: np.ndarray,
+    descent: Descent,
+    when: Threshold,
+    t: int,
+    w: np.ndarray,
+    done: np.ndarray,
+    due: float,
+    b: float,
 ) -> tuple[float, float]:
     loss, h, fit_intercept, rate = descent
     burst, gravity, penalty = when
@@ -221,7 +231,15 @@ def _thresholded_pass(
 
 @jit(plain=_thresholded_pass)
 def thresholded_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, when: Threshold, t: int, w: np.ndarray, done: np.ndarray, due: float, b: float
+    rows: Rows,
+    order: np.ndarray,
+    descent: Descent,
+    when: Threshold,
+    t: int,
+    w: np.ndarray,
+    done: np.ndarray,
+    due: float,
+    b: float,
 ) -> tuple[float, float]:
     """Gradient steps with soft thresholds: those that a feature missed are applied when it is next
     met.
@@ -253,14 +271,24 @@ def thresholded_pass(
 
 
 def _rda_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows,
+    order: np.ndarray,
+    descent: Descent,
+    t: int,
+    penalty: float,
+    rho: float,
+    g: np.ndarray,
+    g0: float,
 ) -> float:
     loss, h, fit_intercept, scale = descent
     for j, x, target, share in _each(rows, order):
         f = 0.0
         if t > 0:
             root = np.sqrt(t)
-            f = _sum(-g0 / (scale * root), -root / scale * _shrunk(g[j] / t, penalty + scale * rho / root) * x)
+            f = _sum(
+                -g0 / (scale * root),
+                -root / scale * _shrunk(g[j] / t, penalty + scale * rho / root) * x,
+            )
         step = share * target * margin_slope(loss, h, target * f)
         if step != 0.0:
             g[j] += step * x
@@ -272,7 +300,14 @@ def _rda_pass(
 
 @jit(plain=_rda_pass)
 def rda_pass(
-    rows: Rows, order: np.ndarray, descent: Descent, t: int, penalty: float, rho: float, g: np.ndarray, g0: float
+    rows: Rows,
+    order: np.ndarray,
+    descent: Descent,
+    t: int,
+    penalty: float,
+    rho: float,
+    g: np.ndarray,
+    g0: float,
 ) -> float:
     """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a
     row needs them. Returns g0.
@@ -285,7 +320,12 @@ def rda_pass(
             root = np.sqrt(t)
             f = -g0 / (scale * root)
             for e in range(start[i], end[i]):
-                f += -root / scale * shrink(g[indices[e]] / t, penalty + scale * rho / root) * data[e]
+                f += (
+                    -root
+                    / scale
+                    * shrink(g[indices[e]] / t, penalty + scale * rho / root)
+                    * data[e]
+                )
         step = weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
         if step != 0.0:
             for e in range(start[i], end[i]):

@@ -14,7 +14,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real, number_to_keep
+from ..common.validation import (
+    check_choice,
+    check_each,
+    check_integer,
+    check_jobs,
+    check_real,
+    number_to_keep,
+)
 from ..compilation import writable
 from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
@@ -30,7 +37,9 @@ POOL = 64  # updates per path from which a stage's gravity is taken: a choice
 class PathState:
     """What the paths of one binary problem carry from stage to stage."""
 
-    columns: np.ndarray  # (n_active,): the features in use, in ascending order; those below are in their places
+    columns: (
+        np.ndarray
+    )  # (n_active,): the features in use, in ascending order; those below are in their places
     paths: Paths  # what the stages write to
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
@@ -40,7 +49,9 @@ class PathState:
     rows: int = 0  # of all stages so far, in each path
     seen: int = 0  # rows of the present stage so far, in each path
     gravity: float = 0.0
-    history: list[tuple[int, float]] = field(default_factory=list)  # (features active, gravity) of each stage
+    history: list[tuple[int, float]] = field(
+        default_factory=list
+    )  # (features active, gravity) of each stage
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
@@ -48,7 +59,12 @@ class PathState:
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
-            paths=Paths(np.zeros((n_paths, n_features)), np.zeros(n_paths), np.zeros((n_paths, POOL)), *counters),
+            paths=Paths(
+                np.zeros((n_paths, n_features)),
+                np.zeros(n_paths),
+                np.zeros((n_paths, POOL)),
+                *counters,
+            ),
             bursts=np.zeros((n_features, 2), np.int32),
             rngs=[np.random.RandomState(seed) for seed in rng.randint(2**31 - 1, size=n_paths)],
             n_features=n_features,
@@ -98,7 +114,9 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
     [0.7, 0.35, 0.0]
     """
     if annealing >= 0:
-        return float(rejection * (np.exp(-annealing * (1.0 - share)) - (1.0 - share) * np.exp(-annealing)))
+        return float(
+            rejection * (np.exp(-annealing * (1.0 - share)) - (1.0 - share) * np.exp(-annealing))
+        )
     return float(rejection * np.log(1.0 - annealing * share) / np.log(1.0 - annealing))
 
 
@@ -110,7 +128,12 @@ def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
     """
     p = len(bursts)
     return [
-        Counts(np.zeros_like(bursts) if t else bursts, np.zeros(p, np.int32), np.empty(p + 1, np.uint32), np.empty(p + 1))
+        Counts(
+            np.zeros_like(bursts) if t else bursts,
+            np.zeros(p, np.int32),
+            np.empty(p + 1, np.uint32),
+            np.empty(p + 1),
+        )
         for t in range(n_threads)
     ]
 
@@ -262,7 +285,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         check_each(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
         check_integer("min_bursts", self.min_bursts, 0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_each(check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,))
+        check_each(
+            check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,)
+        )
         check_each(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
         check_choice("selection", self.selection, ("annealed", "threshold"))
         check_each(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
@@ -275,7 +300,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return PathState.new(self.n_paths, n_features, rng)
 
     def _learn(
-        self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any
+        self,
+        state: PathState,
+        X: Matrix,
+        y: np.ndarray,
+        weight: np.ndarray,
+        n_passes: int,
+        streaming: bool,
+        bar: Any,
     ) -> None:
         start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
         rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
@@ -302,10 +334,25 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 take = min(per_stage - state.seen, orders.shape[1] - position)
                 part = np.ascontiguousarray(orders[:, position : position + take])
 
-                def work(thread: int, part: np.ndarray = part, counts: list[Counts] = counts, burst: int = burst) -> None:
+                def work(
+                    thread: int,
+                    part: np.ndarray = part,
+                    counts: list[Counts] = counts,
+                    burst: int = burst,
+                ) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
                     gravity = state.gravity
-                    stabilised_stage(rows, part, burst, descent, gravity, state.paths, counts[thread], first, last)
+                    stabilised_stage(
+                        rows,
+                        part,
+                        burst,
+                        descent,
+                        gravity,
+                        state.paths,
+                        counts[thread],
+                        first,
+                        last,
+                    )
 
                 if n_threads == 1:
                     work(0)
@@ -335,7 +382,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         """Rows of a burst of the present stage, K_s of section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
-        return max(1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active))))
+        return max(
+            1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active)))
+        )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
         """Whether a stage evaluates all features at its end: for the annealed stages only when
@@ -352,7 +401,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
         state.history.append((state.n_active, state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
-        state.gravity = float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
+        state.gravity = (
+            float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
+        )
         paths.pooled[:] = 0
         paths.strides[:] = 1
         state.seen = 0
@@ -396,16 +447,24 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             w, b = parameters[:-1], parameters[-1] * self.fit_intercept
             scores = (columns @ w + b)[:, None]
             residual = loss.gradient(target, scores, share)[:, 0]
-            gradient = np.append(columns.T @ residual + ridge * w, residual.sum() * self.fit_intercept)
+            gradient = np.append(
+                columns.T @ residual + ridge * w, residual.sum() * self.fit_intercept
+            )
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
-        found = minimize(value_and_gradient, state.mean(), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+        found = minimize(
+            value_and_gradient, state.mean(), jac=True, method="L-BFGS-B", options={"maxiter": 500}
+        ).x
         state.paths.coef[:], state.paths.intercept[:] = found[:-1], found[-1]
         state.total[:], state.summed = found, 1
 
     def _weights(self, state: PathState) -> tuple[np.ndarray, float]:
         self.history_ = np.array(self._states[0].history)
-        found = state.total / state.summed if self.selection == "annealed" and state.summed else state.mean()
+        found = (
+            state.total / state.summed
+            if self.selection == "annealed" and state.summed
+            else state.mean()
+        )
         w = np.zeros(state.n_features)
         w[state.columns] = found[:-1]
         return w, float(found[-1])

@@ -28,15 +28,32 @@ class SoftThresholdClassifier(OnlineClassifier):
         """When and by how much coefficients shrink."""
         raise NotImplementedError
 
-    def _learn(self, state: Any, X: Matrix, y: np.ndarray, weight: np.ndarray, n_passes: int, streaming: bool, bar: Any) -> None:
+    def _learn(
+        self,
+        state: Any,
+        X: Matrix,
+        y: np.ndarray,
+        weight: np.ndarray,
+        n_passes: int,
+        streaming: bool,
+        bar: Any,
+    ) -> None:
         rows = Rows(*map(writable, (X.data, X.indices, X.indptr[:-1], X.indptr[1:], y, weight)))
         for _ in range(n_passes):
-            self._pass(state, rows, self._rng.permutation(len(y)) if self.shuffle else np.arange(len(y)))
+            self._pass(
+                state, rows, self._rng.permutation(len(y)) if self.shuffle else np.arange(len(y))
+            )
             state["t"] += len(y)
             bar.update()
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
-        return {"w": np.zeros(n_features), "done": np.zeros(n_features), "b": 0.0, "t": 0, "due": 0.0}
+        return {
+            "w": np.zeros(n_features),
+            "done": np.zeros(n_features),
+            "b": 0.0,
+            "t": 0,
+            "due": 0.0,
+        }
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         descent = self._descent(self.learning_rate / self._row_length)
@@ -279,5 +296,10 @@ class RDAClassifier(SoftThresholdClassifier):
         root = np.sqrt(state["t"])
         gamma = self.gamma * self._row_length
         mean = state["g"] / state["t"]
-        w = -root / gamma * np.sign(mean) * np.maximum(np.abs(mean) - self.penalty - gamma * self.rho / root, 0.0)
+        w = (
+            -root
+            / gamma
+            * np.sign(mean)
+            * np.maximum(np.abs(mean) - self.penalty - gamma * self.rho / root, 0.0)
+        )
         return w, -state["g0"] / (gamma * root)

@@ -42,7 +42,9 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _store(self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
+    def _store(
+        self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
+    ) -> None:
         """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of
         the raw columns.
         """
@@ -79,7 +81,9 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
     _auto_loss = "logistic"
 
-    def _encode(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, np.ndarray, Loss, np.ndarray]:
+    def _encode(
+        self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, np.ndarray, Loss, np.ndarray]:
         """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
         X, y = self._validate(X, y)
         return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])

@@ -131,7 +131,9 @@ def forward_backward_minimise(
     check_real("tol", tol, 0.0, above=True)
     model = _ConvexModel(objective, coef, always, tol)
     size = min(n_features_to_select or len(coef), len(coef) - len(always))
-    chosen, path = greedy_search(model, size, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward)
+    chosen, path = greedy_search(
+        model, size, criterion=criterion, delta=delta, epsilon=epsilon, backward=backward
+    )
     return SparseMinimum(model.coef, np.sort(np.array(chosen, dtype=np.intp)), model.value, path)
 
 
@@ -151,7 +153,9 @@ class _ConvexModel:
         value, gradient = self.objective(coef)
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != coef.shape:
-            raise ValueError(f"the objective returned a gradient of shape {gradient.shape}; expected {coef.shape}")
+            raise ValueError(
+                f"the objective returned a gradient of shape {gradient.shape}; expected {coef.shape}"
+            )
         return float(value), gradient
 
     def _refit(self) -> None:
@@ -171,7 +175,11 @@ class _ConvexModel:
             direction = -inverse @ gradient
             slope = float(gradient @ direction)
             if slope >= 0.0:  # rounding has spoilt the approximate curvature
-                inverse, direction, slope = np.eye(len(positions)), -gradient, -float(gradient @ gradient)
+                inverse, direction, slope = (
+                    np.eye(len(positions)),
+                    -gradient,
+                    -float(gradient @ gradient),
+                )
             length = 1.0
             while True:
                 new = coef.copy()

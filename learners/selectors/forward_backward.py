@@ -34,7 +34,11 @@ class _NewtonFit:
         y = problem.y
         self.Z = np.empty((len(y), 0))
         self.coef = np.empty((0, y.shape[1]))
-        self.intercept = problem.loss.best_constant(y, problem.sample_weight) if problem.fit_intercept else np.zeros(y.shape[1])
+        self.intercept = (
+            problem.loss.best_constant(y, problem.sample_weight)
+            if problem.fit_intercept
+            else np.zeros(y.shape[1])
+        )
         self._refit()
 
     def _refit(self) -> None:
@@ -58,7 +62,9 @@ class _NewtonFit:
         coef = self.coef.copy()
         coef[positions] = 0.0
         scores = self.Z @ coef + self.intercept
-        return self.problem.loss.value(self.problem.y, scores, self.problem.sample_weight) + self.problem.penalty(coef)
+        return self.problem.loss.value(
+            self.problem.y, scores, self.problem.sample_weight
+        ) + self.problem.penalty(coef)
 
 
 class _QuadraticFit(_NewtonFit):
@@ -72,7 +78,9 @@ class _QuadraticFit(_NewtonFit):
         self.inverse = np.empty((0, 0))
         self.target = np.empty((0, self.problem.y.shape[1]))
         self.weighted = np.empty((0, len(self.Z)))
-        self.base = self.value = self.problem.loss.value(self.problem.y, self.scores(), self.problem.sample_weight)
+        self.base = self.value = self.problem.loss.value(
+            self.problem.y, self.scores(), self.problem.sample_weight
+        )
 
     def _solve(self) -> None:
         self.coef = self.inverse @ self.target
@@ -94,14 +102,18 @@ class _QuadraticFit(_NewtonFit):
     def remove(self, positions: np.ndarray) -> None:
         stay = np.delete(np.arange(len(self.coef)), positions)
         side = self.inverse[np.ix_(stay, positions)]
-        self.inverse = self.inverse[np.ix_(stay, stay)] - side @ np.linalg.solve(self.inverse[np.ix_(positions, positions)], side.T)
+        self.inverse = self.inverse[np.ix_(stay, stay)] - side @ np.linalg.solve(
+            self.inverse[np.ix_(positions, positions)], side.T
+        )
         self.weighted, self.target, self.Z = self.weighted[stay], self.target[stay], self.Z[:, stay]
         self._solve()
 
     def value_without(self, positions: np.ndarray) -> float:
         # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
         b = self.coef[positions]
-        gram = self.weighted[positions] @ self.Z[:, positions] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
+        gram = self.weighted[positions] @ self.Z[
+            :, positions
+        ] + 2.0 * self.problem.shrinkage * np.eye(len(positions))
         return self.value + 0.5 * float((b * (gram @ b)).sum())
 
 
@@ -112,7 +124,9 @@ class _DesignModel:
         self.design, self.problem, self.groups = design, problem, groups
         self.labels = np.arange(design.n_features) if groups is None else groups
         self.n_units = int(self.labels.max()) + 1
-        self.members = None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
+        self.members = (
+            None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
+        )
         self.fit = (_QuadraticFit if problem.loss.is_quadratic else _NewtonFit)(problem)
         self.columns = np.empty(0, int)  # of the design, in the order of fit.Z
         self.sizes = np.bincount(self.labels)
@@ -127,7 +141,12 @@ class _DesignModel:
     def strengths(self) -> np.ndarray:
         problem = self.problem
         self._scores = self.fit.scores()
-        return strengths(self.design.gradient(problem.loss.gradient(problem.y, self._scores, problem.sample_weight)), self.groups)
+        return strengths(
+            self.design.gradient(
+                problem.loss.gradient(problem.y, self._scores, problem.sample_weight)
+            ),
+            self.groups,
+        )
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         out = np.zeros(len(candidates))
@@ -183,17 +202,33 @@ class _ForwardBackward(ScaledSelector):
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
         check_real("ridge", self.ridge, 0.0)
         check_curvature(loss)
-        included, excluded = included_and_excluded(self.include, self.exclude, X.shape[1], getattr(self, "feature_names_in_", None))
+        included, excluded = included_and_excluded(
+            self.include, self.exclude, X.shape[1], getattr(self, "feature_names_in_", None)
+        )
         allowed = np.flatnonzero(~excluded)
         groups = group_codes(self.feature_groups, X.shape[1])
-        numbers, groups = (allowed, None) if groups is None else np.unique(groups[allowed], return_inverse=True)
-        fixed = np.flatnonzero(included[allowed]) if groups is None else np.unique(groups[included[allowed]])
-        size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, len(numbers))
+        numbers, groups = (
+            (allowed, None) if groups is None else np.unique(groups[allowed], return_inverse=True)
+        )
+        fixed = (
+            np.flatnonzero(included[allowed])
+            if groups is None
+            else np.unique(groups[included[allowed]])
+        )
+        size = (
+            None
+            if self.n_features_to_select is None
+            else number_to_keep(self.n_features_to_select, len(numbers))
+        )
         if size is not None and len(fixed) > size:
-            raise ValueError(f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many")
+            raise ValueError(
+                f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many"
+            )
         n_rows, weight = effective_rows(weight), weight / weight.sum()
         design = self._make_design(X, weight)
-        problem = SupportProblem(y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge, n_rows=n_rows)
+        problem = SupportProblem(
+            y, loss, weight, self.fit_intercept, shrinkage=0.5 * self.ridge, n_rows=n_rows
+        )
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
         _, path = greedy_search(
             model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,
@@ -201,7 +236,9 @@ class _ForwardBackward(ScaledSelector):
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)
-        self._store(design, allowed[model.columns[order]], model.fit.coef[order], model.fit.intercept)
+        self._store(
+            design, allowed[model.columns[order]], model.fit.coef[order], model.fit.intercept
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

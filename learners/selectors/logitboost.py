@@ -34,7 +34,13 @@ _MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
 def _weighted_sums(
-    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+    columns: np.ndarray,
+    mean: np.ndarray,
+    inv: np.ndarray,
+    features: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     x = (columns[features] - mean[features, None]) * inv[features, None]
     out[:, 0], out[:, 1], out[:, 2] = x @ h, (x * x) @ h, x @ g
@@ -42,7 +48,13 @@ def _weighted_sums(
 
 @jit(plain=_weighted_sums, fastmath={"reassoc", "contract"})
 def weighted_sums(
-    columns: np.ndarray, mean: np.ndarray, inv: np.ndarray, features: np.ndarray, g: np.ndarray, h: np.ndarray, out: np.ndarray
+    columns: np.ndarray,
+    mean: np.ndarray,
+    inv: np.ndarray,
+    features: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n),
     ``out`` (f, 3).
@@ -64,7 +76,9 @@ def weighted_sums(
 class WeakLearners:
     """What the kinds of weak learners share, for gradients ``g`` and curvatures ``h`` (n, q)."""
 
-    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solve(
+        self, g: np.ndarray, h: np.ndarray, features: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Parameters (f, width) of each of ``features`` and what they gain (f,), for one output."""
         raise NotImplementedError
 
@@ -79,7 +93,9 @@ class WeakLearners:
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Scores (n, q) of one feature to add, and its parameters (q, width)."""
-        parameters = np.stack([self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])])
+        parameters = np.stack(
+            [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
+        )
         return self._response(feature, parameters), parameters
 
 
@@ -107,7 +123,9 @@ class LinearLearners(WeakLearners):
         b = (b - 2.0 * mean * a + mean**2 * h.sum()) * inv**2
         return np.stack([(a - mean * h.sum()) * inv, b, (c - mean * g.sum()) * inv])[:, features]
 
-    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solve(
+        self, g: np.ndarray, h: np.ndarray, features: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         a, b, c = self._sums(g, h, features)
         total = h.sum()
         if total <= 0:
@@ -138,9 +156,13 @@ class CodeLearners(WeakLearners):
         self.codes, self.n_samples, self.basis = codes, n_samples, basis
         self.products = (basis[:, :, None] * basis[:, None, :]).reshape(256, -1)
 
-    def _solve(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solve(
+        self, g: np.ndarray, h: np.ndarray, features: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         right = histograms(self.codes, features, g) @ self.basis
-        left = (histograms(self.codes, features, h) @ self.products).reshape(len(features), *[self.basis.shape[1]] * 2)
+        left = (histograms(self.codes, features, h) @ self.products).reshape(
+            len(features), *[self.basis.shape[1]] * 2
+        )
         left = left + _DAMPING * max(h.sum(), 1e-300) * np.eye(self.basis.shape[1])
         values = -np.linalg.solve(left, right[:, :, None])[:, :, 0]
         return values, -0.5 * (values * right).sum(axis=1)
@@ -157,8 +179,14 @@ class TableLearners(CodeLearners):
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
         self.knots = even_knots(X.min(axis=0), X.max(axis=0), n_bins)
         if response == "constant":
-            places = [np.searchsorted(knots[1:-1], x, side="right") for knots, x in zip(self.knots, X.T, strict=True)]
-            codes, basis = np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1), np.eye(256, n_bins)
+            places = [
+                np.searchsorted(knots[1:-1], x, side="right")
+                for knots, x in zip(self.knots, X.T, strict=True)
+            ]
+            codes, basis = (
+                np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1),
+                np.eye(256, n_bins),
+            )
         else:
             codes, basis = encoded(np.asarray(X), self.knots, False)[0], hat_basis(n_bins)
         super().__init__(codes, len(X), basis)
@@ -214,8 +242,14 @@ def boost(
     responses: dict[int, Any] = {}
     for _ in range(n_rounds):
         g = loss.gradient(y, scores, weight)
-        h = np.maximum(loss.curvature(y, scores, weight), _MIN_CURVATURE * loss.max_curvature * weight[:, None])
-        tried = everything if n_tried == len(everything) else np.sort(rng.choice(everything, n_tried, replace=False))
+        h = np.maximum(
+            loss.curvature(y, scores, weight), _MIN_CURVATURE * loss.max_curvature * weight[:, None]
+        )
+        tried = (
+            everything
+            if n_tried == len(everything)
+            else np.sort(rng.choice(everything, n_tried, replace=False))
+        )
         feature = int(tried[np.argmax(learners.gains(g, h, tried))])
         if feature not in responses and len(responses) == k:
             break
@@ -338,7 +372,11 @@ class LogitBoostClassifier(SelectingClassifier):
         used = weight > 0
         if not used.all():  # rows without weight must not stretch the bins
             X, y, weight = X[used], y[used], weight[used]
-        learners: Any = LinearLearners(X, weight) if self.response == "linear" else TableLearners(X, self.n_bins, self.response)
+        learners: Any = (
+            LinearLearners(X, weight)
+            if self.response == "linear"
+            else TableLearners(X, self.n_bins, self.response)
+        )
         boosted = boost(
             learners, X.shape[1], y, loss, weight, k=k, n_rounds=self.n_rounds, subsample=self.subsample,
             learning_rate=self.learning_rate, random_state=self.random_state,
@@ -350,7 +388,9 @@ class LogitBoostClassifier(SelectingClassifier):
         width = 2 if self.response == "linear" else learners.basis.shape[1]
         table = np.array([boosted.responses[j] for j in kept]).reshape(len(kept), y.shape[1], width)
         if self.response == "linear":
-            self._store(learners.design, kept, table[:, :, 1], boosted.constant + table[:, :, 0].sum(axis=0))
+            self._store(
+                learners.design, kept, table[:, :, 1], boosted.constant + table[:, :, 0].sum(axis=0)
+            )
             return
         self.support_ = np.zeros(X.shape[1], bool)
         self.support_[kept] = True

@@ -22,7 +22,9 @@ from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
-_AUTO_C = 25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
+_AUTO_C = (
+    25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -160,7 +162,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         if not used.all():
             X, encoded, weight = X[used], encoded[used], weight[used]
         total = weight.sum()
-        size = None if self.n_features_to_select is None else number_to_keep(self.n_features_to_select, X.shape[1])
+        size = (
+            None
+            if self.n_features_to_select is None
+            else number_to_keep(self.n_features_to_select, X.shape[1])
+        )
         with problem_of(n_values(X)):
             design = self._make_design(X, weight / total)
         C = _AUTO_C / total if self.C == "auto" else float(self.C)
@@ -170,12 +176,20 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
             warnings.warn(found_too_few, stacklevel=2)
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
-            problem, small = SupportProblem(encoded, loss, weight / total, self.fit_intercept), design.keep(kept)
+            problem, small = (
+                SupportProblem(encoded, loss, weight / total, self.fit_intercept),
+                design.keep(kept),
+            )
             raw = self.retrain_C == "auto" and sp.issparse(X)
-            Z, unit = small.matrix().astype(np.float64), (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None]
+            Z, unit = (
+                small.matrix().astype(np.float64),
+                (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None],
+            )
             if self.retrain_C == "auto":
                 left_out = LeftOut(total, optimism=CHOSEN_OPTIMISM if raw else 1.0)
-                fit, _, _ = choose_ridge(problem, Z * unit[:, 0], coef / unit, intercept, left_out, few_rows=True)
+                fit, _, _ = choose_ridge(
+                    problem, Z * unit[:, 0], coef / unit, intercept, left_out, few_rows=True
+                )
             else:
                 problem = replace(problem, shrinkage=0.5 / (self.retrain_C * total))
                 fit = refit(problem, Z, coef, intercept, tol=1e-10)
@@ -209,7 +223,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
             c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
             cut = strongest(c, min(self.r, len(c)))
             new = cut[~np.isin(cut, columns)]
-            if reduced is not None and c[cut].sum() <= (1.0 + self.tol) * (members[:, constant:] @ c[columns]).max():
+            if (
+                reduced is not None
+                and c[cut].sum() <= (1.0 + self.tol) * (members[:, constant:] @ c[columns]).max()
+            ):
                 break  # no constraint is violated any more
             if size is not None and len(columns) + len(new) > size:
                 weak = np.delete(new, strongest(c[new], size - len(columns)))
@@ -237,4 +254,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         self.objective_ = np.array(objective)
         self.gap_ = reduced.gap
         self.n_iter_ = len(objective)
-        return columns[order], reduced.coef[constant:][order, None], reduced.coef[:constant].sum(keepdims=True)
+        return (
+            columns[order],
+            reduced.coef[constant:][order, None],
+            reduced.coef[:constant].sum(keepdims=True),
+        )

@@ -21,7 +21,10 @@ from ..compilation import jit
 from ..objective.losses import LogisticLoss
 
 LOSS = LogisticLoss()
-_START, _GROWTH = 0.01, 5.0 / 3.0  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
+_START, _GROWTH = (
+    0.01,
+    5.0 / 3.0,
+)  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
 _MAX_SWEEPS = 2000  # of Algorithm 2
 _NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
 _TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
@@ -44,7 +47,13 @@ def softmax(exponents: np.ndarray, out: np.ndarray) -> None:
 
 @jit
 def minimise_coordinate(
-    a: np.ndarray, b: np.ndarray, half_norms: np.ndarray, q: float, c1: float, c2: float, mixture: np.ndarray
+    a: np.ndarray,
+    b: np.ndarray,
+    half_norms: np.ndarray,
+    q: float,
+    c1: float,
+    c2: float,
+    mixture: np.ndarray,
 ) -> float:
     """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection;
     returns the change z in (-c1, c2).
@@ -108,7 +117,13 @@ def minimise_coordinate(
 
 @jit
 def coordinate_sweep(
-    A: np.ndarray, starts: np.ndarray, square: np.ndarray, upper: np.ndarray, q: float, alpha: np.ndarray, w: np.ndarray
+    A: np.ndarray,
+    starts: np.ndarray,
+    square: np.ndarray,
+    upper: np.ndarray,
+    q: float,
+    alpha: np.ndarray,
+    w: np.ndarray,
 ) -> None:
     """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates
     ``alpha`` and ``w``.
@@ -203,7 +218,9 @@ class ReducedProblem:
         """sum_i alpha_i y_i z_i."""
         return (alpha * self.y).astype(self.Z.dtype) @ self.Z
 
-    def bounds(self, alpha: np.ndarray, mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    def bounds(
+        self, alpha: np.ndarray, mixture: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float, float]:
         """Where ``alpha`` and ``mixture`` leave both sides: any alpha bounds the optimum from
         below, any mixture's u from above.
 
@@ -217,7 +234,9 @@ class ReducedProblem:
         w, upper = self.weights(alpha), self.upper
         half_norms = 0.5 * self.members @ w**2
         coef = (mixture @ self.members) * w
-        entropy = xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)  # -G(alpha), row by row
+        entropy = (
+            xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
+        )  # -G(alpha), row by row
         lower = entropy.sum() - half_norms.max()
         primal = mixture @ half_norms + self.loss(self.scores(coef))
         return half_norms, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))
@@ -252,12 +271,18 @@ class WeightedGram:
                 self._product = weighted.T @ weighted
             else:
                 strip = weighted.T @ weighted[:, old:]
-                self._product = np.block([[self._product, strip[:old]], [strip[:old].T, strip[old:]]])
+                self._product = np.block(
+                    [[self._product, strip[:old]], [strip[:old].T, strip[old:]]]
+                )
         return self._product
 
 
 def newton_step(
-    problem: ReducedProblem, gram: WeightedGram, root: np.ndarray, coef: np.ndarray, alpha: np.ndarray
+    problem: ReducedProblem,
+    gram: WeightedGram,
+    root: np.ndarray,
+    coef: np.ndarray,
+    alpha: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
     """One damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
 

@@ -21,16 +21,26 @@ def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
     """Which items have each code of each feature: (n_features * n_codes, n_items) of ones."""
     m, n = codes.shape
     counts = np.bincount((codes + n_codes * np.arange(m)[:, None]).ravel(), minlength=m * n_codes)
-    items = np.argsort(codes.astype(np.min_scalar_type(n_codes)), axis=1, kind="stable").ravel().astype(np.int32)
-    return sp.csr_array((np.ones(m * n), items, np.append(0, np.cumsum(counts))), shape=(m * n_codes, n))
+    items = (
+        np.argsort(codes.astype(np.min_scalar_type(n_codes)), axis=1, kind="stable")
+        .ravel()
+        .astype(np.int32)
+    )
+    return sp.csr_array(
+        (np.ones(m * n), items, np.append(0, np.cumsum(counts))), shape=(m * n_codes, n)
+    )
 
 
-def _best_threshold(indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int) -> tuple[float, int, int]:
+def _best_threshold(
+    indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int
+) -> tuple[float, int, int]:
     """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
     items above the threshold.
     """
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
-    above = np.cumsum(histogram[:, :0:-1], axis=1).ravel()  # sums above the thresholds, the highest first
+    above = np.cumsum(
+        histogram[:, :0:-1], axis=1
+    ).ravel()  # sums above the thresholds, the highest first
     best, place, start = 0.0, -1, 0
     while len(better := np.flatnonzero(np.abs(above[start:]) > abs(best) + 1e-12)):
         place = start + better[0]
@@ -139,20 +149,29 @@ class RankBoost(BaseEstimator):
         strength = strength * weight[above] * weight[below]
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
-            raise ValueError(f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt")
+            raise ValueError(
+                f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt"
+            )
         self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
         self.feature_importances_ = importance / importance.sum()
         return self
 
-    def _boost(self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray) -> None:
+    def _boost(
+        self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray
+    ) -> None:
         """The rounds, on pairs of rows with weights that sum to one."""
         low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
-        codes = np.array([np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])], dtype=np.int64)
+        codes = np.array(
+            [np.searchsorted(grid[:, j], X[:, j], side="left") for j in range(X.shape[1])],
+            dtype=np.int64,
+        )
         indicator, rounds = _indicator(codes, b + 1), []
         for _ in range(self.n_rounds):
-            potential = np.bincount(above, distribution, len(X)) - np.bincount(below, distribution, len(X))
+            potential = np.bincount(above, distribution, len(X)) - np.bincount(
+                below, distribution, len(X)
+            )
             r, feature, threshold = _best_threshold(indicator, potential, b)
             if feature < 0:
                 break

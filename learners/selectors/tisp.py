@@ -60,7 +60,9 @@ class _TISP(ScaledSelector):
         ends = np.linspace(0, self.n_steps, self.n_thresholdings + 1).astype(int)
         ends[:-1] *= self.interleave
         for share in np.diff(ends):
-            gradient, residual_sum, value = design.scores_and_gradient(coef, intercept, loss, y, weight)
+            gradient, residual_sum, value = design.scores_and_gradient(
+                coef, intercept, loss, y, weight
+            )
             moved = coef - rate * gradient
             if self.fit_intercept:
                 intercept = intercept - residual_sum / loss.max_curvature

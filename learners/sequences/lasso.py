@@ -15,7 +15,9 @@ _TOLERANCE = 1e-5  # share of the objective: a fit ends with a step that lowers 
 _MAX_STEPS = 150  # of each fit
 
 
-def lasso_path(problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30) -> Iterator[ChainFit]:
+def lasso_path(
+    problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
+) -> Iterator[ChainFit]:
     """Fit with falling penalties on the norms of blocks of coefficients (in units of the columns,
     times the root of the block's size), from the one that leaves nothing.
 
@@ -36,7 +38,9 @@ def lasso_path(problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.
     """
     deviations = column_deviations(problem.X)
     scale = np.where(deviations > 0, deviations, np.inf)[:, None]  # a constant column stays at zero
-    fit = minimise(problem.keep(np.zeros(codes.shape, bool))[1], tol=1e-7).with_coef(np.zeros(codes.shape))
+    fit = minimise(problem.keep(np.zeros(codes.shape, bool))[1], tol=1e-7).with_coef(
+        np.zeros(codes.shape)
+    )
     prox = _Shrinkage(codes)
     penalty = prox.largest(problem.value_and_gradient(fit)[1].coef / scale)
     step = 1.0 / len(problem.codes)
@@ -69,7 +73,12 @@ class _Shrinkage:
 
 
 def _fit(
-    problem: ChainProblem, start: ChainFit, scale: np.ndarray, prox: _Shrinkage, penalty: float, step: float
+    problem: ChainProblem,
+    start: ChainFit,
+    scale: np.ndarray,
+    prox: _Shrinkage,
+    penalty: float,
+    step: float,
 ) -> tuple[ChainFit, float]:
     """Accelerated proximal gradient steps with backtracking, the momentum restarted when the
     objective rises.
@@ -92,7 +101,9 @@ def _fit(
             change = [n - a for n, a in zip(new, ahead, strict=True)]
             new_value = evaluate(new)[0]
             bound = value + sum(float(np.vdot(g, c)) for g, c in zip(gradient, change, strict=True))
-            if new_value <= bound + sum(float(np.vdot(c, c)) for c in change) / (2.0 * step) + 1e-9 * abs(value):
+            if new_value <= bound + sum(float(np.vdot(c, c)) for c in change) / (
+                2.0 * step
+            ) + 1e-9 * abs(value):
                 break
             step *= 0.5
         total = new_value + penalty * prox.value(new[0])

@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SparseInputMixin
 from ..common.targets import class_codes
-from ..common.validation import check_choice, check_finite, check_integer, check_real, check_sample_weight, check_squares, validated
+from ..common.validation import (
+    check_choice,
+    check_finite,
+    check_integer,
+    check_real,
+    check_sample_weight,
+    check_squares,
+    validated,
+)
 from ..objective.chain import ChainLoss, chain_terms
 from ..sklearn_bases import BaseEstimator, ClassifierMixin
 from ..types import ArrayLike, Matrix
@@ -49,7 +57,9 @@ class Sequences(NamedTuple):
         return out
 
 
-def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> Sequences:
+def find_sequences(
+    n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
+) -> Sequences:
     """Sequences from their lengths, from one id per row, or all rows as one sequence.
 
     Raises
@@ -73,7 +83,9 @@ def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: Arra
         return Sequences(np.array([0, n_rows]), None)
     given = np.atleast_1d(np.asarray(lengths))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
-        raise ValueError(f"lengths={_short(given)} is not valid; expected positive integers, one for each sequence")
+        raise ValueError(
+            f"lengths={_short(given)} is not valid; expected positive integers, one for each sequence"
+        )
     if given.sum() != n_rows:
         raise ValueError(f"lengths add up to {given.sum()}; expected the {n_rows} rows of X")
     return Sequences(np.concatenate([[0], np.cumsum(given)]).astype(np.int64), None)
@@ -81,13 +93,17 @@ def find_sequences(n_rows: int, lengths: ArrayLike | None = None, sequence: Arra
 
 def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
     if ids.shape != (n_rows,):
-        raise ValueError(f"sequence has shape {ids.shape}; expected one id for each of the {n_rows} rows")
+        raise ValueError(
+            f"sequence has shape {ids.shape}; expected one id for each of the {n_rows} rows"
+        )
     if ids.dtype.kind == "f" and np.isnan(ids).any():
         raise ValueError("sequence holds NaN; expected one id for each row")
     _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     codes = np.argsort(np.argsort(first))[codes]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
-    return Sequences(offsets, None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable"))
+    return Sequences(
+        offsets, None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
+    )
 
 
 def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -98,11 +114,16 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     ValueError
         If they differ within a sequence: a likelihood has one weight.
     """
-    least, most = np.minimum.reduceat(weight, offsets[:-1]), np.maximum.reduceat(weight, offsets[:-1])
+    least, most = (
+        np.minimum.reduceat(weight, offsets[:-1]),
+        np.maximum.reduceat(weight, offsets[:-1]),
+    )
     uneven = np.flatnonzero(least < most)
     if len(uneven):
         s = uneven[0]
-        raise ValueError(f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; expected one weight per sequence")
+        raise ValueError(
+            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; expected one weight per sequence"
+        )
     return most
 
 
@@ -195,22 +216,34 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def _store(self, fit: ChainFit) -> None:
         """Keep a fit of all columns."""
         if not fit.converged:
-            warnings.warn(f"L-BFGS has not converged in max_iter={self.max_iter} iterations", ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                f"L-BFGS has not converged in max_iter={self.max_iter} iterations",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.coef_ = np.ascontiguousarray(fit.coef.T)
         self.transitions_, self.intercept_ = fit.transitions.copy(), fit.intercept.copy()
         self.objective_, self.n_iter_ = fit.value, fit.n_iter
 
-    def _scores(self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None) -> tuple[np.ndarray, Sequences, ChainLoss]:
+    def _scores(
+        self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None
+    ) -> tuple[np.ndarray, Sequences, ChainLoss]:
         """Scores of the rows, sequence after sequence, and the loss of these sequences."""
         check_is_fitted(self)
-        X = validated(self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False)
+        X = validated(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False
+        )
         check_finite(X)
         sequences = find_sequences(X.shape[0], lengths, sequence)
         scores = sequences.ordered(X @ self.coef_.T + self.intercept_)
         return scores, sequences, ChainLoss(np.diff(sequences.offsets), self.transitions_)
 
     def predict(
-        self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None, method: str = "marginal"
+        self,
+        X: Matrix,
+        lengths: ArrayLike | None = None,
+        sequence: ArrayLike | None = None,
+        method: str = "marginal",
     ) -> np.ndarray:
         """Labels.
 
@@ -230,10 +263,14 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         """
         check_choice("method", method, ("marginal", "viterbi"))
         scores, sequences, loss = self._scores(X, lengths, sequence)
-        codes = loss.best_path(scores) if method == "viterbi" else loss.marginals(scores).argmax(axis=1)
+        codes = (
+            loss.best_path(scores) if method == "viterbi" else loss.marginals(scores).argmax(axis=1)
+        )
         return self.classes_[sequences.restored(codes)]
 
-    def predict_proba(self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(
+        self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
+    ) -> np.ndarray:
         """Probability of each label in each row, given all rows of its sequence.
 
         Parameters
@@ -251,7 +288,13 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         scores, sequences, loss = self._scores(X, lengths, sequence)
         return sequences.restored(loss.marginals(scores))
 
-    def log_likelihood(self, X: Matrix, y: ArrayLike, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None) -> float:
+    def log_likelihood(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        lengths: ArrayLike | None = None,
+        sequence: ArrayLike | None = None,
+    ) -> float:
         """Log probability of the labels, summed over the sequences.
 
         Parameters
@@ -275,14 +318,20 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         scores, sequences, _ = self._scores(X, lengths, sequence)
         labels = np.asarray(y)
         if labels.shape != (len(scores),):
-            raise ValueError(f"y has shape {labels.shape}; expected one label for each of the {len(scores)} rows")
+            raise ValueError(
+                f"y has shape {labels.shape}; expected one label for each of the {len(scores)} rows"
+            )
         codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         unseen = self.classes_[codes] != labels
         if unseen.any():
             first = labels[unseen].tolist()[0]
-            raise ValueError(f"y holds the label {first!r}, which was not seen in fit; expected one of {self.classes_.tolist()}")
+            raise ValueError(
+                f"y holds the label {first!r}, which was not seen in fit; expected one of {self.classes_.tolist()}"
+            )
         ones = np.ones(len(sequences.offsets) - 1)
-        return -chain_terms(scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones)[0]
+        return -chain_terms(
+            scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones
+        )[0]
 
     def score(  # type: ignore[override]  # lengths stand where they do in fit
         self,
@@ -310,7 +359,9 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         float
             In [0, 1].
         """
-        return float(accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight))
+        return float(
+            accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight)
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

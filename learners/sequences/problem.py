@@ -102,7 +102,14 @@ class ChainProblem:
         """Objective and its gradient, shaped like the parameters."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
-        value = 0.5 * self.ridge * (float(np.vdot(fit.coef, fit.coef)) + float(np.vdot(fit.transitions, fit.transitions)))
+        value = (
+            0.5
+            * self.ridge
+            * (
+                float(np.vdot(fit.coef, fit.coef))
+                + float(np.vdot(fit.transitions, fit.transitions))
+            )
+        )
         for first, last in _blocks(self.offsets):
             rows = slice(self.offsets[first], self.offsets[last])
             X = self.X[rows]
@@ -110,7 +117,9 @@ class ChainProblem:
             if self.offset is not None:
                 scores += self.offset[rows]
             offsets = self.offsets[first : last + 1] - self.offsets[first]
-            part, residual, moved = chain_terms(scores, self.codes[rows], fit.transitions, offsets, self.weights[first:last])
+            part, residual, moved = chain_terms(
+                scores, self.codes[rows], fit.transitions, offsets, self.weights[first:last]
+            )
             value += part
             coef += X.T @ residual
             transitions += moved
@@ -122,7 +131,9 @@ class ChainProblem:
         return self.value_and_gradient(fit)[0]
 
 
-def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float = 1e-9, max_iter: int = 1000) -> ChainFit:
+def minimise(
+    problem: ChainProblem, start: ChainFit | None = None, *, tol: float = 1e-9, max_iter: int = 1000
+) -> ChainFit:
     """Fit by L-BFGS.
 
     Parameters
@@ -141,14 +152,22 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
     start = problem.start() if start is None else start
     k = problem.n_classes
     free_coef = np.ones(start.coef.shape, bool) if problem.free is None else problem.free
-    ends = np.cumsum([int(free_coef.sum()), k * k * problem.fit_transitions, k * problem.fit_intercept])
+    ends = np.cumsum(
+        [int(free_coef.sum()), k * k * problem.fit_transitions, k * problem.fit_intercept]
+    )
 
     def pack(fit: ChainFit) -> np.ndarray:
-        parts = ((fit.coef[free_coef], True), (fit.transitions, problem.fit_transitions), (fit.intercept, problem.fit_intercept))
+        parts = (
+            (fit.coef[free_coef], True),
+            (fit.transitions, problem.fit_transitions),
+            (fit.intercept, problem.fit_intercept),
+        )
         return np.concatenate([part.ravel() for part, free in parts if free])
 
     def unpack(theta: np.ndarray) -> ChainFit:
-        transitions = theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
+        transitions = (
+            theta[ends[0] : ends[1]].reshape(k, k) if problem.fit_transitions else start.transitions
+        )
         intercept = theta[ends[1] : ends[2]] if problem.fit_intercept else start.intercept
         coef = np.zeros(start.coef.shape)
         coef[free_coef] = theta[: ends[0]]
@@ -158,7 +177,13 @@ def minimise(problem: ChainProblem, start: ChainFit | None = None, *, tol: float
         value, gradient = problem.value_and_gradient(unpack(theta))
         return value, pack(gradient)
 
-    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": _MEMORY, "ftol": tol, "gtol": 0.0}
+    options = {
+        "maxiter": max_iter,
+        "maxfun": 4 * max_iter,
+        "maxcor": _MEMORY,
+        "ftol": tol,
+        "gtol": 0.0,
+    }
     found = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
     fit = unpack(found.x)
     return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)

@@ -12,7 +12,13 @@ import numpy as np
 
 from ..common.mixins import SupportMixin
 from ..common.targets import group_codes
-from ..common.validation import check_choice, check_each, check_greedy, check_integer, number_to_keep
+from ..common.validation import (
+    check_choice,
+    check_each,
+    check_greedy,
+    check_integer,
+    number_to_keep,
+)
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
 from ..solvers.schedules import Schedule, as_schedule, step_counts
@@ -33,7 +39,9 @@ class SelectingCRF(SupportMixin, BaseCRF):
     per_class: bool = False
     path_: list[Step]
 
-    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+    def _search(
+        self, problem: ChainProblem, codes: np.ndarray, size: int
+    ) -> tuple[UnitModel, list[Step]]:
         raise NotImplementedError
 
     def _fit_problem(self, problem: ChainProblem) -> None:
@@ -53,8 +61,14 @@ class SelectingCRF(SupportMixin, BaseCRF):
             self.path_ += exchange(model)
         model.keep(sorted(model.units), tol=self.tol, max_iter=self.max_iter)
         self.support_ = np.isin(np.arange(n_features), model.columns)
-        labels = np.arange(n_features) if self.feature_groups is None else np.asarray(self.feature_groups)
-        self.selected_groups_ = labels[[np.argmax(groups == group) for group in np.unique(groups[self.support_])]]
+        labels = (
+            np.arange(n_features)
+            if self.feature_groups is None
+            else np.asarray(self.feature_groups)
+        )
+        self.selected_groups_ = labels[
+            [np.argmax(groups == group) for group in np.unique(groups[self.support_])]
+        ]
         self._store(model.fit)
         self.coef_ = np.ascontiguousarray(model.coef().T)
 
@@ -158,10 +172,14 @@ class ForwardBackwardCRF(SelectingCRF):
         check_each(check_choice, self, ("backward", "per_class"), (True, False))
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
-    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+    def _search(
+        self, problem: ChainProblem, codes: np.ndarray, size: int
+    ) -> tuple[UnitModel, list[Step]]:
         model = UnitModel(problem, codes)
         thresholds: dict[str, Any] = {"delta": self.delta, "epsilon": self.epsilon}
-        _, path = greedy_search(model, size, criterion=self.criterion, backward=self.backward, **thresholds)
+        _, path = greedy_search(
+            model, size, criterion=self.criterion, backward=self.backward, **thresholds
+        )
         return model, path
 
 
@@ -255,9 +273,13 @@ class FSACRF(SelectingCRF):
         check_integer("steps_per_cut", self.steps_per_cut, 1)
         check_each(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
-            raise ValueError("n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]")
+            raise ValueError(
+                "n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+            )
 
-    def _search(self, problem: ChainProblem, codes: np.ndarray, size: int) -> tuple[UnitModel, list[Step]]:
+    def _search(
+        self, problem: ChainProblem, codes: np.ndarray, size: int
+    ) -> tuple[UnitModel, list[Step]]:
         n_units = int(codes.max()) + 1
         n_steps = self.n_steps or max(1, 2 * min(n_units - size, _MAX_CUTS))
         counts = step_counts(as_schedule(self.schedule, mu=1.0), n_units, size, n_steps)

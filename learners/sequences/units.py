@@ -35,7 +35,13 @@ class UnitModel:
         Of the columns of ``units``, ascending; None fits it.
     """
 
-    def __init__(self, problem: ChainProblem, codes: np.ndarray, units: list[int] | None = None, fit: ChainFit | None = None):
+    def __init__(
+        self,
+        problem: ChainProblem,
+        codes: np.ndarray,
+        units: list[int] | None = None,
+        fit: ChainFit | None = None,
+    ):
         self.problem, self.codes = problem, codes
         self.n_units = int(codes.max()) + 1
         self.deviations = column_deviations(problem.X)
@@ -63,7 +69,9 @@ class UnitModel:
         """
         gradient = self.problem.value_and_gradient(self.fit.with_coef(self.coef()))[1].coef
         with np.errstate(divide="ignore", invalid="ignore"):
-            scaled = np.where(self.deviations[:, None] > 0, gradient / self.deviations[:, None], 0.0)
+            scaled = np.where(
+                self.deviations[:, None] > 0, gradient / self.deviations[:, None], 0.0
+            )
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
@@ -94,7 +102,11 @@ class UnitModel:
 
     def costs(self) -> np.ndarray:
         """Increase of the objective without each of ``units``, all others held, less its charge."""
-        return np.array([self.value_without(unit) for unit in self.units]) - self.value - self._charges[self.units]
+        return (
+            np.array([self.value_without(unit) for unit in self.units])
+            - self.value
+            - self._charges[self.units]
+        )
 
     def sizes(self) -> np.ndarray:
         """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
@@ -111,13 +123,17 @@ class UnitModel:
     def _norms(self, values: np.ndarray) -> np.ndarray:
         """Root mean square over the coefficients of each unit (n_units,)."""
         codes = self.codes.ravel()
-        return np.sqrt(np.bincount(codes, np.square(values).ravel()) / np.maximum(np.bincount(codes), 1))
+        return np.sqrt(
+            np.bincount(codes, np.square(values).ravel()) / np.maximum(np.bincount(codes), 1)
+        )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
         """Refit on other units, from the coefficients of those that stay."""
         coef = self.coef()
         self._use(units)
-        self.fit = minimise(self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter)
+        self.fit = minimise(
+            self.part, self.fit.with_coef(coef[self.columns]), tol=tol, max_iter=max_iter
+        )
 
     def restore(self, units: list[int], fit: ChainFit) -> None:
         """Go back to a fit of earlier units."""
@@ -140,7 +156,9 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
         if len(model.units) == model.n_units:
             break
         start, goal = (list(model.units), model.fit), model.value * (1.0 - _MIN_GAIN)
-        for leaving in [model.units[i] for i in np.argsort(model.costs(), kind="stable")[:N_LEAVING]]:
+        for leaving in [
+            model.units[i] for i in np.argsort(model.costs(), kind="stable")[:N_LEAVING]
+        ]:
             entering = _replacement(model, start, leaving, goal)
             if entering is not None:
                 path += [Step("leave", leaving, float("nan"), len(start[0]) - 1)]
@@ -152,7 +170,9 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     return path
 
 
-def _replacement(model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float) -> int | None:
+def _replacement(
+    model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float
+) -> int | None:
     """A unit that brings objective and charge below ``goal`` in the place of ``leaving``; the model
     then holds it.
     """

@@ -54,13 +54,19 @@ def accelerated_gradient(
     Soviet Math. Dokl. 27 (1983). B. O'Donoghue, E. Candes, "Adaptive restart for accelerated
     gradient schemes", Found. Comput. Math. 15 (2015): the restart.
     """
-    penalty = 0.0 if prior is None else float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
+    penalty = (
+        0.0
+        if prior is None
+        else float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
+    )
     direction = start_direction(design, y, loss, sample_weight, intercept)
     rate = safe_step(design, loss, sample_weight, direction, slack=_SLACK, penalty=penalty)
     ahead, ahead_intercept, t = coef, intercept, 1.0
     last = np.inf
     for _ in range(n_steps):
-        gradient, residual_sum, value = design.scores_and_gradient(ahead, ahead_intercept, loss, y, sample_weight)
+        gradient, residual_sum, value = design.scores_and_gradient(
+            ahead, ahead_intercept, loss, y, sample_weight
+        )
         if prior is not None:
             gradient += prior.gradient(ahead, design.n_knots)
             value += prior.value(ahead, design.n_knots)
@@ -74,6 +80,9 @@ def accelerated_gradient(
             t = 1.0
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         speed = (t - 1.0) / t_next
-        ahead, ahead_intercept = new + speed * (new - coef), new_intercept + speed * (new_intercept - intercept)
+        ahead, ahead_intercept = (
+            new + speed * (new - coef),
+            new_intercept + speed * (new_intercept - intercept),
+        )
         coef, intercept, t = new, new_intercept, t_next
     return coef, intercept

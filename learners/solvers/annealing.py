@@ -97,7 +97,9 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
     found = np.full(curves.shape, -np.inf)
     for i in range(curves.shape[1]):
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
-        least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]  # over the ends of what begins at i
+        least = np.minimum.accumulate(means[:, ::-1], axis=1)[
+            :, ::-1
+        ]  # over the ends of what begins at i
         np.maximum(found[:, i:], least, out=found[:, i:])
     return found
 
@@ -147,7 +149,11 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
     dropped = np.ones(len(state.kept), bool)
     dropped[stay] = False
     state.dropped_at[state.kept[dropped]] = step
-    state.design, state.coef, state.kept = state.design.keep(stay), state.coef[stay], state.kept[stay]
+    state.design, state.coef, state.kept = (
+        state.design.keep(stay),
+        state.coef[stay],
+        state.kept[stay],
+    )
     rest.keep(stay)
 
 
@@ -158,15 +164,27 @@ class _StepSize:
     left.
     """
 
-    def __init__(self, rule: float | Callable[[Design, np.ndarray], float], state: Annealed, from_zero: bool):
+    def __init__(
+        self, rule: float | Callable[[Design, np.ndarray], float], state: Annealed, from_zero: bool
+    ):
         self.rule = rule if callable(rule) else None
-        self.value = float(rule) if not callable(rule) else 1.0 if from_zero else rule(state.design, state.coef)
+        self.value = (
+            float(rule)
+            if not callable(rule)
+            else 1.0
+            if from_zero
+            else rule(state.design, state.coef)
+        )
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:
         """Ask the function again, and stop, where it missed a large curvature that by now dominates
         the coefficients."""
-        if self.rule is not None and self.from_zero and state.loss_curve[-1] > 2.0 * state.loss_curve[0]:
+        if (
+            self.rule is not None
+            and self.from_zero
+            and state.loss_curve[-1] > 2.0 * state.loss_curve[0]
+        ):
             self.value = self.rule(state.design, state.coef)
             rest.scale(0.0)
 
@@ -249,18 +267,26 @@ def anneal(
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
     # The intercept's column is constant: the loss' curvature alone bounds the curvature along it.
-    intercept_curvature = sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
+    intercept_curvature = (
+        sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
+    )
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
-    state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.full(m, len(counts)))
+    state = Annealed(
+        design, np.arange(m), coef, np.array(intercept, dtype=float), np.full(m, len(counts))
+    )
     rest = _Remaining(groups, fixed, np.zeros_like(coef) if momentum else None)
     eta = _StepSize(learning_rate, state, from_zero)
 
     for step, count in enumerate(counts):
-        gradient, residual_sum, value = state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
+        gradient, residual_sum, value = state.design.scores_and_gradient(
+            state.coef, state.intercept, loss, y, sample_weight
+        )
         state.loss_curve.append(value)
         if not np.isfinite(value):
-            raise FloatingPointError(f"the loss became {value} in step {step + 1}; learning_rate={eta.value:g} is too large")
+            raise FloatingPointError(
+                f"the loss became {value} in step {step + 1}; learning_rate={eta.value:g} is too large"
+            )
         eta.before_step(state, rest)
         if prior is not None:
             gradient += prior.gradient(state.coef, state.design.n_knots)

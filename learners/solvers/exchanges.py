@@ -29,7 +29,9 @@ POOL = 15
 REGROWTH = 0.01
 # Units of the steepest gradient that join the pool in each round, in units of k
 N_GRADIENT_CANDIDATES = 5
-_MAX_VALUES = 1 << 25  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
+_MAX_VALUES = (
+    1 << 25
+)  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3
@@ -64,7 +66,9 @@ class Units:
     fixed: np.ndarray | None = None
 
     @classmethod
-    def of_groups(cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None) -> Units:
+    def of_groups(
+        cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None
+    ) -> Units:
         """Groups of features, or the features themselves where None; ``fixed`` (n_features,) names
         those that stay."""
         if groups is None:
@@ -104,7 +108,9 @@ class Pool:
     fixed: np.ndarray | None = None
 
     @classmethod
-    def read(cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None) -> Pool:
+    def read(
+        cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
+    ) -> Pool:
         """Read the columns of the units ``numbers``, which ascend; of all rows or some."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
@@ -115,7 +121,9 @@ class Pool:
         Z = _columns(design, features[order], rows)
         columns = (np.argsort(order)[:, None] * design.width + np.arange(design.width)).ravel()
         sizes = [len(units.members[u]) for u in numbers]
-        return cls(numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed)
+        return cls(
+            numbers, Z[:, columns], design.width * np.concatenate([[0], np.cumsum(sizes)]), fixed
+        )
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -127,7 +135,12 @@ class Pool:
         """Weighted sums of the squares of each column, (n_columns,)."""
         if self.Z.size <= _MAX_VALUES:
             return weights @ self._squares
-        return np.concatenate([weights @ (some * some) for some in np.array_split(self.Z, -(-self.Z.size // _MAX_VALUES), axis=1)])
+        return np.concatenate(
+            [
+                weights @ (some * some)
+                for some in np.array_split(self.Z, -(-self.Z.size // _MAX_VALUES), axis=1)
+            ]
+        )
 
     @cached_property
     def _squares(self) -> np.ndarray:
@@ -145,7 +158,9 @@ class Pool:
         per_feature = self.Z.any(axis=0).reshape(-1, problem.width).sum(axis=1)
         if problem.width > 1:
             per_feature = np.maximum(per_feature - 1, 0)
-        return problem.charges(np.add.reduceat(per_feature, self.offsets[:-1] // problem.width), fit.scores)
+        return problem.charges(
+            np.add.reduceat(per_feature, self.offsets[:-1] // problem.width), fit.scores
+        )
 
     @property
     def single(self) -> bool:
@@ -161,7 +176,11 @@ class Pool:
         >>> pool.columns_of(np.array([2, 0]))
         array([3, 4, 5, 0, 1])
         """
-        return units if self.single else np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in units])
+        return (
+            units
+            if self.single
+            else np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in units])
+        )
 
     def matrix_of(self, units: np.ndarray) -> np.ndarray:
         """Columns of the units."""
@@ -171,11 +190,17 @@ class Pool:
         """The pool of some of its units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
-        return Pool(self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units])
+        return Pool(
+            self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units]
+        )
 
     def joined(self, other: Pool) -> Pool:
         """The pool with the units of another one behind its own."""
-        fixed = None if self.fixed is None or other.fixed is None else np.concatenate([self.fixed, other.fixed])
+        fixed = (
+            None
+            if self.fixed is None or other.fixed is None
+            else np.concatenate([self.fixed, other.fixed])
+        )
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
         Z = _empty(len(self.Z), self.Z.shape[1] + other.Z.shape[1], self.Z.dtype)
         np.concatenate([self.Z, other.Z], axis=1, out=Z)
@@ -236,7 +261,9 @@ def swap(
             for out, entering in trial:
                 new[out] = entering
             A, limit = pool.matrix_of(new), enough - (charges[new].sum() - charges[support].sum())
-            new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else limit)
+            new_fit = refit(
+                problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else limit
+            )
             if new_fit.value < limit:
                 support, fit = new, new_fit
                 break
@@ -245,7 +272,9 @@ def swap(
     return support, fit, change
 
 
-def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit]:
+def regrow(
+    problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
+) -> tuple[np.ndarray, Fit]:
     """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and
     cut it back as slowly.
 
@@ -282,7 +311,9 @@ def regrow(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -
         units, theta = new, pool.moved(fit.theta, units, new)
 
 
-def regrown(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> tuple[np.ndarray, Fit, bool]:
+def regrown(
+    problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
+) -> tuple[np.ndarray, Fit, bool]:
     """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
     found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
@@ -297,7 +328,12 @@ def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> n
     first = design.keep(pieces[0]).matrix()
     if len(pieces) == 1:
         return first if rows is None else first[rows]
-    Z, start = _empty(len(first) if rows is None else len(rows), len(features) * design.width, first.dtype), 0
+    Z, start = (
+        _empty(
+            len(first) if rows is None else len(rows), len(features) * design.width, first.dtype
+        ),
+        0,
+    )
     for some in pieces:
         block = first if start == 0 else design.keep(some).matrix()
         Z[:, start : start + block.shape[1]] = block if rows is None else block[rows]
@@ -350,7 +386,12 @@ class Candidates:
 
 
 def swap_until_stable(
-    problem: SupportProblem, candidates: Candidates, pool: Pool, support: np.ndarray, fit: Fit, rounds: int
+    problem: SupportProblem,
+    candidates: Candidates,
+    pool: Pool,
+    support: np.ndarray,
+    fit: Fit,
+    rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
     """Exchange within the pool, then with the columns of the largest gradient; where annealing has
     failed, regrow the support.
@@ -371,7 +412,9 @@ def swap_until_stable(
             improved = not np.array_equal(found, np.arange(k))
             annealing_failed = annealing_failed or improved
             if annealing_failed:
-                support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[found]
+                support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[
+                    found
+                ]
                 pool = pool.joined(new)
             if improved:
                 support, fit, _ = swap(problem, pool, support, fit)
@@ -383,17 +426,28 @@ def swap_until_stable(
 
 
 def proposed(
-    problem: SupportProblem, candidates: Candidates, pool: Pool, support: np.ndarray, start: Coefficients, rounds: int
+    problem: SupportProblem,
+    candidates: Candidates,
+    pool: Pool,
+    support: np.ndarray,
+    start: Coefficients,
+    rounds: int,
 ) -> tuple[Pool, np.ndarray, Coefficients]:
     """The same on the candidates' part of the rows: the pool for all rows, which decide afterwards,
     is the support found and the units that come nearest to one of its."""
     weight = problem.sample_weight[candidates.rows]
     n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
-    part = replace(problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows)
+    part = replace(
+        problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows
+    )
     fit = refit(part, pool.matrix_of(support), *start)
     pool, found, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
-    near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[: N_GRADIENT_CANDIDATES * len(found)]
-    units = np.sort(pool.units[np.union1d(found, near)])  # columns are read in their order; a pool that grew has another
+    near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[
+        : N_GRADIENT_CANDIDATES * len(found)
+    ]
+    units = np.sort(
+        pool.units[np.union1d(found, near)]
+    )  # columns are read in their order; a pool that grew has another
     decided = replace(candidates, rows=None).read(units)
     return decided, np.searchsorted(units, pool.units[found]), (fit.theta, fit.intercept)
 
@@ -457,11 +511,15 @@ def exchange(
     return features[order], fit.theta.reshape(len(features), design.width, -1)[order], fit.intercept
 
 
-def _around(units: Units, state: Annealed, chosen: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _around(
+    units: Units, state: Annealed, chosen: np.ndarray, size: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The units that were dropped last and the chosen ones, ascending, and these' coefficients."""
     dropped_at = np.zeros(len(units), int)
     dropped_at[units.of_feature] = state.dropped_at
-    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(-1, state.coef.shape[2])
+    theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(
+        -1, state.coef.shape[2]
+    )
     return np.union1d(np.argsort(-dropped_at, kind="stable")[:size], chosen), theta
 
 
@@ -481,7 +539,9 @@ def alternatives(
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
-    numbers, theta = _around(units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES))
+    numbers, theta = _around(
+        units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES)
+    )
     others, costs = np.setdiff1d(numbers, chosen), []
     for some in _pieces(design, others):
         pool = Pool.read(design, units, np.union1d(some, chosen))
@@ -490,15 +550,23 @@ def alternatives(
         change = exchange_changes(problem, pool, support, fit) / max(abs(fit.value), 1e-300)
         costs.append(change[:, np.isin(pool.units, some)])
     cost = np.hstack(costs)
-    first = units.of_feature if units.members is None else np.array([members.min() for members in units.members])
+    first = (
+        units.of_feature
+        if units.members is None
+        else np.array([members.min() for members in units.members])
+    )
     found = {}
     for i, row in zip(chosen, cost, strict=True):
         order = np.argsort(row, kind="stable")[:_MAX_NAMED]
-        found[int(first[i])] = [(int(first[others[j]]), float(row[j])) for j in order if row[j] < _MAX_COST]
+        found[int(first[i])] = [
+            (int(first[others[j]]), float(row[j])) for j in order if row[j] < _MAX_COST
+        ]
     return found
 
 
-def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit) -> np.ndarray:
+def exchange_changes(
+    problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
+) -> np.ndarray:
     """Predicted change of the objective for every exchange of a unit of the support for one of the
     pool.
 
@@ -528,7 +596,9 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
     for q, hessian_product in enumerate(fit.hessian_products):
         WA = hessian_product(A1)
         inverse = solve_positive(hessian(problem, A1, WA, penalty), np.eye(len(penalty)))
-        products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(np.float64)
+        products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(
+            np.float64
+        )
         # Away from the support a coefficient is 0, and so is the penalty's gradient.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
@@ -540,9 +610,15 @@ def exchange_changes(problem: SupportProblem, pool: Pool, support: np.ndarray, f
             continue
         for a, b in pairwise(offsets):
             full = own[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
-            own[a:b, : b - a] = full - cross[:, a:b].T @ C[:, a:b] + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
+            own[a:b, : b - a] = (
+                full
+                - cross[:, a:b].T @ C[:, a:b]
+                + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
+            )
         starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
-        block_changes(inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change)
+        block_changes(
+            inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change
+        )
     charges = pool.charges(problem, fit)
     if charges.any():
         change += charges - charges[support][:, None]
@@ -559,7 +635,9 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
     if pool.single and isinstance(hessian_product, DiagonalProduct):
         return pool.square_sums(hessian_product.weights.astype(Z.dtype)).astype(np.float64)[:, None]
     if pool.single:
-        return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(np.float64)[:, None]
+        return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(
+            np.float64
+        )[:, None]
     own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
     for a, b in pairwise(offsets):
         columns = np.ascontiguousarray(Z[:, a:b])
@@ -613,7 +691,12 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
 
 
 def single_changes(
-    inverse: np.ndarray, theta: np.ndarray, C: np.ndarray, schur: np.ndarray, gradient: np.ndarray, out: np.ndarray
+    inverse: np.ndarray,
+    theta: np.ndarray,
+    C: np.ndarray,
+    schur: np.ndarray,
+    gradient: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Add, for every pair (feature i of the support, single column j of the pool), the model's
     change of the objective.
@@ -660,5 +743,7 @@ def block_changes(
             c = C[columns, a:b]
             moved = own + c @ step
             spread = blocks + c @ s_inverse @ c.transpose(0, 2, 1)
-            costs = np.einsum("uw,uw->u", moved, np.linalg.solve(spread, moved[:, :, None])[:, :, 0])
+            costs = np.einsum(
+                "uw,uw->u", moved, np.linalg.solve(spread, moved[:, :, None])[:, :, 0]
+            )
             out[units, j] += 0.5 * costs - 0.5 * float(gradient[a:b] @ step)

@@ -117,7 +117,12 @@ def greedy_search(
         enter(entering)
         charges = np.minimum(charges, model.charges())  # falls only, so that the search ends
         while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(model.value):
-            worse = np.array([np.inf if unit in fixed else model.value_without(unit) for unit in chosen]) - model.value
+            worse = (
+                np.array(
+                    [np.inf if unit in fixed else model.value_without(unit) for unit in chosen]
+                )
+                - model.value
+            )
             worse -= charges[chosen]
             leaving = int(worse.argmin())
             if worse[leaving] >= 0.5 * gains[len(chosen)]:

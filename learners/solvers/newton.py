@@ -67,7 +67,11 @@ class SupportProblem:
     def penalty(self, theta: np.ndarray) -> float:
         """Ridge and prior."""
         value = self.shrinkage * float(np.vdot(theta, theta))
-        return value if self.prior is None else value + self.prior.value(self._blocks(theta), self.n_knots)
+        return (
+            value
+            if self.prior is None
+            else value + self.prior.value(self._blocks(theta), self.n_knots)
+        )
 
     def penalty_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Gradient of :meth:`penalty`."""
@@ -85,7 +89,9 @@ class SupportProblem:
             # A view; in a third of the time of ``flat``
             H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage
         else:
-            curvature = 2.0 * self.shrinkage * np.eye(self.width) + self.prior.curvature(self.n_knots, self.width)
+            curvature = 2.0 * self.shrinkage * np.eye(self.width) + self.prior.curvature(
+                self.n_knots, self.width
+            )
             H[:n_columns, :n_columns] = np.kron(np.eye(n_columns // self.width), curvature)
         return H
 
@@ -93,7 +99,9 @@ class SupportProblem:
         """The columns in double precision and, where an intercept is fitted, one of ones behind
         them; sparse where ``A`` is."""
         if sp.issparse(A):
-            return sp.hstack([A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64)
+            return sp.hstack(
+                [A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64
+            )
         A1 = np.ones((A.shape[1] + self.fit_intercept, len(A)))
         A1[: A.shape[1]] = A.T
         return A1.T
@@ -104,11 +112,18 @@ class SupportProblem:
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
 
-    def second_order(self, scores: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray, list[HessianProduct]]:
+    def second_order(
+        self, scores: np.ndarray, theta: np.ndarray
+    ) -> tuple[float, np.ndarray, list[HessianProduct]]:
         """Value of the objective, gradient over the scores (the loss' alone) and the Hessian
         product of each output."""
-        scores, penalty = scores if self.offset is None else scores + self.offset, self.penalty(theta)
-        value, residual, hessian_products = self.loss.second_order(self.y, scores, self.sample_weight)
+        scores, penalty = (
+            scores if self.offset is None else scores + self.offset,
+            self.penalty(theta),
+        )
+        value, residual, hessian_products = self.loss.second_order(
+            self.y, scores, self.sample_weight
+        )
         return value + penalty, residual, hessian_products
 
 
@@ -193,14 +208,21 @@ def refit(
             direction = _joint_direction(problem, A1, scores, gradient)
         else:
             each = zip(gradient.T, products, strict=True)
-            direction = np.array([solve_positive(hessian(problem, A1, product(A1), penalty), g) for g, product in each]).T
+            direction = np.array(
+                [
+                    solve_positive(hessian(problem, A1, product(A1), penalty), g)
+                    for g, product in each
+                ]
+            ).T
         expected = 0.5 * float(np.vdot(gradient, direction))
         # The last steps gain less than rounding, which is that of the scores, and still make theta
         # exact.
         rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
         if to_the_end:
             norm = np.abs(gradient).max(initial=0.0)
-            if norm <= _ROUNDING * np.abs(residual).sum() or (expected <= rounding and norm >= 0.5 * last_norm):
+            if norm <= _ROUNDING * np.abs(residual).sum() or (
+                expected <= rounding and norm >= 0.5 * last_norm
+            ):
                 break
             last_norm = norm
         elif expected <= min(1e-12, 1e-3 * tol) * abs(value) or value - _HOPE * expected > limit:
@@ -225,7 +247,9 @@ def refit(
     return Fit(theta, intercept, value, residual, products, A1, scores)
 
 
-def hessian(problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+def hessian(
+    problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
+) -> np.ndarray:
     """Hessian of one output over columns and intercept, from ``A1`` of
     :meth:`SupportProblem.with_intercept` and W A1."""
     H = A1.T @ WA
@@ -247,7 +271,9 @@ def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndar
     return x[:p], x[p] if problem.fit_intercept else fit.intercept
 
 
-def _joint_direction(problem: SupportProblem, A1: np.ndarray, scores: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _joint_direction(
+    problem: SupportProblem, A1: np.ndarray, scores: np.ndarray, gradient: np.ndarray
+) -> np.ndarray:
     """Newton direction of columns and intercept with the Hessian of all outputs together."""
     offset = 0.0 if problem.offset is None else problem.offset
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
@@ -316,7 +342,9 @@ def bounded_fit(
     -------
     Fit
     """
-    lower, upper = (np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True))
+    lower, upper = (
+        np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True)
+    )
     basis = np.eye(len(theta)) if basis is None else basis
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -79,11 +79,17 @@ def search(
         The best support found; ``kept`` where none is better.
     """
     plan = _FEATURES_FEW if len(kept) <= _FEW else _FEATURES_MANY
-    problem = SupportProblem(y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE)
+    problem = SupportProblem(
+        y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE
+    )
     pool = _neighbours(design, y, sample_weight, kept, plan.pool, fixed)
     support = np.flatnonzero(np.isin(pool.units, kept))
-    fit = refit(problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE)
-    best = current = swap(problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
+    fit = refit(
+        problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE
+    )
+    best = current = swap(
+        problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False
+    )
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool has few other supports.
     for _ in range(min(plan.rounds, len(pool.units) // len(kept))):
@@ -102,7 +108,12 @@ def search(
 
 
 def _neighbours(
-    design: Design, y: np.ndarray, sample_weight: np.ndarray, kept: np.ndarray, n_pool: int, fixed: np.ndarray | None
+    design: Design,
+    y: np.ndarray,
+    sample_weight: np.ndarray,
+    kept: np.ndarray,
+    n_pool: int,
+    fixed: np.ndarray | None,
 ) -> Pool:
     """The pool of the features most correlated with each of ``kept``, and these, by strength.
 
@@ -116,7 +127,12 @@ def _neighbours(
     units = np.union1d(nearest.ravel(), kept)
     Z = design.keep(units).matrix().astype(np.float32)
     order = np.argsort(-np.abs((sample_weight * y[:, 0]) @ Z), kind="stable")
-    return Pool(units[order], np.take(Z, order, axis=1), np.arange(len(units) + 1), None if fixed is None else fixed[units[order]])
+    return Pool(
+        units[order],
+        np.take(Z, order, axis=1),
+        np.arange(len(units) + 1),
+        None if fixed is None else fixed[units[order]],
+    )
 
 
 def _regrown(
@@ -144,7 +160,9 @@ def _regrown(
     while len(support) < k:
         gradient = (fit.residual[:, 0].astype(pool.Z.dtype) @ pool.Z).astype(np.float64)
         curvature = curvatures(pool, fit.hessian_products[0])[:, 0]
-        gain = n_rows * gradient**2 / (2.0 * np.maximum(curvature, 1e-9)) + rng.gumbel(size=len(gradient))
+        gain = n_rows * gradient**2 / (2.0 * np.maximum(curvature, 1e-9)) + rng.gumbel(
+            size=len(gradient)
+        )
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
         A = pool.matrix_of(support)

@@ -38,13 +38,21 @@ def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): for mu = 1 it reaches k at e = E / 2, for
     larger mu sooner."""
     e = np.arange(1, n_steps + 1)
-    return _whole(np.maximum(k, n_features * (max(k, 1) / n_features) ** (2.0 * mu * e / n_steps)), n_features, k)
+    return _whole(
+        np.maximum(k, n_features * (max(k, 1) / n_features) ** (2.0 * mu * e / n_steps)),
+        n_features,
+        k,
+    )
 
 
 def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Falls on a straight line from M to k at e = E / (2 max(mu, 1))."""
     e = np.arange(1, n_steps + 1)
-    return _whole(k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps), n_features, k)
+    return _whole(
+        k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps),
+        n_features,
+        k,
+    )
 
 
 def _whole(left: np.ndarray, n_features: int, k: int) -> np.ndarray:
@@ -125,8 +133,14 @@ class Schedule(BaseEstimator):
             For an unknown kind or a mu out of range.
         """
         if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
-            raise ValueError(f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function")
-        if not isinstance(self.n_steps, Integral) or isinstance(self.n_steps, bool) or self.n_steps < 1:
+            raise ValueError(
+                f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function"
+            )
+        if (
+            not isinstance(self.n_steps, Integral)
+            or isinstance(self.n_steps, bool)
+            or self.n_steps < 1
+        ):
             raise ValueError(f"n_steps={self.n_steps!r} is not valid; expected an integer >= 1")
         mu = 100.0 if isinstance(self.mu, str) and self.mu == "auto" else self.mu
         if not isinstance(mu, Real) or isinstance(mu, bool) or not 0.0 <= float(mu) < np.inf:
@@ -155,7 +169,11 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
     given = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
-    found = Schedule(given.kind, mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu, given.n_steps)
+    found = Schedule(
+        given.kind,
+        mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu,
+        given.n_steps,
+    )
     found(1, 1, 1)  # checks
     return found
 

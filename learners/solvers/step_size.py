@@ -17,7 +17,9 @@ from ..objective.losses import Loss, check_bounded
 SLACK = 1.1
 
 
-def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10) -> float:
+def largest_eigenvalue(
+    design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10
+) -> float:
     """Largest eigenvalue of the weighted covariance of the standardised columns, by power
     iteration, from below.
 
@@ -48,7 +50,12 @@ def largest_eigenvalue(design: Design, sample_weight: np.ndarray, direction: np.
 
 
 def safe_step(
-    design: Design, loss: Loss, sample_weight: np.ndarray, direction: np.ndarray, slack: float = SLACK, penalty: float = 0.0
+    design: Design,
+    loss: Loss,
+    sample_weight: np.ndarray,
+    direction: np.ndarray,
+    slack: float = SLACK,
+    penalty: float = 0.0,
 ) -> float:
     """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go
     uphill.
@@ -64,17 +71,25 @@ def safe_step(
     penalty : float
         Largest curvature of the penalty.
     """
-    return 1.0 / max(slack * loss.max_curvature * largest_eigenvalue(design, sample_weight, direction) + penalty, 1e-12)
+    return 1.0 / max(
+        slack * loss.max_curvature * largest_eigenvalue(design, sample_weight, direction) + penalty,
+        1e-12,
+    )
 
 
-def start_direction(design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+def start_direction(
+    design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
+) -> np.ndarray:
     """Gradient over the coefficients of the first output where all of them are 0: the direction for
     :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1])
 
 
 def annealing_step(
-    loss: Loss, sample_weight: np.ndarray, step: float | None = None, bound: np.ndarray | None = None
+    loss: Loss,
+    sample_weight: np.ndarray,
+    step: float | None = None,
+    bound: np.ndarray | None = None,
 ) -> float | Callable[[Design, np.ndarray], float]:
     """What :func:`anneal` takes as learning rate for this loss.
 
@@ -97,12 +112,18 @@ def annealing_step(
         return loss.default_step_size if step is None else step
     if bound is None:
         check_bounded(loss)
-    weight, curvature = (sample_weight, loss.max_curvature) if bound is None else (sample_weight * bound.max(axis=1), 1.0)
+    weight, curvature = (
+        (sample_weight, loss.max_curvature)
+        if bound is None
+        else (sample_weight * bound.max(axis=1), 1.0)
+    )
 
     def rate(design: Design, coef: np.ndarray) -> float:
         # It starts from the coefficients, and three power iterations do: steps stay stable up to
         # twice the length, with momentum up to nearly four times.
         direction = np.ascontiguousarray(coef[:, :, :1])
-        return 1.0 / max(SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12)
+        return 1.0 / max(
+            SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12
+        )
 
     return rate

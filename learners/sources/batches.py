@@ -34,17 +34,26 @@ class BatchSource(Source):
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
-        found = [(len(X), names or X.shape[1], float_dtype(X.dtype), rest) for X, names, rest in _checked(batches)]
+        found = [
+            (len(X), names or X.shape[1], float_dtype(X.dtype), rest)
+            for X, names, rest in _checked(batches)
+        ]
         sizes, columns, kinds, rests = zip(*found) if found else ((0,), (0,), (), ())
         for i, (there, rest) in enumerate(zip(columns, rests)):
             if there != columns[0]:
-                raise ValueError(f"batch {i} of batches has columns {repr(there)}; expected {repr(columns[0])} as in the first")
+                raise ValueError(
+                    f"batch {i} of batches has columns {repr(there)}; expected {repr(columns[0])} as in the first"
+                )
             if len(rest) != len(rests[0]):
-                raise ValueError(f"batch {i} of batches is one of {1 + len(rest)}; expected {1 + len(rests[0])} as the first")
+                raise ValueError(
+                    f"batch {i} of batches is one of {1 + len(rest)}; expected {1 + len(rests[0])} as the first"
+                )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
         if 0 in self.shape:
-            raise ValueError(f"batches of {self.shape[0]} rows and {self.shape[1]} columns; expected some of both")
+            raise ValueError(
+                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; expected some of both"
+            )
         self.dtype = self.stored = np.result_type(*kinds)
         self.target, self.weight = (*map(np.concatenate, zip(*rests)), None)[:2]
         self._passes = _Passes(batches, sizes)
@@ -64,7 +73,12 @@ class _Passes:
         return _Passes, (self.batches, self.sizes)
 
     def _begin(self) -> None:
-        self._coming, self._number, self._start, self._block = _checked(self.batches), -1, 0, np.empty((0, 0))
+        self._coming, self._number, self._start, self._block = (
+            _checked(self.batches),
+            -1,
+            0,
+            np.empty((0, 0)),
+        )
 
     def _next(self) -> None:
         self._start += len(self._block)
@@ -72,7 +86,9 @@ class _Passes:
         self._block = next(self._coming, (self._block[:0], None, None))[0]
         size, expected = len(self._block), self.sizes[self._number]
         if size != expected:
-            raise ValueError(f"batch {self._number} of batches has {size} rows; expected {expected} as in the first pass")
+            raise ValueError(
+                f"batch {self._number} of batches has {size} rows; expected {expected} as in the first pass"
+            )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
         """Fill ``out``; what lies between the last rows and these is passed over."""
@@ -84,21 +100,33 @@ class _Passes:
                 while at >= self._start + len(self._block):
                     self._next()
                 stop = min(rows.stop, self._start + len(self._block))
-                out[at - rows.start : stop - rows.start] = self._block[at - self._start : stop - self._start, columns]
+                out[at - rows.start : stop - rows.start] = self._block[
+                    at - self._start : stop - self._start, columns
+                ]
                 at = stop
 
 
-def _checked(batches: Callable[[], Iterable[Any]]) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
+def _checked(
+    batches: Callable[[], Iterable[Any]],
+) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
     """Numbers and names of columns of each batch; targets, and weights where there are any."""
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
-            raise ValueError(f"batch {i} of batches is a {type(batch).__name__}; expected (X, y) or (X, y, weight)")
+            raise ValueError(
+                f"batch {i} of batches is a {type(batch).__name__}; expected (X, y) or (X, y, weight)"
+            )
         X, *rest = map(np.asarray, batch)
         if X.ndim != 2:
-            raise ValueError(f"batch {i} of batches: X is a {type(batch[0]).__name__}; expected rows and columns of dense numbers")
+            raise ValueError(
+                f"batch {i} of batches: X is a {type(batch[0]).__name__}; expected rows and columns of dense numbers"
+            )
         if any(values.shape[:1] != X.shape[:1] for values in rest):
             shapes = " and ".join(str(values.shape) for values in rest)
             raise ValueError(
                 f"batch {i} of batches: {shapes} beside X of shape {X.shape}; expected a target, and weight, for each row"
             )
-        yield X, [str(name) for name in batch[0].columns] if hasattr(batch[0], "columns") else None, rest
+        yield (
+            X,
+            [str(name) for name in batch[0].columns] if hasattr(batch[0], "columns") else None,
+            rest,
+        )

@@ -36,7 +36,9 @@ class DaskMatrix(OutOfCoreMatrix):
         arrays that are not 2-D.
     """
 
-    def __init__(self, X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> None:
+    def __init__(
+        self, X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0
+    ) -> None:
         self.set_limits(memory_limit, subsample)
         if isinstance(X, Source):
             self.names, X = X.names, _array_of(X)
@@ -68,7 +70,9 @@ class DaskMatrix(OutOfCoreMatrix):
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """Lazily: a Dask array."""
         chosen = self.array[:, columns].rechunk({1: -1})
-        return chosen.map_blocks(function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,)))
+        return chosen.map_blocks(
+            function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,))
+        )
 
     def chosen(self, columns: np.ndarray) -> Any:
         """Lazily: a Dask array."""
@@ -118,7 +122,9 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     array([3, 7])
     """
     if isinstance(X, Source) and not isinstance(X, SparseSource):
-        return DaskMatrix(X, memory_limit or X.memory_limit, subsample if subsample != 1.0 else X.subsample)
+        return DaskMatrix(
+            X, memory_limit or X.memory_limit, subsample if subsample != 1.0 else X.subsample
+        )
     if type(X).__module__.split(".")[0] not in ("dask", "dask_expr"):
         raise TypeError(f"{type(X).__name__} is not on Dask; expected a Dask array or data frame")
     return DaskMatrix(X, memory_limit, subsample)
@@ -141,13 +147,20 @@ def _array_of(source: Source) -> Any:
     columns = [slice(first, min(m, first + width)) for first in range(0, m, width)]
     return da.block(
         [
-            [da.from_delayed(block(held, r, c), (r.stop - r.start, c.stop - c.start), dtype=source.dtype) for c in columns]
+            [
+                da.from_delayed(
+                    block(held, r, c), (r.stop - r.start, c.stop - c.start), dtype=source.dtype
+                )
+                for c in columns
+            ]
             for r in rows
         ]
     )
 
 
 def _block(source: Source, rows: slice, columns: slice) -> np.ndarray:
-    out = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype, order=source.order)  # type: ignore[call-overload]
+    out = np.empty(
+        (rows.stop - rows.start, columns.stop - columns.start), source.dtype, order=source.order
+    )  # type: ignore[call-overload]
     source.read(rows, np.arange(columns.start, columns.stop), out)
     return out

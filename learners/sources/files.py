@@ -30,7 +30,11 @@ class ChunkedSource(Source):
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape = array, tuple(array.shape)
-        self.name = str(array.file.filename if hasattr(array, "file") else getattr(array, "store_path", "a Zarr array"))
+        self.name = str(
+            array.file.filename
+            if hasattr(array, "file")
+            else getattr(array, "store_path", "a Zarr array")
+        )
         self.stored, self.dtype = np.dtype(array.dtype), float_dtype(array.dtype)
         m = self.shape[1]
         chunks = array.chunks or (max(1, PIECE_BYTES // (m * self.stored.itemsize)), m)
@@ -48,12 +52,21 @@ class ChunkedSource(Source):
             first = 0
             while first < len(touched):  # runs of neighbouring chunks
                 last = first
-                while last + 1 < len(touched) and touched[last + 1] == touched[last] + 1 and last - first < most - 1:
+                while (
+                    last + 1 < len(touched)
+                    and touched[last + 1] == touched[last] + 1
+                    and last - first < most - 1
+                ):
                     last += 1
-                low, high = int(touched[first]) * unit, min((int(touched[last]) + 1) * unit, self.shape[1])
+                low, high = (
+                    int(touched[first]) * unit,
+                    min((int(touched[last]) + 1) * unit, self.shape[1]),
+                )
                 a, b = np.searchsorted(columns, [low, high])
                 with damage_named(self.name):
-                    target[:, a:b] = np.asarray(self.array[start:stop, low:high])[:, columns[a:b] - low]
+                    target[:, a:b] = np.asarray(self.array[start:stop, low:high])[
+                        :, columns[a:b] - low
+                    ]
                 first = last + 1
 
 
@@ -135,14 +148,18 @@ def on_disk(
     """
     if batches is not None:
         if data is not None or name or columns is not None or target or weight or filters:
-            raise ValueError("batches stand for themselves; expected no data, name, columns, target, weight and filters with them")
+            raise ValueError(
+                "batches stand for themselves; expected no data, name, columns, target, weight and filters with them"
+            )
         return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
         if memory_limit is None and subsample == 1.0:
             return data
         source = copy(data)
     elif isinstance(data, (str, os.PathLike)):
-        source = _of_path(str(data) if "://" in str(data) else Path(data), name, filters, columns, target, weight)
+        source = _of_path(
+            str(data) if "://" in str(data) else Path(data), name, filters, columns, target, weight
+        )
     else:
         source = _of_array(data, filters, columns, target, weight)
     if filters is not None:
@@ -171,7 +188,9 @@ def anywhere(path: Path | str) -> Path | str:
     return path if isinstance(path, str) else path.absolute()
 
 
-def _of_array(data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None) -> Source:
+def _of_array(
+    data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None
+) -> Source:
     """The source of an array or a table that is open."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
@@ -180,10 +199,19 @@ def _of_array(data: Any, filters: Any, columns: list[str] | None, target: str | 
         return ParquetSource(data, columns, target, weight)
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
-        raise ValueError(f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile")
-    for option, given in (("columns", columns), ("target", target), ("weight", weight), ("filters", filters)):
+        raise ValueError(
+            f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
+        )
+    for option, given in (
+        ("columns", columns),
+        ("target", target),
+        ("weight", weight),
+        ("filters", filters),
+    ):
         if given is not None:
-            raise ValueError(f"{option}={given!r} of an array; expected a Parquet table, whose columns have names")
+            raise ValueError(
+                f"{option}={given!r} of an array; expected a Parquet table, whose columns have names"
+            )
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
     if isinstance(data, SparseSource):
@@ -192,7 +220,13 @@ def _of_array(data: Any, filters: Any, columns: list[str] | None, target: str | 
         return mapped(data)
     if module == "h5py" and data.chunks is None and data.id.get_offset() is not None:
         size = data.dtype.itemsize
-        return RawSource(data.file.filename, data.id.get_offset(), data.shape, data.dtype, (data.shape[1] * size, size))
+        return RawSource(
+            data.file.filename,
+            data.id.get_offset(),
+            data.shape,
+            data.dtype,
+            (data.shape[1] * size, size),
+        )
     return ChunkedSource(data)
 
 
@@ -201,7 +235,9 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
         return open_parquet(path, filters)
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
-        raise ValueError(f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names")
+        raise ValueError(
+            f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names"
+        )
     if (path / "index.npz").exists():
         return SparseSource(path)
     if kind == ".parquet" or (path.is_dir() and kind != ".zarr" and any(path.rglob("*.parquet"))):
@@ -222,7 +258,9 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
             return _only(zarr.open(str(path), mode="r"), name)
     except ModuleNotFoundError as error:
         raise without_package(error, path) from None
-    raise ValueError(f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files")
+    raise ValueError(
+        f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
+    )
 
 
 def _only(group: Any, name: str | None) -> Any:

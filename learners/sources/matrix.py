@@ -13,7 +13,17 @@ import numpy as np
 # blocks are cut between
 CHUNK = 512
 PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
-_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
+_UNITS = {
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+    "B": 1,
+}
 
 
 def parse_bytes(limit: int | str) -> int:
@@ -49,7 +59,9 @@ def parse_bytes(limit: int | str) -> int:
     except (StopIteration, ValueError, TypeError, OverflowError):
         found = 0
     if found < 1:
-        raise ValueError(f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'")
+        raise ValueError(
+            f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'"
+        )
     return found
 
 
@@ -75,7 +87,9 @@ def float_dtype(dtype: Any) -> np.dtype:
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
         raise ValueError(f"the matrix holds {dtype}; expected numbers")
-    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
+    return (
+        np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
+    )
 
 
 class OutOfCoreMatrix:
@@ -134,7 +148,9 @@ class OutOfCoreMatrix:
         return new
 
     def __getitem__(self, where: Any) -> None:
-        raise TypeError("data on a device are not split into folds here; expected arrays, or criterion='ebic'")
+        raise TypeError(
+            "data on a device are not split into folds here; expected arrays, or criterion='ebic'"
+        )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
@@ -179,7 +195,9 @@ class Source(OutOfCoreMatrix):
         return self.shape[0]
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        raise TypeError(f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array")
+        raise TypeError(
+            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array"
+        )
 
     def __getitem__(self, where: Any) -> Any:
         """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and
@@ -208,7 +226,10 @@ class Source(OutOfCoreMatrix):
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # sums over rows are cut there anyway
-        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
+        return [
+            slice(start, min(start + step, self.shape[0]))
+            for start in range(0, self.shape[0], step)
+        ]
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (rows, columns); ``columns`` ascend."""
@@ -216,7 +237,9 @@ class Source(OutOfCoreMatrix):
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         out = np.empty((self.shape[0], n_outputs))
-        for rows in self.cuts(max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))):
+        for rows in self.cuts(
+            max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))
+        ):
             block = self._empty(rows.stop - rows.start, len(columns))
             if len(columns):  # a model of size 0 reads nothing
                 self.read(rows, columns, block)
@@ -238,10 +261,16 @@ class RowSubset(Source):
 
     def __init__(self, source: Source, index: np.ndarray) -> None:
         self.source, self.index = source, np.atleast_1d(index)
-        self.shape, self.dtype, self.stored = (len(self.index), source.shape[1]), source.dtype, source.stored
+        self.shape, self.dtype, self.stored = (
+            (len(self.index), source.shape[1]),
+            source.dtype,
+            source.stored,
+        )
         self.order, self.column_step, self.names = source.order, source.column_step, source.names
         self.memory_limit, self.subsample = source.memory_limit, source.subsample
-        self.target, self.weight = (None if v is None else v[self.index] for v in (source.target, source.weight))
+        self.target, self.weight = (
+            None if v is None else v[self.index] for v in (source.target, source.weight)
+        )
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         wanted = self.index[rows]

@@ -25,7 +25,9 @@ def damage_named(name: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{name}: damaged or unreadable ({' '.join(str(error).split())[:200]})") from None
+        raise ValueError(
+            f"{name}: damaged or unreadable ({' '.join(str(error).split())[:200]})"
+        ) from None
 
 
 class ParquetPart:
@@ -43,7 +45,13 @@ class ParquetPart:
         Values of the columns that the folders name. What the file itself holds goes before them.
     """
 
-    def __init__(self, file: Any, name: str = "ParquetFile", groups: Sequence[int] | None = None, keys: Any = None) -> None:
+    def __init__(
+        self,
+        file: Any,
+        name: str = "ParquetFile",
+        groups: Sequence[int] | None = None,
+        keys: Any = None,
+    ) -> None:
         self.file, self.name = file, name
         self.groups = range(file.num_row_groups) if groups is None else groups
         self.kinds = dict(zip(file.schema_arrow.names, file.schema_arrow.types))
@@ -53,7 +61,9 @@ class ParquetPart:
     def kind(self, name: str) -> Any:
         """A column's type."""
         if name not in self.kinds:
-            raise ValueError(f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}")
+            raise ValueError(
+                f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}"
+            )
         return self.kinds[name]
 
     def read(self, group: int, names: Sequence[str]) -> list[Any]:
@@ -63,8 +73,14 @@ class ParquetPart:
         for name in names:
             self.kind(name)
         with damage_named(self.name):
-            stored = self.file.read_row_group(group, columns=[name for name in names if name not in self.keys])
-        keys = {key: pa.chunked_array([pa.repeat(self.keys[key], len(stored))]) for key in self.keys if key in names}
+            stored = self.file.read_row_group(
+                group, columns=[name for name in names if name not in self.keys]
+            )
+        keys = {
+            key: pa.chunked_array([pa.repeat(self.keys[key], len(stored))])
+            for key in self.keys
+            if key in names
+        }
         return [keys[name] if name in keys else stored.column(name) for name in names]
 
 
@@ -85,17 +101,33 @@ class ParquetSource(Source):
     order = "F"
     names: list[str]
 
-    def __init__(self, parts: Sequence[ParquetPart], columns: Any = None, target: str | None = None, weight: str | None = None):
+    def __init__(
+        self,
+        parts: Sequence[ParquetPart],
+        columns: Any = None,
+        target: str | None = None,
+        weight: str | None = None,
+    ):
         every = parts[0].file.schema_arrow.names
         own = [name for name in (target, weight) if name is not None]
-        self.names = [name for name in every if name not in own] if columns is None else list(columns)
+        self.names = (
+            [name for name in every if name not in own] if columns is None else list(columns)
+        )
         if both := set(own) & set(self.names):
-            raise ValueError(f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight")
+            raise ValueError(
+                f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight"
+            )
         if not self.names:
-            raise ValueError(f"columns={columns!r} of a table of {len(every)}; expected one at least")
+            raise ValueError(
+                f"columns={columns!r} of a table of {len(every)}; expected one at least"
+            )
         self._groups = [(part, g) for part in parts for g in part.groups]
-        self.target, self.weight = (None if name is None else self._whole(name) for name in (target, weight))
-        self.dtype = self.stored = np.result_type(*(kind for part in parts for kind in self._kinds(part)))
+        self.target, self.weight = (
+            None if name is None else self._whole(name) for name in (target, weight)
+        )
+        self.dtype = self.stored = np.result_type(
+            *(kind for part in parts for kind in self._kinds(part))
+        )
         rows = [part.file.metadata.row_group(g).num_rows for part, g in self._groups]
         self._edges = np.concatenate([[0], np.cumsum(rows)]).astype(int)
         self.shape = int(self._edges[-1]), len(self.names)
@@ -107,9 +139,17 @@ class ParquetSource(Source):
         from pyarrow.parquet import filters_to_expression
 
         expression, found = filters_to_expression(filters), [np.empty(0, int)]
-        names = sorted({name for clause in ([filters] if isinstance(filters[0][0], str) else filters) for name, *_ in clause})
+        names = sorted(
+            {
+                name
+                for clause in ([filters] if isinstance(filters[0][0], str) else filters)
+                for name, *_ in clause
+            }
+        )
         for start, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
-            table = pa.table([*part.read(g, names), np.arange(start, end)], [*names, "number of the row"])
+            table = pa.table(
+                [*part.read(g, names), np.arange(start, end)], [*names, "number of the row"]
+            )
             found.append(table.filter(expression).column(len(names)).to_numpy())
         rows = np.concatenate(found)
         if not len(rows):
@@ -127,7 +167,9 @@ class ParquetSource(Source):
             try:
                 yield float_dtype(kind.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):
-                raise ValueError(f"{part.name}: column {name!r} holds {kind}; expected numbers") from None
+                raise ValueError(
+                    f"{part.name}: column {name!r} holds {kind}; expected numbers"
+                ) from None
 
     def cuts(self, height: int) -> list[slice]:
         found, start = [], 0
@@ -144,16 +186,21 @@ class ParquetSource(Source):
                 continue
             # Few at a time: their values are in memory twice
             for first in range(0, len(columns), 256):
-                for j, cells in enumerate(part.read(g, [self.names[c] for c in columns[first : first + 256]])):
+                for j, cells in enumerate(
+                    part.read(g, [self.names[c] for c in columns[first : first + 256]])
+                ):
                     values = cells.to_numpy()
-                    out[start - rows.start : stop - rows.start, first + j] = values[start - first_row : stop - first_row]
+                    out[start - rows.start : stop - rows.start, first + j] = values[
+                        start - first_row : stop - first_row
+                    ]
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
     """The error of a missing package, which says how to install it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
-        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)", name=error.name
+        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)",
+        name=error.name,
     )
 
 
@@ -185,11 +232,20 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             system, root = _file_system(where)
             place = system.get_file_info(root)
             folder = place.type == fs.FileType.Directory
-            inside = system.get_file_info(fs.FileSelector(root, recursive=True)) if folder else [place]
-            files = [file.path for file in inside if file.is_file and file.path.lower().endswith(".parquet")]
+            inside = (
+                system.get_file_info(fs.FileSelector(root, recursive=True)) if folder else [place]
+            )
+            files = [
+                file.path
+                for file in inside
+                if file.is_file and file.path.lower().endswith(".parquet")
+            ]
             options = dataset.FileSystemFactoryOptions(root, dataset.HivePartitioning.discover())
             made = dataset.FileSystemDatasetFactory(
-                system, sorted(files, key=lambda name: name.split("/")), dataset.ParquetFileFormat(), options
+                system,
+                sorted(files, key=lambda name: name.split("/")),
+                dataset.ParquetFileFormat(),
+                options,
             )
             # files may hold what their folders say, too, in wider numbers
             table = made.finish(unify_schemas(made.inspect_schemas(), promote_options="permissive"))
@@ -198,26 +254,46 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     if not files:
         what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
         raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
-    said = [field for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries) if values is not None]
+    said = [
+        field
+        for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries)
+        if values is not None
+    ]
     try:
         wanted = None if filters is None else filters_to_expression(filters)
         fragments = list(table.get_fragments(wanted))
     except Exception as error:
         reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
-        raise ValueError(f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}") from None
+        raise ValueError(
+            f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}"
+        ) from None
     if not fragments:
         raise ValueError(f"filters={filters!r} leave no row of the table")
     parts = []
     for fragment in fragments:
-        name = f"{where}: {fragment.path[len(root) + 1 :]}" if len(fragment.path) > len(root) else str(where)
+        name = (
+            f"{where}: {fragment.path[len(root) + 1 :]}"
+            if len(fragment.path) > len(root)
+            else str(where)
+        )
         with damage_named(name):
             found = dataset.get_partition_keys(fragment.partition_expression)
             keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
-            stream = OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
-            with suppress(AttributeError, OSError):  # other systems and some releases before 24 have no descriptor
+            stream = (
+                OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
+            )
+            with suppress(
+                AttributeError, OSError
+            ):  # other systems and some releases before 24 have no descriptor
                 as_requested(stream.fileno())
-            groups = None if wanted is None else [g.id for g in fragment.subset(wanted, schema=table.schema).row_groups]
-            parts.append(ParquetPart(ParquetFile(stream, metadata=fragment.metadata), name, groups, keys))
+            groups = (
+                None
+                if wanted is None
+                else [g.id for g in fragment.subset(wanted, schema=table.schema).row_groups]
+            )
+            parts.append(
+                ParquetPart(ParquetFile(stream, metadata=fragment.metadata), name, groups, keys)
+            )
     return tuple(parts)
 
 

@@ -33,9 +33,19 @@ class RawSource(Source):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], offset: int, shape: tuple[int, int], dtype: Any, strides: tuple[int, int]
+        self,
+        path: str | os.PathLike[str],
+        offset: int,
+        shape: tuple[int, int],
+        dtype: Any,
+        strides: tuple[int, int],
     ) -> None:
-        self.path, self.offset, self.shape, self.strides = os.fspath(path), int(offset), shape, strides
+        self.path, self.offset, self.shape, self.strides = (
+            os.fspath(path),
+            int(offset),
+            shape,
+            strides,
+        )
         self.stored, self.dtype = np.dtype(dtype), float_dtype(dtype)
         size = self.stored.itemsize
         if strides[1] == size or shape[1] == 1:
@@ -43,10 +53,14 @@ class RawSource(Source):
         elif strides[0] == size or shape[0] == 1:
             self.order = "F"
         else:
-            raise ValueError(f"{path}: strides {strides} of a view; expected whole rows or whole columns of neighbouring values")
+            raise ValueError(
+                f"{path}: strides {strides} of a view; expected whole rows or whole columns of neighbouring values"
+            )
         end = self.offset + sum((n - 1) * s for n, s in zip(shape, strides)) + size
         if os.path.getsize(self.path) < end:
-            raise ValueError(f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}")
+            raise ValueError(
+                f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}"
+            )
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -64,7 +78,12 @@ class RawSource(Source):
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
-        direct = dense and self.strides[0] == width * size and self.stored == out.dtype and out.flags.c_contiguous
+        direct = (
+            dense
+            and self.strides[0] == width * size
+            and self.stored == out.dtype
+            and out.flags.c_contiguous
+        )
         step = max(1, PIECE_BYTES // self.strides[0])
         piece = np.empty(0 if direct else step * self.strides[0], np.uint8)
         for start in range(rows.start, rows.stop, step):
@@ -76,7 +95,9 @@ class RawSource(Source):
                 continue
             length = (stop - start - 1) * self.strides[0] + width * size
             _fill(file, piece[:length], at, self.path)
-            block = np.ndarray((stop - start, width), self.stored, piece, strides=(self.strides[0], size))
+            block = np.ndarray(
+                (stop - start, width), self.stored, piece, strides=(self.strides[0], size)
+            )
             target[:] = block if dense else block[:, columns - first]
 
     def _read_columns(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -93,7 +114,12 @@ class RawSource(Source):
                     turned[j] = piece
 
         with ThreadPoolExecutor(READERS) as readers:
-            list(readers.map(read_columns, np.array_split(np.arange(len(columns)), min(READERS, len(columns)))))
+            list(
+                readers.map(
+                    read_columns,
+                    np.array_split(np.arange(len(columns)), min(READERS, len(columns))),
+                )
+            )
 
 
 def as_requested(file: int) -> None:
@@ -133,4 +159,6 @@ def mapped(X: np.memmap) -> RawSource:
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
     page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
     at = page + X.__array_interface__["data"][0] - start
-    return RawSource(X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1]))
+    return RawSource(
+        X.filename, at, (X.shape[0], X.shape[1]), X.dtype, (X.strides[0], X.strides[1])
+    )

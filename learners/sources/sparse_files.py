@@ -56,7 +56,9 @@ class SparseSource(Source):
     def __getitem__(self, where: Any) -> Any:
         if isinstance(where, tuple):
             return super().__getitem__(where)
-        return SparseSource(self.folder, self.index[where]).set_limits(self.memory_limit, self.subsample)
+        return SparseSource(self.folder, self.index[where]).set_limits(
+            self.memory_limit, self.subsample
+        )
 
     def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
         """All rows in the order of the file: their positions here, and the rows.
@@ -68,17 +70,28 @@ class SparseSource(Source):
         """
         start, n = 0, len(self._indptr) - 1
         while start < n:
-            stop = max(start + 1, int(np.searchsorted(self._indptr, self._indptr[start] + n_values, side="right")) - 1)
+            stop = max(
+                start + 1,
+                int(np.searchsorted(self._indptr, self._indptr[start] + n_values, side="right"))
+                - 1,
+            )
             here = np.flatnonzero((self.index >= start) & (self.index < stop))
             if len(here):
                 block = self._rows(start, stop)
-                yield here, block if np.array_equal(self.index[here], np.arange(start, stop)) else block[self.index[here] - start]
+                yield (
+                    here,
+                    block
+                    if np.array_equal(self.index[here], np.arange(start, stop))
+                    else block[self.index[here] - start],
+                )
             start = stop
 
     def _rows(self, start: int, stop: int) -> sp.csr_array:
         first, last = int(self._indptr[start]), int(self._indptr[stop])
         data, indices = (
-            np.fromfile(self.folder / name, dtype, last - first, offset=first * np.dtype(dtype).itemsize)
+            np.fromfile(
+                self.folder / name, dtype, last - first, offset=first * np.dtype(dtype).itemsize
+            )
             for name, dtype in (("data.bin", self.stored), ("indices.bin", np.int32))
         )
         parts = data, indices - np.int32(self._base), self._indptr[start : stop + 1] - first
@@ -143,25 +156,45 @@ def write_csr(
     path, folder = Path(path).resolve(strict=True), Path(folder)
     kind = path.suffix.lower()
     if kind != ".npz" and kind not in _SUFFIXES:
-        raise ValueError(f"{path}: unknown kind of file {kind!r}; expected .npz, {', '.join(_SUFFIXES)}")
+        raise ValueError(
+            f"{path}: unknown kind of file {kind!r}; expected .npz, {', '.join(_SUFFIXES)}"
+        )
     folder.mkdir()
     try:
-        with (folder / "data.bin").open("wb") as data, (folder / "indices.bin").open("wb") as indices:
-            index = _of_npz(path, data, indices) if kind == ".npz" else _of_text(path, data, indices, n_features, zero_based)
+        with (
+            (folder / "data.bin").open("wb") as data,
+            (folder / "indices.bin").open("wb") as indices,
+        ):
+            index = (
+                _of_npz(path, data, indices)
+                if kind == ".npz"
+                else _of_text(path, data, indices, n_features, zero_based)
+            )
         np.savez(folder / "index.npz", **index)
         return SparseSource(folder)
     except Exception as error:  # zipfile, zlib, numpy and scikit-learn each have their own
         shutil.rmtree(folder)
-        raise ValueError(f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})") from None
+        raise ValueError(
+            f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})"
+        ) from None
 
 
-def _of_text(path: Path, data: IO[bytes], indices: IO[bytes], n_features: int | None, zero_based: Any) -> dict[str, Any]:
+def _of_text(
+    path: Path, data: IO[bytes], indices: IO[bytes], n_features: int | None, zero_based: Any
+) -> dict[str, Any]:
     from sklearn.datasets import load_svmlight_file
 
     counts, target, low, high = [np.zeros(1, np.int64)], [], np.inf, 0
     most = np.iinfo(np.int32).max  # scikit-learn wants a number where it reads parts
     for offset in range(0, path.stat().st_size, _TEXT):
-        X, y = load_svmlight_file(str(path), dtype=np.float32, zero_based=True, offset=offset, length=_TEXT, n_features=most)
+        X, y = load_svmlight_file(
+            str(path),
+            dtype=np.float32,
+            zero_based=True,
+            offset=offset,
+            length=_TEXT,
+            n_features=most,
+        )
         counts.append(np.diff(X.indptr).astype(np.int64))
         target.append(y)
         if X.nnz:
@@ -173,7 +206,13 @@ def _of_text(path: Path, data: IO[bytes], indices: IO[bytes], n_features: int | 
     if low < base or high - base > width or width < 1:
         raise ValueError(f"indices {low:g} to {high - 1}; expected {base} to {width + base - 1}")
     indptr = np.cumsum(np.concatenate(counts))
-    return {"indptr": indptr, "base": base, "width": width, "dtype": "float32", "target": np.concatenate(target)}
+    return {
+        "indptr": indptr,
+        "base": base,
+        "width": width,
+        "dtype": "float32",
+        "target": np.concatenate(target),
+    }
 
 
 def _of_npz(path: Path, data: IO[bytes], indices: IO[bytes]) -> dict[str, Any]:

@@ -61,7 +61,12 @@ class ImageClassifier(ModelFile):
     scorers: dict[str, list[Scorer]] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
 
-    def fit(self, photographs: Sequence[Photograph], labels: Sequence[str], X: sp.csr_matrix | None = None) -> Self:
+    def fit(
+        self,
+        photographs: Sequence[Photograph],
+        labels: Sequence[str],
+        X: sp.csr_matrix | None = None,
+    ) -> Self:
         """Learn vocabularies, columns and responses.
 
         Parameters
@@ -88,7 +93,9 @@ class ImageClassifier(ModelFile):
         self.classes, y = _codes(labels)
         if X is None:
             if not hasattr(self.features, "fit"):
-                raise ValueError("features of a loaded model: expected a PetFeatures, which learns its words")
+                raise ValueError(
+                    "features of a loaded model: expected a PetFeatures, which learns its words"
+                )
             X = self.features.fit(photographs).transform(photographs)
         X = X.tocsc()  # as the learner holds it: neither it nor the folds are copied again
         self.scorers, self.info = {}, dict(self.info)
@@ -119,7 +126,11 @@ class ImageClassifier(ModelFile):
         n_words, n_whole = self.features.n_words, self.features.n_whole
         if part == HEADS:
             return np.delete(every, slice(n_words, n_whole))
-        return every if self.features.head_words_ is None else np.delete(every, slice(n_whole, n_whole + n_words))
+        return (
+            every
+            if self.features.head_words_ is None
+            else np.delete(every, slice(n_whole, n_whole + n_words))
+        )
 
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
         """Fit one part; its cross-validated scores give the temperature and the error in
@@ -159,7 +170,10 @@ class ImageClassifier(ModelFile):
         -------
         ndarray of int64
         """
-        return np.array(list(dict.fromkeys(int(c) for s in self.scorers[part] for c in s.selected)), dtype=np.int64)
+        return np.array(
+            list(dict.fromkeys(int(c) for s in self.scorers[part] for c in s.selected)),
+            dtype=np.int64,
+        )
 
     def selected_names(self, part: str = WHOLE) -> list[str]:
         """Names of the columns that a part uses; as :meth:`selected`.
@@ -221,7 +235,9 @@ class ImageClassifier(ModelFile):
         self._check_trained()
         out = np.empty((len(photographs), len(self.classes)))
         for i in range(len(photographs)):
-            out[i] = self.probabilities(self.features.transform([photographs[i]]), self._part(photographs[i]))
+            out[i] = self.probabilities(
+                self.features.transform([photographs[i]]), self._part(photographs[i])
+            )
         return out
 
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
@@ -268,7 +284,9 @@ class ImageClassifier(ModelFile):
         probabilities = self.predict_proba([photograph])[0]
         additive = self.scorers[part][0]
         if not isinstance(additive, AdditiveScorer):
-            raise ValueError("a model of method 'sdist' has no evidence per column; expected 'fsa', 'piecewise' or 'both'")
+            raise ValueError(
+                "a model of method 'sdist' has no evidence per column; expected 'fsa', 'piecewise' or 'both'"
+            )
         resized = photograph.resized(self.features.side)
         X = self.features.transform([photograph])
         best = int(probabilities.argmax())
@@ -281,7 +299,9 @@ class ImageClassifier(ModelFile):
         present = [j for j in np.argsort(-np.abs(evidence), kind="stable") if evidence[j] != 0]
         contributions = [(str(names[additive.selected[j]]), float(evidence[j])) for j in present]
         image, heat = np.asarray(resized.image), paint(self.features, resized, values)
-        return Explanation(self.classes[best], float(probabilities[best]), image, heat, contributions)
+        return Explanation(
+            self.classes[best], float(probabilities[best]), image, heat, contributions
+        )
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the words of ``photograph.resized(side)``, and their windows.
@@ -309,14 +329,19 @@ class ImageClassifier(ModelFile):
         kinds = {cls: kind for kind, cls in SCORERS.items()}
         for part, scorers in self.scorers.items():
             for scorer in scorers:
-                arrays |= {f"{part}.{kinds[type(scorer)]}.{name}": array for name, array in scorer.arrays().items()}
+                arrays |= {
+                    f"{part}.{kinds[type(scorer)]}.{name}": array
+                    for name, array in scorer.arrays().items()
+                }
         return arrays, {
             "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
             **self.info,
             "classes": self.classes,
             "features": self.features.settings(),
             "settings": vars(self.settings),
-            "scorers": {part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()},
+            "scorers": {
+                part: [kinds[type(s)] for s in scorers] for part, scorers in self.scorers.items()
+            },
             "chosen": {part: self.selected_names(part) for part in self.scorers},
         }
 
@@ -324,24 +349,47 @@ class ImageClassifier(ModelFile):
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
         seed = None if header["features"]["random_state"] is None else 0
         example = PetColumns(random_state=seed).settings()
-        limits = {"n_words": (1, 1e6), "side": (32, 4096), "head_side": (32, 4096), "random_state": (0, 2**32)}
+        limits = {
+            "n_words": (1, 1e6),
+            "side": (32, 4096),
+            "head_side": (32, 4096),
+            "random_state": (0, 2**32),
+        }
         features = PetColumns(**check_settings(header["features"], example, limits))
-        settings = ClassifierSettings(**check_settings(header["settings"], vars(ClassifierSettings())))
+        settings = ClassifierSettings(
+            **check_settings(header["settings"], vars(ClassifierSettings()))
+        )
         settings.check()
-        classes = list(check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"])
+        classes = list(
+            check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"]
+        )
         kinds = {str(part): [str(k) for k in listed] for part, listed in header["scorers"].items()}
-        fits = WHOLE in kinds and all(kind in SCORERS for listed in kinds.values() for kind in listed)
-        if len(classes) < 2 or not fits or not set(kinds) <= {WHOLE, HEADS} or not all(kinds.values()):
+        fits = WHOLE in kinds and all(
+            kind in SCORERS for listed in kinds.values() for kind in listed
+        )
+        if (
+            len(classes) < 2
+            or not fits
+            or not set(kinds) <= {WHOLE, HEADS}
+            or not all(kinds.values())
+        ):
             raise ValueError("classes or scorers")
         n = features.n_words
         features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
-        features.head_words_ = _vocabulary(path, arrays, HEADS, WordCounts(n, spatial=False)) if features.heads else None
+        features.head_words_ = (
+            _vocabulary(path, arrays, HEADS, WordCounts(n, spatial=False))
+            if features.heads
+            else None
+        )
         n_features = len(features.get_feature_names_out())
         kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
         info = {name: value for name, value in header.items() if name not in kept}
         model = cls(features, settings, classes, {}, info)
         for part, listed in kinds.items():
-            model.scorers[part] = [SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features) for k in listed]
+            model.scorers[part] = [
+                SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features)
+                for k in listed
+            ]
         return model
 
 
@@ -357,13 +405,24 @@ def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
         raise ValueError(f"one class only ({', '.join(names)}); expected at least two")
     counts = np.bincount(y)
     if counts.min() < 2:
-        raise ValueError(f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class")
+        raise ValueError(
+            f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class"
+        )
     return [str(name) for name in names], y
 
 
-def _vocabulary(path: Path, arrays: dict[str, np.ndarray], part: str, words: WordCounts) -> WordCounts:
+def _vocabulary(
+    path: Path, arrays: dict[str, np.ndarray], part: str, words: WordCounts
+) -> WordCounts:
     centres = check_array(path, arrays, f"{part}.words", np.uint8, (words.n_words, 128))
     starts = check_array(path, arrays, f"{part}.cell_starts", np.int64, (None,))
-    if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(centres) or (np.diff(starts) < 1).any():
-        raise ValueError(f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words into cells)")
+    if (
+        len(starts) < 2
+        or starts[0] != 0
+        or starts[-1] != len(centres)
+        or (np.diff(starts) < 1).any()
+    ):
+        raise ValueError(
+            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words into cells)"
+        )
     return words.adopt(centres, starts)

@@ -65,7 +65,10 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
     columns, windows = occurrences(features, photograph)
     value = (evidence / np.maximum(np.bincount(columns, minlength=len(evidence)), 1))[columns]
     x, y, w, h = windows.T
-    x0, y0 = (np.clip(np.floor(v), 0, side - 1).astype(int) for v, side in ((x - w / 2, width), (y - h / 2, height)))
+    x0, y0 = (
+        np.clip(np.floor(v), 0, side - 1).astype(int)
+        for v, side in ((x - w / 2, width), (y - h / 2, height))
+    )
     x1 = np.clip(np.ceil(x + w / 2).astype(int), x0 + 1, width)
     y1 = np.clip(np.ceil(y + h / 2).astype(int), y0 + 1, height)
     density = value / ((x1 - x0) * (y1 - y0))
@@ -76,7 +79,10 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
     heat = corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
     bins = shade_bins(pixels)
     n_bins = N_SHADES**3
-    return heat + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
+    return (
+        heat
+        + (evidence[-n_bins:] / np.maximum(np.bincount(bins.ravel(), minlength=n_bins), 1))[bins]
+    )
 
 
 def _views(
@@ -92,7 +98,9 @@ def _views(
         yield features.n_whole, features.head_words_, features.head_sift.describe(head), frame
 
 
-def _windows(described: Descriptors, rows: np.ndarray, frame: tuple[float, float, float, float]) -> np.ndarray:
+def _windows(
+    described: Descriptors, rows: np.ndarray, frame: tuple[float, float, float, float]
+) -> np.ndarray:
     x0, y0, scale_x, scale_y = frame
     x, y = described.positions[rows].T.astype(np.float64)
     side = WINDOW * described.sizes[rows].astype(np.float64)

@@ -13,7 +13,13 @@ METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
 # SDist of all columns: steps and votes by cross-validation on the training photographs of the
 # shipped model that have a head box, the rest choices (experiments/notebook/pets.md).
-ALL_COLUMNS: dict[str, Any] = {"solver": "sgd", "kappa": 20, "n_steps": 60, "learning_rate": 0.1, "n_neighbors_predict": 15}
+ALL_COLUMNS: dict[str, Any] = {
+    "solver": "sgd",
+    "kappa": 20,
+    "n_steps": 60,
+    "learning_rate": 0.1,
+    "n_neighbors_predict": 15,
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,9 @@ class ClassifierSettings:
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
-            raise ValueError(f"n_features_to_select={self.n_features_to_select}; expected at least 1")
+            raise ValueError(
+                f"n_features_to_select={self.n_features_to_select}; expected at least 1"
+            )
         if self.max_order < 1:
             raise ValueError(f"max_order={self.max_order}; expected at least 1")
 
@@ -79,10 +87,19 @@ class ClassifierSettings:
         from ...learners import FSAClassifier, Prior, Schedule, SDist
 
         if self.method == "sdist-sgd":
-            sizes: dict[str, Any] = {"max_order": self.max_order, "n_features_to_select": self.n_features_to_select}
+            sizes: dict[str, Any] = {
+                "max_order": self.max_order,
+                "n_features_to_select": self.n_features_to_select,
+            }
             return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
-        k, response = min(self.n_features_to_select, X.shape[1]), "piecewise" if self.method == "piecewise" else "linear"
-        prior, schedule = Prior(shrinkage=self.shrinkage), Schedule(mu=self.mu, n_steps=self.n_steps)
+        k, response = (
+            min(self.n_features_to_select, X.shape[1]),
+            "piecewise" if self.method == "piecewise" else "linear",
+        )
+        prior, schedule = (
+            Prior(shrinkage=self.shrinkage),
+            Schedule(mu=self.mu, n_steps=self.n_steps),
+        )
         fsa = FSAClassifier(k, response=response, prior=prior, schedule=schedule, refinement=None)
         fsa.fit(X.toarray() if self.method == "piecewise" else X, y)
         additive = AdditiveScorer.of(fsa)
@@ -92,12 +109,16 @@ class ClassifierSettings:
         return [metric] if self.method == "sdist" else [additive, metric]
 
 
-def metric_on(X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int) -> MetricScorer:
+def metric_on(
+    X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
+) -> MetricScorer:
     """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
     from ...learners import SDist
 
     part = X[:, columns].toarray().astype(np.float64)
-    return MetricScorer.of(SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y).renumbered(columns)
+    return MetricScorer.of(
+        SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
+    ).renumbered(columns)
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
@@ -110,4 +131,6 @@ def temperature(scores: np.ndarray, y: np.ndarray) -> float:
     def loss(log_t: float) -> float:
         return -float(log_softmax(scores / np.exp(log_t), axis=1)[np.arange(len(y)), y].mean())
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-np.log(100), np.log(100)), method="bounded").x))
+    return float(
+        np.exp(minimize_scalar(loss, bounds=(-np.log(100), np.log(100)), method="bounded").x)
+    )

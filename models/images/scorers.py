@@ -51,7 +51,14 @@ class AdditiveScorer:
             responses = np.concatenate([-responses, responses], axis=2) / 2
             intercept = np.concatenate([-intercept, intercept]) / 2
         selected = model.selected.astype(np.int64)
-        return cls(AdditiveModel(selected, model.knots, np.ascontiguousarray(responses, dtype=float), intercept=intercept))
+        return cls(
+            AdditiveModel(
+                selected,
+                model.knots,
+                np.ascontiguousarray(responses, dtype=float),
+                intercept=intercept,
+            )
+        )
 
     def renumbered(self, columns: np.ndarray) -> Self:
         """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
@@ -77,15 +84,21 @@ class AdditiveScorer:
         }
 
     @classmethod
-    def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
+    def read(
+        cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
+    ) -> Self:
         """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing
         or do not fit together."""
-        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1)
+        selected = check_array(
+            path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
+        )
         knots = check_array(path, arrays, f"{name}.knots", np.float64, (len(selected), None))
         shape = (len(selected), max(1, knots.shape[1]), n_classes)
         responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
         intercept = check_array(path, arrays, f"{name}.intercept", np.float64, (n_classes,))
-        temperature = float(check_array(path, arrays, f"{name}.temperature", np.float64, (1,), 1e-12)[0])
+        temperature = float(
+            check_array(path, arrays, f"{name}.temperature", np.float64, (1,), 1e-12)[0]
+        )
         return cls(AdditiveModel(selected, knots, responses, intercept=intercept), temperature)
 
 
@@ -182,9 +195,13 @@ class MetricScorer:
     def probabilities(self, X: Matrix) -> np.ndarray:
         """Shares of the votes, (n, n_classes)."""
         Z = self.transform(X)
-        distance = (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
+        distance = (
+            (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
+        )
         near = np.argsort(distance, axis=1, kind="stable")[:, : self.n_neighbors]
-        return np.stack([(self.codes[near] == c).mean(axis=1) for c in range(self.n_classes)], axis=1)
+        return np.stack(
+            [(self.codes[near] == c).mean(axis=1) for c in range(self.n_classes)], axis=1
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays for a model file."""
@@ -201,11 +218,15 @@ class MetricScorer:
         }
 
     @classmethod
-    def read(cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int) -> Self:
+    def read(
+        cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
+    ) -> Self:
         """Take the arrays ``name.selected``, ... of a model file; errors as of
         :meth:`AdditiveScorer.read`."""
 
-        def array(part: str, dtype: Any, shape: tuple[int | None, ...], *limits: float) -> np.ndarray:
+        def array(
+            part: str, dtype: Any, shape: tuple[int | None, ...], *limits: float
+        ) -> np.ndarray:
             return check_array(path, arrays, f"{name}.{part}", dtype, shape, *limits)
 
         selected = array("selected", np.int64, (None,), 0, n_features - 1)
@@ -228,7 +249,10 @@ class MetricScorer:
 
 
 Scorer = AdditiveScorer | MetricScorer
-SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {"additive": AdditiveScorer, "metric": MetricScorer}
+SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
+    "additive": AdditiveScorer,
+    "metric": MetricScorer,
+}
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:

@@ -72,21 +72,48 @@ class DetectionOptions:
         alone, p = self.assembly == Assembly.NONE, self.min_probability
         of_faces = "expected an assembly of faces"
         checks = (
-            (self.assembly not in (None, *Assembly), f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}"),
-            (self.mode not in (None, *Mode), f"mode={self.mode!r}: expected one of {', '.join(Mode)}"),
-            (self.threshold is not None and np.isnan(self.threshold), f"threshold={self.threshold}: expected a number"),
-            (p is not None and not 0 <= p <= 1, f"min_probability={p}: expected a number from 0 to 1"),
-            (None not in (p, self.threshold), f"threshold={self.threshold} and min_probability={p}: expected one of them"),
-            (p is not None and alone, f"min_probability={p}: {of_faces}, or a threshold of the score"),
-            (not 0 <= self.roll <= MAX_ROLL, f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}"),
+            (
+                self.assembly not in (None, *Assembly),
+                f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}",
+            ),
+            (
+                self.mode not in (None, *Mode),
+                f"mode={self.mode!r}: expected one of {', '.join(Mode)}",
+            ),
+            (
+                self.threshold is not None and np.isnan(self.threshold),
+                f"threshold={self.threshold}: expected a number",
+            ),
+            (
+                p is not None and not 0 <= p <= 1,
+                f"min_probability={p}: expected a number from 0 to 1",
+            ),
+            (
+                None not in (p, self.threshold),
+                f"threshold={self.threshold} and min_probability={p}: expected one of them",
+            ),
+            (
+                p is not None and alone,
+                f"min_probability={p}: {of_faces}, or a threshold of the score",
+            ),
+            (
+                not 0 <= self.roll <= MAX_ROLL,
+                f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}",
+            ),
             (self.boxes is not None and alone, f"boxes: {of_faces}, not 'none'"),
         )
         for wrong, message in checks:
             if wrong:
                 raise ValueError(message)
         for box in self.boxes or ():
-            if len(box) != 4 or not np.isfinite(box).all() or not (box[0] < box[2] and box[1] < box[3]):
-                raise ValueError(f"box {tuple(box)}: expected x0, y0, x1, y1 with x0 < x1 and y0 < y1")
+            if (
+                len(box) != 4
+                or not np.isfinite(box).all()
+                or not (box[0] < box[2] and box[1] < box[3])
+            ):
+                raise ValueError(
+                    f"box {tuple(box)}: expected x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+                )
 
 
 class Detection(NamedTuple):
@@ -137,11 +164,20 @@ class DetectionResult(NamedTuple):
         return self.instances
 
 
-def of_instances(instances: Sequence[Instance], names: Sequence[str], size: float) -> list[Detection]:
+def of_instances(
+    instances: Sequence[Instance], names: Sequence[str], size: float
+) -> list[Detection]:
     """The keypoints of some names of all instances; ``size`` is that of a detection window in
     units of the reference length."""
     return [
-        Detection(name, p.x, p.y, float(log_odds_of(p.probability)), size * instance.reference_length, p.probability)
+        Detection(
+            name,
+            p.x,
+            p.y,
+            float(log_odds_of(p.probability)),
+            size * instance.reference_length,
+            p.probability,
+        )
         for instance in instances
         for name, p in instance.keypoints.items()
         if name in names

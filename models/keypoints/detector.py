@@ -96,7 +96,9 @@ class KeypointDetector:
     @property
     def search(self) -> WindowSearch:
         """The search of windows with the classifiers of the keypoints."""
-        return WindowSearch(**{part.name: getattr(self, part.name) for part in fields(WindowSearch)})
+        return WindowSearch(
+            **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
+        )
 
     @property
     def category(self) -> str | None:
@@ -106,7 +108,9 @@ class KeypointDetector:
     @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints."""
-        return list(dict.fromkeys([*self.models, *(() if self.finder is None else self.finder.keypoints)]))
+        return list(
+            dict.fromkeys([*self.models, *(() if self.finder is None else self.finder.keypoints)])
+        )
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
         """Return options with what they leave open filled in.
@@ -130,17 +134,29 @@ class KeypointDetector:
             sense for its windows.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
-        options = replace(options, assembly=Assembly(default if options.assembly is None else options.assembly))
+        options = replace(
+            options, assembly=Assembly(default if options.assembly is None else options.assembly)
+        )
         if options.assembly != Assembly.NONE and self.finder is None:
-            raise ValueError(f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'")
+            raise ValueError(
+                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'"
+            )
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
         names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
         for name in names:
             if name not in self.keypoints:
-                raise ValueError(f"keypoint {name!r} is unknown; expected one of {', '.join(self.keypoints)}")
+                raise ValueError(
+                    f"keypoint {name!r} is unknown; expected one of {', '.join(self.keypoints)}"
+                )
             if name not in available:
-                raise ValueError(f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'")
-        searched = names if options.assembly == Assembly.NONE or self.finder is None else self.finder.anchors
+                raise ValueError(
+                    f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'"
+                )
+        searched = (
+            names
+            if options.assembly == Assembly.NONE or self.finder is None
+            else self.finder.anchors
+        )
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
         return replace(options, keypoints=names, mode=mode)
@@ -149,17 +165,25 @@ class KeypointDetector:
         """The mode in which some keypoints are searched, by default the fastest that the model has
         for them."""
         cascade = self.face_cascade
-        prunes = cascade is not None and all(name in self.guides and name in cascade.expected for name in names)
+        prunes = cascade is not None and all(
+            name in self.guides and name in cascade.expected for name in names
+        )
         if mode is None:
             return Mode.PRUNE if prunes else Mode.SCAN
         for name in names:
             if mode != Mode.SCAN and name not in self.guides:
-                raise ValueError(f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'")
+                raise ValueError(
+                    f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'"
+                )
         if mode == Mode.PRUNE and not prunes:
-            raise ValueError(f"mode={str(mode)!r}: the model does not have it, only 'scan' and 'regress'")
+            raise ValueError(
+                f"mode={str(mode)!r}: the model does not have it, only 'scan' and 'regress'"
+            )
         return Mode(mode)
 
-    def detect(self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any) -> list[Detection]:
+    def detect(
+        self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
+    ) -> list[Detection]:
         """Find keypoints.
 
         Parameters
@@ -185,7 +209,9 @@ class KeypointDetector:
         """
         return self.find(image, options, **keywords).detections
 
-    def find(self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any) -> DetectionResult:
+    def find(
+        self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
+    ) -> DetectionResult:
         """Find keypoints and faces.
 
         Parameters
@@ -207,8 +233,12 @@ class KeypointDetector:
         pixels = as_rgb(image)
         if o.boxes is not None:
             instances = [self._in_box(pixels, box, o) for box in o.boxes]
-            detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
-            return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
+            detections = of_instances(
+                instances, o.keypoints, self.pool.window / self.reference_length
+            )
+            return DetectionResult(
+                sorted(detections, key=lambda detection: -detection.score), instances
+            )
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
         if o.assembly == Assembly.NONE or self.finder is None:
             return DetectionResult(self._detect_alone(levels, o), [])
@@ -221,7 +251,9 @@ class KeypointDetector:
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
             maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
-        instances, complete = self.finder.find(maxima, levels, self.reference_length, min_probability, o.assembly)
+        instances, complete = self.finder.find(
+            maxima, levels, self.reference_length, min_probability, o.assembly
+        )
         # without a level, it is too narrow for a face
         if o.roll and levels and upright and not complete:
             instances = self._found_again(pixels, levels, o, instances, min_probability)
@@ -234,7 +266,12 @@ class KeypointDetector:
         return DetectionResult(best_of_each(detections, o.max_detections), instances)
 
     def _found_again(
-        self, pixels: np.ndarray, levels: Sequence[Level], o: DetectionOptions, instances: list[Instance], min_probability: float
+        self,
+        pixels: np.ndarray,
+        levels: Sequence[Level],
+        o: DetectionOptions,
+        instances: list[Instance],
+        min_probability: float,
     ) -> list[Instance]:
         """Faces, and those of the turned photograph and of evened light; of the same ones the most
         probable."""
@@ -243,10 +280,20 @@ class KeypointDetector:
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
         light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
         for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
-            instances = instances + self.finder.find(maxima, searched, self.reference_length, min_probability, o.assembly).instances
+            instances = (
+                instances
+                + self.finder.find(
+                    maxima, searched, self.reference_length, min_probability, o.assembly
+                ).instances
+            )
         instances.sort(key=lambda instance: -instance.probability)
         anchors = [instance.places(self.finder.anchors) for instance in instances]
-        return [instances[i] for i in suppress_instances(anchors, [instance.reference_length for instance in instances])]
+        return [
+            instances[i]
+            for i in suppress_instances(
+                anchors, [instance.reference_length for instance in instances]
+            )
+        ]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
         """The most probable face that lies in a box; without any, the mean shape in it, refined."""
@@ -254,27 +301,50 @@ class KeypointDetector:
         height, width = pixels.shape[:2]
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
         if (low >= high).any():
-            raise ValueError(f"box {tuple(box)}: expected one that lies in the image of {width} x {height} pixels")
+            raise ValueError(
+                f"box {tuple(box)}: expected one that lies in the image of {width} x {height} pixels"
+            )
         side = float(np.sqrt(np.prod(np.subtract(box[2:], box[:2]))))
         left, top = np.maximum(np.floor(np.subtract(box[:2], side / 2)), 0).astype(int).tolist()
         right, bottom = np.ceil(np.add(box[2:], side / 2)).astype(int).tolist()
         part = np.ascontiguousarray(pixels[top:bottom, left:right])
-        window = max(side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4)
+        window = max(
+            side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4
+        )
         sizes = max(window / _BOX_RANGE, self.pool.window / 4), window * _BOX_RANGE
-        inside = replace(o, boxes=None, roll=0.0, threshold=None, min_probability=0.0, min_size=sizes[0], max_size=sizes[1])
+        inside = replace(
+            o,
+            boxes=None,
+            roll=0.0,
+            threshold=None,
+            min_probability=0.0,
+            min_size=sizes[0],
+            max_size=sizes[1],
+        )
         found = self.find(part, inside).instances
-        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(-1, 2) + [left, top]
+        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(
+            -1, 2
+        ) + [left, top]
         in_box = ((middles >= low) & (middles <= high)).all(axis=1)
         if in_box.any():
             return found[int(in_box.argmax())].moved(left, top)
         levels = self.search.pyramid(part, *sizes)
-        return self.finder.placed((box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels).moved(left, top)
+        return self.finder.placed(
+            (box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels
+        ).moved(left, top)
 
-    def _search_turned(self, o: DetectionOptions, turned: np.ndarray, factor: float) -> dict[str, np.ndarray]:
+    def _search_turned(
+        self, o: DetectionOptions, turned: np.ndarray, factor: float
+    ) -> dict[str, np.ndarray]:
         """Local maxima of the anchors in a turned photograph, shrunk by a factor."""
         assert self.finder is not None and o.mode is not None
-        sizes = [None if size is None else max(size * factor, min(size, self.pool.window)) for size in (o.min_size, o.max_size)]
-        return self.anchor_maxima(self.search.pyramid(turned, *sizes), self.finder.anchors, o.mode, o.max_detections)
+        sizes = [
+            None if size is None else max(size * factor, min(size, self.pool.window))
+            for size in (o.min_size, o.max_size)
+        ]
+        return self.anchor_maxima(
+            self.search.pyramid(turned, *sizes), self.finder.anchors, o.mode, o.max_detections
+        )
 
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
@@ -285,16 +355,37 @@ class KeypointDetector:
         detections = []
         for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
             for x, y, score, scale in maxima[name].tolist() if name in names else ():
-                away = [(np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length) for f in instances]
+                away = [
+                    (np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length)
+                    for f in instances
+                ]
                 if all(distance > _EXPLAINED * length for distance, length in away):
                     log_odds = slope * score + offset + alone
-                    detections.append(Detection(name, x, y, log_odds, self.pool.window / scale, float(probability_of(log_odds))))
+                    detections.append(
+                        Detection(
+                            name,
+                            x,
+                            y,
+                            log_odds,
+                            self.pool.window / scale,
+                            float(probability_of(log_odds)),
+                        )
+                    )
         return detections
 
     def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
         assert o.keypoints is not None and o.mode is not None
-        thresholds = {name: self.models[name].threshold if o.threshold is None else o.threshold for name in o.keypoints}
-        maxima = self.search.maxima(levels, [n for n in self.models if n in o.keypoints], o.mode, thresholds, o.max_detections)
+        thresholds = {
+            name: self.models[name].threshold if o.threshold is None else o.threshold
+            for name in o.keypoints
+        }
+        maxima = self.search.maxima(
+            levels,
+            [n for n in self.models if n in o.keypoints],
+            o.mode,
+            thresholds,
+            o.max_detections,
+        )
         detections = [
             Detection(name, x, y, score, self.pool.window / scale)
             for name in o.keypoints
@@ -303,7 +394,11 @@ class KeypointDetector:
         return sorted(detections, key=lambda detection: -detection.score)
 
     def anchor_maxima(
-        self, levels: Sequence[Level], anchors: Sequence[str], mode: str = Mode.SCAN, max_detections: int = 200
+        self,
+        levels: Sequence[Level],
+        anchors: Sequence[str],
+        mode: str = Mode.SCAN,
+        max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
         """Find all local maxima of some keypoints' scores, from which faces are assembled.
 
@@ -323,7 +418,9 @@ class KeypointDetector:
         dict of str to ndarray of shape (n, 4)
             Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
         """
-        return self.search.maxima(levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections)
+        return self.search.maxima(
+            levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the detector to a model file.
@@ -348,7 +445,11 @@ class KeypointDetector:
             "reference_ied": self.reference_length,  # its name in model files
             "summary": self.info.get("summary", ", ".join(self.keypoints)),
             "info": self.info,
-        } | ({} if self.schema is None else {"schema": self.schema.to_dict(), "enlarged": self.enlarged})
+        } | (
+            {}
+            if self.schema is None
+            else {"schema": self.schema.to_dict(), "enlarged": self.enlarged}
+        )
         write_model(path, KIND, arrays, header)
 
     @classmethod
@@ -374,12 +475,29 @@ class KeypointDetector:
             pool = FeaturePool.from_dict(header["pool"])
             models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
             length = DEFAULT_REFERENCE_LENGTH
-            example: dict[str, Any] = {"reference_ied": length, "scales_per_octave": 4, "suppression": 0.3, "enlarged": 1.0}
-            limits = {"scales_per_octave": (1, 64), "suppression": (0, 100), "reference_ied": (1, 1000), "enlarged": (1, 4)}
-            numbers = check_settings({name: header.get(name, value) for name, value in example.items()}, example, limits)
+            example: dict[str, Any] = {
+                "reference_ied": length,
+                "scales_per_octave": 4,
+                "suppression": 0.3,
+                "enlarged": 1.0,
+            }
+            limits = {
+                "scales_per_octave": (1, 64),
+                "suppression": (0, 100),
+                "reference_ied": (1, 1000),
+                "enlarged": (1, 4),
+            }
+            numbers = check_settings(
+                {name: header.get(name, value) for name, value in example.items()}, example, limits
+            )
             if not models:
                 raise ValueError("the model has no keypoint")
             schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
             numbers["reference_length"] = numbers.pop("reference_ied")
-            numbers |= {"guides": guides, "face_cascade": face_cascade, "finder": finder, "schema": schema}
+            numbers |= {
+                "guides": guides,
+                "face_cascade": face_cascade,
+                "finder": finder,
+                "schema": schema,
+            }
             return cls(models, pool, info=dict(header["info"]), **numbers)

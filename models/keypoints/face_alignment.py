@@ -54,9 +54,13 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     (96, 96, 3)
     """
     check_size(size)
-    eyes = np.array([complex(p.x, p.y) for name in EYES if (p := face.keypoints.get(name)) is not None])
+    eyes = np.array(
+        [complex(p.x, p.y) for name in EYES if (p := face.keypoints.get(name)) is not None]
+    )
     if len(eyes) < len(EYES) or eyes[0] == eyes[1]:
-        raise ValueError(f"a face with the keypoints {', '.join(face.keypoints)}: expected two different eyes")
+        raise ValueError(
+            f"a face with the keypoints {', '.join(face.keypoints)}: expected two different eyes"
+        )
     template = np.array([complex(*share) for share in EYES.values()]) * size - (0.5 + 0.5j)
     to_image = SimilarityTransform.least_squares(template, eyes)
     # Shrunk by a whole factor first: the transform interpolates between neighbouring pixels alone.
@@ -68,7 +72,11 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     part = part[: part.shape[0] // factor * factor, : part.shape[1] // factor * factor]
     if not part.size:
         return np.zeros((size, size, 3), np.uint8)
-    part = cv2.resize(part, None, fx=1 / factor, fy=1 / factor, interpolation=cv2.INTER_AREA) if factor > 1 else part
+    part = (
+        cv2.resize(part, None, fx=1 / factor, fy=1 / factor, interpolation=cv2.INTER_AREA)
+        if factor > 1
+        else part
+    )
     a = to_image.scale_rotation / factor
     b = (to_image.translation - complex(*low) + (0.5 + 0.5j)) / factor - (0.5 + 0.5j)
     matrix = np.array([[a.real, -a.imag, b.real], [a.imag, a.real, b.imag]])

@@ -21,17 +21,29 @@ def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dic
     for name, model in detector.models.items():
         strength = np.ptp(model.responses.values.reshape(len(model.features), -1), axis=1)
         found[name] = [
-            {"name": pool.name(model.features[i]), "strength": float(strength[i]), **_cells(model.features[i], kinds, pool.hog)}
+            {
+                "name": pool.name(model.features[i]),
+                "strength": float(strength[i]),
+                **_cells(model.features[i], kinds, pool.hog),
+            }
             for i in np.argsort(-strength, kind="stable")[:n]
         ]
     return found
 
 
 def _cells(feature: np.ndarray, kinds: list[np.ndarray], hog: Any) -> dict[str, Any]:
-    x, y, w, h = (int(feature[c]) for c in (Column.X, Column.Y, Column.CELL_WIDTH, Column.CELL_HEIGHT))
+    x, y, w, h = (
+        int(feature[c]) for c in (Column.X, Column.Y, Column.CELL_WIDTH, Column.CELL_HEIGHT)
+    )
     kind = int(feature[Column.KIND])
     if kind == len(kinds):
         row, column = divmod(int(feature[Column.CELL]), hog.block)
         angle = float(feature[Column.ORIENTATION]) * np.pi / hog.orientations
         return {"cells": [[x + column * w, y + row * h, w, h, 1]], "angle": angle}
-    return {"cells": [[x + c * w, y + r * h, w, h, int(weight)] for (r, c), weight in np.ndenumerate(kinds[kind]) if weight]}
+    return {
+        "cells": [
+            [x + c * w, y + r * h, w, h, int(weight)]
+            for (r, c), weight in np.ndenumerate(kinds[kind])
+            if weight
+        ]
+    }

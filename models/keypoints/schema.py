@@ -72,18 +72,24 @@ class Schema:
 
     def __post_init__(self) -> None:
         if len(self.keypoints) < 2 or len(set(self.keypoints)) < len(self.keypoints):
-            raise ValueError(f"keypoints={list(self.keypoints)}: expected two different names or more")
+            raise ValueError(
+                f"keypoints={list(self.keypoints)}: expected two different names or more"
+            )
         pairs = [*self.mirror, *self.skeleton, *([self.length] if self.length else [])]
         for names in (*pairs, self.anchors, self.landmarks):
             for name in names:
                 if name not in self.keypoints:
-                    raise ValueError(f"{name!r} is not among the keypoints {', '.join(self.keypoints)}")
+                    raise ValueError(
+                        f"{name!r} is not among the keypoints {', '.join(self.keypoints)}"
+                    )
         for pair in pairs:
             if len(pair) != 2 or pair[0] == pair[1]:
                 raise ValueError(f"{list(pair)}: expected two different keypoints")
         paired = [name for pair in self.mirror for name in pair]
         if len(set(paired)) < len(paired):
-            raise ValueError(f"mirror={[list(pair) for pair in self.mirror]}: expected each keypoint in one pair at most")
+            raise ValueError(
+                f"mirror={[list(pair) for pair in self.mirror]}: expected each keypoint in one pair at most"
+            )
         if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
             raise ValueError("landmark_mirror: expected every landmark once")
 
@@ -107,12 +113,18 @@ class Schema:
         """Positions among some names of each keypoint with its mirror image, in their order."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
-            groups.setdefault(frozenset({name, self.opposite[name]} if self.mirrored else {name}), []).append(i)
+            groups.setdefault(
+                frozenset({name, self.opposite[name]} if self.mirrored else {name}), []
+            ).append(i)
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
         """Name of the keypoint whose training serves this one: of a mirror pair the first."""
-        return min(keypoint, self.opposite[keypoint], key=self.keypoints.index) if self.mirrored else keypoint
+        return (
+            min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
+            if self.mirrored
+            else keypoint
+        )
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
         """Reference lengths (n,) in pixels of objects: points (n, n_keypoints, 2), NaN where
@@ -121,7 +133,9 @@ class Schema:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
         if boxes is None:
-            boxes = np.concatenate([np.fmin.reduce(points, axis=1), np.fmax.reduce(points, axis=1)], axis=1)
+            boxes = np.concatenate(
+                [np.fmin.reduce(points, axis=1), np.fmax.reduce(points, axis=1)], axis=1
+            )
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
@@ -158,14 +172,26 @@ class Schema:
     def from_dict(cls, data: Any) -> Schema:
         """Return the schema that :meth:`to_dict` or a file described; else a ValueError."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
-        if not isinstance(data, dict) or not set(data) <= known or not {"category", "keypoints"} <= set(data):
-            raise ValueError(f"schema: expected category, keypoints and some of {', '.join(sorted(known))}")
+        if (
+            not isinstance(data, dict)
+            or not set(data) <= known
+            or not {"category", "keypoints"} <= set(data)
+        ):
+            raise ValueError(
+                f"schema: expected category, keypoints and some of {', '.join(sorted(known))}"
+            )
         values = {name: value if name in flags else _frozen(value) for name, value in data.items()}
-        if not isinstance(values["category"], str) or any(not isinstance(values.get(name, True), bool) for name in flags):
-            raise ValueError("schema: expected a text for category, true or false for mirrored and upright")
+        if not isinstance(values["category"], str) or any(
+            not isinstance(values.get(name, True), bool) for name in flags
+        ):
+            raise ValueError(
+                "schema: expected a text for category, true or false for mirrored and upright"
+            )
         for name in known - {"category", "landmarks", "landmark_mirror", *flags}:
             kind = tuple if name in ("mirror", "skeleton") else str
-            if not isinstance(values.get(name, ()), tuple) or not all(isinstance(v, kind) for v in values.get(name, ())):
+            if not isinstance(values.get(name, ()), tuple) or not all(
+                isinstance(v, kind) for v in values.get(name, ())
+            ):
                 raise ValueError(f"schema: {name}={data[name]!r:.60}, expected names of keypoints")
         return cls(**{"mirrored": bool(values.get("mirror")), **values})
 

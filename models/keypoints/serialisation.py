@@ -14,25 +14,45 @@ from .instances.assembly import MAX_ROLL, Assembler, Assembly
 from .instances.instance_finder import POINT_INPUTS, InstanceFinder, InstanceProbabilities
 from .instances.shape_models import RigidModel, ShapeModel
 from .instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
-from .windows.window_models import FaceCascade, Guide, KeypointModel, Localisation, OffsetModel, WindowModel
+from .windows.window_models import (
+    FaceCascade,
+    Guide,
+    KeypointModel,
+    Localisation,
+    OffsetModel,
+    WindowModel,
+)
 
 Arrays = dict[str, np.ndarray]
 
 
 def write_parts(
-    models: dict[str, KeypointModel], guides: dict[str, Guide], face_cascade: FaceCascade | None, faces: InstanceFinder | None
+    models: dict[str, KeypointModel],
+    guides: dict[str, Guide],
+    face_cascade: FaceCascade | None,
+    faces: InstanceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return arrays by name, and entries of the header; the names are those of the file format."""
     arrays: Arrays = {}
-    header: dict[str, Any] = {"models": {name: _write_model(arrays, name, model) for name, model in models.items()}}
+    header: dict[str, Any] = {
+        "models": {name: _write_model(arrays, name, model) for name, model in models.items()}
+    }
     if guides:
-        header["guides"] = {name: {"grid": guide.grid, "reach": guide.reach} for name, guide in guides.items()}
+        header["guides"] = {
+            name: {"grid": guide.grid, "reach": guide.reach} for name, guide in guides.items()
+        }
     for name, guide in guides.items():
-        _write_window_model(arrays, f"{name}/offsets", guide.offsets, np.asarray(guide.offsets.intercept))
+        _write_window_model(
+            arrays, f"{name}/offsets", guide.offsets, np.asarray(guide.offsets.intercept)
+        )
     if face_cascade is not None:
         described = _write_model(arrays, "face", face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
-        header["face_cascade"] = {"classifier": described, "expected": expected, "coarser": face_cascade.coarser}
+        header["face_cascade"] = {
+            "classifier": described,
+            "expected": expected,
+            "coarser": face_cascade.coarser,
+        }
     if faces is not None:
         header["faces"] = _write_faces(arrays, faces)
     return arrays, header
@@ -45,7 +65,10 @@ def read_parts(
 
     A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
     """
-    models = {name: _read_model(path, arrays, name, header["models"][name], pool) for name in header["keypoints"]}
+    models = {
+        name: _read_model(path, arrays, name, header["models"][name], pool)
+        for name in header["keypoints"]
+    }
     guides = {}
     for name, described in header.get("guides", {}).items():
         if name not in models:
@@ -61,10 +84,14 @@ def read_parts(
     return models, guides, cascade, finder
 
 
-def read_guide(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> Guide:
+def read_guide(
+    path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
+) -> Guide:
     """Return the guide of one keypoint; errors as of :func:`read_parts`."""
     if described.get("prune"):
-        raise ValueError(f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again")
+        raise ValueError(
+            f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again"
+        )
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
     features, responses = _read_responses(path, arrays, f"{name}/offsets", pool, (2,))
@@ -72,12 +99,22 @@ def read_guide(path: str | Path, arrays: Arrays, name: str, described: dict, poo
     return Guide(OffsetModel(features, responses, intercept), **numbers)
 
 
-def _read_face_cascade(path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool) -> FaceCascade:
-    coarser = float(check_settings({"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)})["coarser"])
+def _read_face_cascade(
+    path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
+) -> FaceCascade:
+    coarser = float(
+        check_settings(
+            {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}
+        )["coarser"]
+    )
     names = list(described["expected"])
-    check_settings(described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10)))
+    check_settings(
+        described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10))
+    )
     expected = {name: (float(x), float(y)) for name, (x, y) in described["expected"].items()}
-    return FaceCascade(_read_model(path, arrays, "face", described["classifier"], pool), expected, coarser)
+    return FaceCascade(
+        _read_model(path, arrays, "face", described["classifier"], pool), expected, coarser
+    )
 
 
 # Names of the arrays in a file: the first knot, the distance of the knots and the values of the
@@ -85,7 +122,9 @@ def _read_face_cascade(path: str | Path, arrays: Arrays, described: dict, pool: 
 _LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
 
 
-def _write_window_model(arrays: Arrays, name: str, model: WindowModel, intercept: np.ndarray) -> None:
+def _write_window_model(
+    arrays: Arrays, name: str, model: WindowModel, intercept: np.ndarray
+) -> None:
     arrays |= {
         f"{name}/features": model.features,
         f"{name}/{_LOW}": model.responses.low,
@@ -111,16 +150,31 @@ def _read_responses(
     bin_width = check_array(path, arrays, f"{name}/{_BIN_WIDTH}", np.float32, (k,))
     values = check_array(path, arrays, f"{name}/{_VALUES}", np.float32, (k, None, *outputs))
     if k < 1 or not (bin_width > 0).all() or values.shape[1] < 2:
-        raise ValueError(f"{name}: expected at least one feature, one bin, and bins of a width above 0")
+        raise ValueError(
+            f"{name}: expected at least one feature, one bin, and bins of a width above 0"
+        )
     return features, Responses(low, bin_width, values)
 
 
-def _read_model(path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool) -> KeypointModel:
-    threshold = float(check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"])
+def _read_model(
+    path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
+) -> KeypointModel:
+    threshold = float(
+        check_settings({"threshold": described["threshold"]}, {"threshold": 0.0})["threshold"]
+    )
     intercept = float(check_array(path, arrays, f"{name}/intercept", np.float64, (1,))[0])
     features, responses = _read_responses(path, arrays, name, pool)
-    thresholds = check_array(path, arrays, f"{name}/thresholds", np.float32, (len(features),), low=-np.inf)
-    return KeypointModel(features, responses, intercept, thresholds, Localisation.from_dict(described["localisation"]), threshold)
+    thresholds = check_array(
+        path, arrays, f"{name}/thresholds", np.float32, (len(features),), low=-np.inf
+    )
+    return KeypointModel(
+        features,
+        responses,
+        intercept,
+        thresholds,
+        Localisation.from_dict(described["localisation"]),
+        threshold,
+    )
 
 
 def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
@@ -141,7 +195,9 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "faces/shape/mean": assembler.shape.mean,
         "faces/shape/covariance": assembler.shape.covariance,
         "faces/shape/rigid": assembler.rigid.points,
-        "faces/shape/templates": np.stack([assembler.templates.real, assembler.templates.imag], axis=2),
+        "faces/shape/templates": np.stack(
+            [assembler.templates.real, assembler.templates.imag], axis=2
+        ),
         "faces/scores": np.stack([assembler.slope, assembler.offset]),
         "faces/regression/offset": regressor.offset,
         "faces/regression/mirror": regressor.mirror,
@@ -149,7 +205,10 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "faces/regression/keypoints": regressor.to_keypoints,
     }
     for i, stage in enumerate(regressor.stages):
-        arrays |= {f"faces/regression/{i}/{part}": getattr(stage, part) for part in ("features", "coefficients", "intercept")}
+        arrays |= {
+            f"faces/regression/{i}/{part}": getattr(stage, part)
+            for part in ("features", "coefficients", "intercept")
+        }
     if finder.own_weight is not None:
         arrays["faces/own_weight"] = finder.own_weight
     if finder.classifier is not None:
@@ -159,7 +218,10 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
             "faces/classifier/intercept": np.array([finder.classifier.intercept]),
         }
     if finder.probabilities is not None:
-        arrays |= {f"faces/probabilities/{part}": getattr(finder.probabilities, part) for part in ("face", "within_10", "within_5")}
+        arrays |= {
+            f"faces/probabilities/{part}": getattr(finder.probabilities, part)
+            for part in ("face", "within_10", "within_5")
+        }
         header["alone"] = float(finder.probabilities.alone)
     return header
 
@@ -171,10 +233,22 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     n_anchors, n_keypoints = len(anchors), len(names)
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
-        raise ValueError(f"faces: keypoints={names}, anchors={anchors}: expected different ones, two anchors or more first")
-    example = {"noise": 0.0, "least": 0.0, "own_radius": 0.0, "min_support": 0.0, "max_turn": MAX_ROLL}
+        raise ValueError(
+            f"faces: keypoints={names}, anchors={anchors}: expected different ones, two anchors or more first"
+        )
+    example = {
+        "noise": 0.0,
+        "least": 0.0,
+        "own_radius": 0.0,
+        "min_support": 0.0,
+        "max_turn": MAX_ROLL,
+    }
     limits = {"noise": (1e-6, 10), "own_radius": (0, 10), "max_turn": (0, 4)}
-    numbers = check_settings({"max_turn": MAX_ROLL} | {key: described[key] for key in example if key in described}, example, limits)
+    numbers = check_settings(
+        {"max_turn": MAX_ROLL} | {key: described[key] for key in example if key in described},
+        example,
+        limits,
+    )
     noise, least, radius, support, max_turn = (float(numbers[key]) for key in example)
     read = partial(check_array, path, arrays)
 
@@ -190,7 +264,9 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     if not len(templates):
         raise ValueError("faces: expected at least one template")
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
-    assembler = Assembler(shape, templates[..., 0] + 1j * templates[..., 1], rigid, slope, offset, least, max_turn)
+    assembler = Assembler(
+        shape, templates[..., 0] + 1j * templates[..., 1], rigid, slope, offset, least, max_turn
+    )
 
     # the refinement of all points
     basis = read("faces/regression/basis", np.float32, (None, n, 2))
@@ -198,12 +274,21 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     for i, stage in enumerate(described["stages"]):
         sizes = check_settings(stage, {"ied": 1, "cell": 1}, {"ied": (4, 1000), "cell": (1, 100)})
         features = _features(path, arrays, f"faces/regression/{i}/features", n)
-        coefficients = read(f"faces/regression/{i}/coefficients", np.float16, (len(features), len(basis)))
+        coefficients = read(
+            f"faces/regression/{i}/coefficients", np.float16, (len(features), len(basis))
+        )
         intercept = read(f"faces/regression/{i}/intercept", np.float32, (len(basis),))
-        stages.append(RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept))
+        stages.append(
+            RegressionStage(sizes["ied"], sizes["cell"], features, coefficients, intercept)
+        )
     moved = read("faces/regression/offset", np.float32, (n, 2))
     mirror = read("faces/regression/mirror", np.int32, (None,))
-    pairs = len(mirror) == n and mirror.min() >= 0 and mirror.max() < n and (mirror[mirror] == np.arange(n)).all()
+    pairs = (
+        len(mirror) == n
+        and mirror.min() >= 0
+        and mirror.max() < n
+        and (mirror[mirror] == np.arange(n)).all()
+    )
     if len(mirror) and not pairs:
         raise ValueError("faces/regression/mirror: expected pairs of points that change places")
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
@@ -213,15 +298,30 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     if "faces/classifier/features" in arrays:
         features = _features(path, arrays, "faces/classifier/features", n)
         weights = read("faces/classifier/coefficients", np.float32, (len(features),))
-        classifier = ShapeClassifier(features, weights, float(read("faces/classifier/intercept", np.float64, (1,))[0]))
+        classifier = ShapeClassifier(
+            features, weights, float(read("faces/classifier/intercept", np.float64, (1,))[0])
+        )
     if "alone" in described:
         alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
         face = read("faces/probabilities/face", np.float64, (4,))
-        within = [read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS)) for t in (10, 5)]
+        within = [
+            read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
+            for t in (10, 5)
+        ]
         probabilities = InstanceProbabilities(face, within[0], within[1], alone)
     if "faces/own_weight" in arrays:
         own_weight = read("faces/own_weight", np.float64, (n_anchors,))
-    return InstanceFinder(assembler, regressor, names, classifier, probabilities, own_weight, radius, support, assembly)
+    return InstanceFinder(
+        assembler,
+        regressor,
+        names,
+        classifier,
+        probabilities,
+        own_weight,
+        radius,
+        support,
+        assembly,
+    )
 
 
 def _features(path: str | Path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:

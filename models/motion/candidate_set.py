@@ -48,7 +48,9 @@ class CandidateSet:
             If the truth is not known.
         """
         if self.errors is None:
-            raise ValueError(f"{self.name or 'candidates'}: the errors are not known; give the sequence with its labels")
+            raise ValueError(
+                f"{self.name or 'candidates'}: the errors are not known; give the sequence with its labels"
+            )
         return self.errors
 
     @property
@@ -69,7 +71,9 @@ class CandidateSet:
     def without_small(self, min_motion_size: int) -> CandidateSet:
         """The candidates whose motions all have at least so many points; all candidates when there
         is none."""
-        sizes = np.array([np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates])
+        sizes = np.array(
+            [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
+        )
         return self.only(sizes >= min_motion_size) if (sizes >= min_motion_size).any() else self
 
 
@@ -112,14 +116,18 @@ def candidate_sets(
     every = distinct(candidate for listed in found.values() for candidate in listed)
     labels = [candidate.labels for candidate in every.values()]
     values = features.compute(tracks, labels, columns)
-    origin, truth = (("", ""), None) if sequence is None else ((sequence.name, sequence.video), sequence.labels)
+    origin, truth = (
+        (("", ""), None) if sequence is None else ((sequence.name, sequence.video), sequence.labels)
+    )
     errors = None if truth is None else np.array([misclassification(truth, one) for one in labels])
     rows = {partition: row for row, partition in enumerate(every)}
     sets = {}
     for name, listed in family_sets.items():
         own = distinct(candidate for family in listed for candidate in found[family])
         at = [rows[partition] for partition in own]
-        sets[name] = CandidateSet(*origin, list(own.values()), values[at], None if errors is None else errors[at])
+        sets[name] = CandidateSet(
+            *origin, list(own.values()), values[at], None if errors is None else errors[at]
+        )
     return sets
 
 
@@ -158,7 +166,9 @@ def candidate_set(
     ValueError
         For an array that is not complete tracks, or fewer than four points per motion.
     """
-    return candidate_sets(tracks, n_motions, {"": families}, features or PairFeatures(), sequence, columns)[""]
+    return candidate_sets(
+        tracks, n_motions, {"": families}, features or PairFeatures(), sequence, columns
+    )[""]
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -167,7 +177,9 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
         sets[0],
         candidates=[candidate for one in sets for candidate in one.candidates],
         features=np.concatenate([one.features for one in sets]),
-        errors=None if sets[0].errors is None else np.concatenate([one.known_errors for one in sets]),
+        errors=None
+        if sets[0].errors is None
+        else np.concatenate([one.known_errors for one in sets]),
     )
 
 
@@ -186,11 +198,16 @@ def relative(features: np.ndarray, response: str, standardize: bool = False) -> 
 
 
 def relative_rows(
-    sets: Sequence[CandidateSet], response: str, columns: np.ndarray | slice = slice(None), standardize: bool = False
+    sets: Sequence[CandidateSet],
+    response: str,
+    columns: np.ndarray | slice = slice(None),
+    standardize: bool = False,
 ) -> np.ndarray:
     """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
     after another."""
-    return np.concatenate([relative(one.features[:, columns], response, standardize) for one in sets])
+    return np.concatenate(
+        [relative(one.features[:, columns], response, standardize) for one in sets]
+    )
 
 
 def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:

@@ -18,12 +18,19 @@ def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
     by itself."""
     areas = np.zeros(max(int(labels.max()) + 1, 1))
     for k in range(len(areas)):
-        seen = (points[np.isfinite(points).all(axis=1)].astype(np.float32) for points in tracks[:, labels == k])
-        areas[k] = sum(cv2.contourArea(cv2.convexHull(points)) for points in seen if len(points) > 2)
+        seen = (
+            points[np.isfinite(points).all(axis=1)].astype(np.float32)
+            for points in tracks[:, labels == k]
+        )
+        areas[k] = sum(
+            cv2.contourArea(cv2.convexHull(points)) for points in seen if len(points) > 2
+        )
     return int(areas.argmax())
 
 
-def label_maps(frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def label_maps(
+    frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each frame of a video with the motion that each of its pixels shows.
 
     An affine motion is fitted to the tracks of each label, to a frame before and one after. A pixel
@@ -54,7 +61,11 @@ def label_maps(frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndar
     held: dict[int, np.ndarray] = {}
     source = iter(frames)
     for t in range(len(tracks)):
-        while len(tracks) > (last := max(held, default=-1)) + 1 and last < t + GAP and (frame := next(source, None)) is not None:
+        while (
+            len(tracks) > (last := max(held, default=-1)) + 1
+            and last < t + GAP
+            and (frame := next(source, None)) is not None
+        ):
             held[last + 1] = frame
         if t not in held:
             return
@@ -62,14 +73,18 @@ def label_maps(frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndar
         held.pop(t - GAP, None)
 
 
-def _label_map(held: dict[int, np.ndarray], t: int, tracks: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _label_map(
+    held: dict[int, np.ndarray], t: int, tracks: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
     from skimage.segmentation import slic
 
     image = held[t]
     motions = [k for k in range(int(labels.max()) + 1) if np.isfinite(tracks[t, labels == k]).any()]
     if not motions:
         return np.full(image.shape[:2], -1)
-    regions = slic(image, n_segments=max(2, image[..., 0].size // _AREA), compactness=8.0, start_label=0).ravel()
+    regions = slic(
+        image, n_segments=max(2, image[..., 0].size // _AREA), compactness=8.0, start_label=0
+    ).ravel()
     sizes = np.bincount(regions)
     costs = []
     for k in motions:
@@ -77,7 +92,9 @@ def _label_map(held: dict[int, np.ndarray], t: int, tracks: np.ndarray, labels: 
         away = np.full(image.shape[:2], 255, np.uint8)
         for x, y in np.round(mine[t][np.isfinite(mine[t]).all(axis=1)]).astype(int):
             cv2.circle(away, (int(x), int(y)), 1, 0, -1)
-        nearness = np.minimum(cv2.distanceTransform(away, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
+        nearness = (
+            np.minimum(cv2.distanceTransform(away, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
+        )
         difference = np.minimum.reduce([_difference(held, t, s, mine) for s in (t - GAP, t + GAP)])
         costs.append(np.bincount(regions, (difference + nearness).ravel()) / sizes)
     return np.array(motions)[np.argmin(costs, axis=0)][regions].reshape(image.shape[:2])
@@ -90,11 +107,15 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
     motion = None
     if both.sum() >= _MIN_TRACKS:
-        motion, _ = cv2.estimateAffine2D(tracks[t, both], tracks[s, both], ransacReprojThreshold=1.0)
+        motion, _ = cv2.estimateAffine2D(
+            tracks[t, both], tracks[s, both], ransacReprojThreshold=1.0
+        )
     if motion is None:
         return np.full((height, width), _UNKNOWN)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    there = cv2.warpAffine(held[s], motion, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    there = cv2.warpAffine(
+        held[s], motion, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE
+    )
     return np.minimum(cv2.blur(cv2.absdiff(held[t], there), (5, 5)).mean(axis=2), _UNKNOWN)
 
 
@@ -128,7 +149,9 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
             if mine.sum() >= _MIN_TRACKS:
                 start = np.column_stack([tracks[t], np.ones(tracks.shape[1])])
                 motion = np.linalg.lstsq(start[mine], tracks[t + gap, mine], rcond=None)[0]
-                squares[k, t, both] = ((start[both] @ motion - tracks[t + gap, both]) ** 2).sum(axis=1)
+                squares[k, t, both] = ((start[both] @ motion - tracks[t + gap, both]) ** 2).sum(
+                    axis=1
+                )
     known = np.isfinite(squares)
     mean = np.where(known, squares, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     weight = np.where(known.any(axis=1), np.exp(-np.minimum(mean / (2 * sigma**2), 300.0)), 0.0)

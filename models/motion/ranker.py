@@ -24,7 +24,14 @@ from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
 from ...vision.tracks.pairs.measures import own_residuals
-from ...vision.tracks.tracks import MIN_POINTS_PER_MOTION, REPRESENTATIONS, Tracks, as_tracks, check_motions, observed
+from ...vision.tracks.tracks import (
+    MIN_POINTS_PER_MOTION,
+    REPRESENTATIONS,
+    Tracks,
+    as_tracks,
+    check_motions,
+    observed,
+)
 from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
@@ -37,9 +44,19 @@ OUTLIER_RATIO = 5.0  # an outlier's residual against the median of its motion; a
 # changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
-_FAMILIES: dict[str, Any] = {"subspace": SubspaceFamily, "neighbours": NeighbourFamily, "pairs": PairFamily, "merged": MergedFamily}
-_FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {"subspace": SegmentationFeatures, "pairs": PairFeatures}
-_KIND_OF: dict[type, str] = {cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()}
+_FAMILIES: dict[str, Any] = {
+    "subspace": SubspaceFamily,
+    "neighbours": NeighbourFamily,
+    "pairs": PairFamily,
+    "merged": MergedFamily,
+}
+_FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {
+    "subspace": SegmentationFeatures,
+    "pairs": PairFeatures,
+}
+_KIND_OF: dict[type, str] = {
+    cls: kind for kinds in (_FAMILIES, _FEATURES) for kind, cls in kinds.items()
+}
 
 
 @dataclass(frozen=True)
@@ -117,7 +134,10 @@ class SegmentationRanker(ModelFile):
     training: dict[str, Any] = field(default_factory=dict)
 
     def fit(
-        self, sets: Sequence[CandidateSet], mixed: Sequence[CandidateSet] | None = None, columns: np.ndarray | None = None
+        self,
+        sets: Sequence[CandidateSet],
+        mixed: Sequence[CandidateSet] | None = None,
+        columns: np.ndarray | None = None,
     ) -> Self:
         """Learn the ranking.
 
@@ -142,13 +162,17 @@ class SegmentationRanker(ModelFile):
         ValueError
             If no sequence has two candidates of different error.
         """
-        self.function = RankingFunction.learn([s.without_small(self.min_motion_size) for s in sets], self.settings, columns)
+        self.function = RankingFunction.learn(
+            [s.without_small(self.min_motion_size) for s in sets], self.settings, columns
+        )
         if mixed is not None:
             mixed = [s.without_small(self.min_motion_size) for s in mixed]
             self.chooser = MotionChooser.learn(mixed, self.function, columns=columns)
         return self
 
-    def candidate_set(self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None) -> CandidateSet:
+    def candidate_set(
+        self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None
+    ) -> CandidateSet:
         """Candidates and features by this ranker's families.
 
         Parameters as of :func:`.candidate_set.candidate_set`.
@@ -169,7 +193,9 @@ class SegmentationRanker(ModelFile):
         """
         return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
-    def sets_by_number(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> dict[int, CandidateSet]:
+    def sets_by_number(
+        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
+    ) -> dict[int, CandidateSet]:
         """Candidates for each number of motions in ``MOTIONS`` that the points allow.
 
         Parameters as of :meth:`candidate_set`.
@@ -189,7 +215,9 @@ class SegmentationRanker(ModelFile):
         tracks = as_tracks(tracks)
         return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
 
-    def mixed_set(self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None) -> CandidateSet:
+    def mixed_set(
+        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
+    ) -> CandidateSet:
         """Candidates of all these numbers as one set; parameters as of :meth:`candidate_set`.
 
         Parameters
@@ -206,7 +234,9 @@ class SegmentationRanker(ModelFile):
         """
         return joined(list(self.sets_by_number(tracks, sequence).values()))
 
-    def segment(self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False) -> Segmentation:
+    def segment(
+        self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False
+    ) -> Segmentation:
         """Segment tracks.
 
         Parameters
@@ -234,15 +264,25 @@ class SegmentationRanker(ModelFile):
         if n_motions is None:
             n_motions, probability, found = self._choose(seen)
         else:
-            found, probability = self._compared(seen, n_motions, self.function.selected).without_small(self.min_motion_size), 1.0
+            found, probability = (
+                self._compared(seen, n_motions, self.function.selected).without_small(
+                    self.min_motion_size
+                ),
+                1.0,
+            )
         _warn_of_nothing_to_see(seen.coordinates, n_motions)
         scores = self.function.scores(found.features)
         order = np.argsort(-scores, kind="stable")
-        best = [replace(c, labels=_for_all(c.labels, known)) for c in (found.candidates[i] for i in order)]
+        best = [
+            replace(c, labels=_for_all(c.labels, known))
+            for c in (found.candidates[i] for i in order)
+        ]
         labels = by_size(best[0].labels)
         if outliers:
             labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
-        return Segmentation(labels, n_motions, best, scores[order], probability, np.flatnonzero(~known))
+        return Segmentation(
+            labels, n_motions, best, scores[order], probability, np.flatnonzero(~known)
+        )
 
     def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
         """Candidates with the features in ``columns`` alone."""
@@ -251,9 +291,13 @@ class SegmentationRanker(ModelFile):
     def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
         """Number of motions, its probability and the candidates with that number."""
         if self.function is None or self.chooser is None:
-            raise ValueError("this model was not trained to choose the number of motions; give the number")
+            raise ValueError(
+                "this model was not trained to choose the number of motions; give the number"
+            )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
-        mixed = joined([self._compared(tracks, k, columns) for k in _numbers(tracks)]).without_small(self.min_motion_size)
+        mixed = joined(
+            [self._compared(tracks, k, columns) for k in _numbers(tracks)]
+        ).without_small(self.min_motion_size)
         number, probability = self.chooser.choose(mixed, self.function)
         return number, probability, mixed.only(mixed.n_motions == number)
 
@@ -277,7 +321,9 @@ class SegmentationRanker(ModelFile):
         for name, function in (("ranking", self.function), ("chooser", chooser)):
             if function is not None:
                 arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
-        pool = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
+        pool = (
+            self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
+        )
         return arrays, {
             "summary": "segments point tracks, or a video, into rigid motions",
             "feature_set": FEATURE_SET,
@@ -295,12 +341,22 @@ class SegmentationRanker(ModelFile):
         check_version(header)
         settings = RankerSettings.read(header["settings"])
         features = read_features(header["pool"])
-        least = check_settings({"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)})["least"]
+        least = check_settings(
+            {"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)}
+        )["least"]
         n_features = len(features.get_feature_names_out())
-        ranker = cls(read_families(header["families"]), features, settings, least, training=dict(header["training"]))
+        ranker = cls(
+            read_families(header["families"]),
+            features,
+            settings,
+            least,
+            training=dict(header["training"]),
+        )
         ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
         if "chooser.selected" in arrays:
-            ranker.chooser = MotionChooser.read(path, arrays, header.get("chooser"), settings, n_features)
+            ranker.chooser = MotionChooser.read(
+                path, arrays, header.get("chooser"), settings, n_features
+            )
         return ranker
 
 
@@ -313,9 +369,15 @@ def _numbers(tracks: Tracks) -> list[int]:
 def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
     """Warn where any division of the tracks (F, P, 2) is arbitrary."""
     if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
-        warnings.warn(f"no track moves by {_MIN_MOTION} pixels: the labels say nothing about motions", stacklevel=3)
+        warnings.warn(
+            f"no track moves by {_MIN_MOTION} pixels: the labels say nothing about motions",
+            stacklevel=3,
+        )
     elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
-        warnings.warn(f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions", stacklevel=3)
+        warnings.warn(
+            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions",
+            stacklevel=3,
+        )
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
@@ -340,7 +402,9 @@ def check_version(header: Mapping[str, Any]) -> None:
     """Raise a ValueError for features that this version does not know."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
-        raise ValueError(f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again")
+        raise ValueError(
+            f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again"
+        )
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
@@ -359,8 +423,12 @@ def read_families(listed: Any) -> tuple[Family, ...]:
 def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
     settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
-    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get("lowest", 0) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected a known representation, and no lowest above the highest")
+    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get(
+        "lowest", 0
+    ) > settings.get("highest", 0):
+        raise ValueError(
+            f"family {record}: expected a known representation, and no lowest above the highest"
+        )
     if settings.get("kernel", KERNELS[0]) not in KERNELS:
         raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
     return family(**settings)
@@ -373,8 +441,12 @@ def read_features(pool: Any) -> Features:
         pool = [{"kind": "subspace", **pool}]
     parts = []
     for record in pool:
-        part = _FEATURES[record["kind"]](**check_settings(_without_kind(record), asdict(_FEATURES[record["kind"]]()), LIMITS))
-        unknown = [name for name in getattr(part, "representations", ()) if name not in REPRESENTATIONS]
+        part = _FEATURES[record["kind"]](
+            **check_settings(_without_kind(record), asdict(_FEATURES[record["kind"]]()), LIMITS)
+        )
+        unknown = [
+            name for name in getattr(part, "representations", ()) if name not in REPRESENTATIONS
+        ]
         if unknown:
             raise ValueError(f"representations {unknown}: expected {', '.join(REPRESENTATIONS)}")
         parts.append(part)

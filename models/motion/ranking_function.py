@@ -20,7 +20,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 100),
     "floor": (1e-6, 1000),
     **dict.fromkeys(("lowest", "highest", "dimensions"), (0.5, 20)),
-    **dict.fromkeys(("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)),
+    **dict.fromkeys(
+        ("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)
+    ),
     "extra": (1, 10),
 }
 
@@ -73,7 +75,11 @@ class RankerSettings:
     @classmethod
     def read(cls, record: Any) -> Self:
         """Settings of a model file; a ValueError says what is wrong."""
-        settings = cls(**check_settings({**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS))
+        settings = cls(
+            **check_settings(
+                {**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS
+            )
+        )
         if settings.response not in ("linear", "piecewise"):
             raise ValueError(f"response {settings.response!r}: expected linear or piecewise")
         return settings
@@ -103,7 +109,12 @@ class RankingFunction:
         return self.model.selected
 
     @classmethod
-    def learn(cls, sets: Sequence[CandidateSet], settings: RankerSettings, columns: np.ndarray | None = None) -> Self:
+    def learn(
+        cls,
+        sets: Sequence[CandidateSet],
+        settings: RankerSettings,
+        columns: np.ndarray | None = None,
+    ) -> Self:
         """Learn from candidates with known errors.
 
         Parameters
@@ -127,15 +138,31 @@ class RankingFunction:
         sets = [one for one in sets if len(one) > 1]
         pairs = ranked_pairs(sets)
         if not (pairs[:, 2] != 0.5).any():
-            raise ValueError("no sequence has two candidates of different error; there is nothing to learn from")
+            raise ValueError(
+                "no sequence has two candidates of different error; there is nothing to learn from"
+            )
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
         k, rate = min(settings.n_features_to_select, len(columns)), settings.learning_rate
-        response: Any = "linear" if settings.response == "linear" else PiecewiseLinear(settings.n_bins)
-        prior, schedule = Prior(shrinkage=settings.shrinkage), Schedule(settings.schedule, settings.mu, settings.n_steps)
-        ranker = FSARanker(k, response=response, prior=prior, learning_rate=rate, schedule=schedule, refinement=None)
+        response: Any = (
+            "linear" if settings.response == "linear" else PiecewiseLinear(settings.n_bins)
+        )
+        prior, schedule = (
+            Prior(shrinkage=settings.shrinkage),
+            Schedule(settings.schedule, settings.mu, settings.n_steps),
+        )
+        ranker = FSARanker(
+            k,
+            response=response,
+            prior=prior,
+            learning_rate=rate,
+            schedule=schedule,
+            refinement=None,
+        )
         weights = None
         if settings.balance:
-            weights = np.concatenate([np.full(len(one), float(len(one)) ** -settings.balance) for one in sets])
+            weights = np.concatenate(
+                [np.full(len(one), float(len(one)) ** -settings.balance) for one in sets]
+            )
         rows = relative_rows(sets, settings.response, columns, settings.standardize)
         ranker.fit(rows, None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
@@ -147,7 +174,9 @@ class RankingFunction:
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Scores (n_candidates,) of all candidates of one sequence; the best has the greatest."""
-        return self.model.scores_of_selected(relative(features[:, self.selected], self.response, self.standardize))[:, 0]
+        return self.model.scores_of_selected(
+            relative(features[:, self.selected], self.response, self.standardize)
+        )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
         """Scores for each of several sequences: many at once take far less time than one by one."""
@@ -162,15 +191,26 @@ class RankingFunction:
         return {"selected": self.selected, "responses": responses, "knots": knots}
 
     @classmethod
-    def read(cls, path: str | Path, arrays: dict[str, np.ndarray], name: str, settings: RankerSettings, n_features: int) -> Self:
+    def read(
+        cls,
+        path: str | Path,
+        arrays: dict[str, np.ndarray],
+        name: str,
+        settings: RankerSettings,
+        n_features: int,
+    ) -> Self:
         """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not
         fit."""
-        selected = check_array(path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1)
+        selected = check_array(
+            path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
+        )
         linear = settings.response == "linear"
         shape = (len(selected), 1 if linear else settings.n_bins + 1)
         responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
         knots = check_array(path, arrays, f"{name}.knots", np.float64, shape)
-        model = AdditiveModel(selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1))
+        model = AdditiveModel(
+            selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1)
+        )
         return cls(settings.response, model, settings.standardize)
 
 
@@ -203,11 +243,20 @@ class MotionChooser:
     best_only: bool = True
 
     @classmethod
-    def learn(cls, mixed: Sequence[CandidateSet], ranking: RankingFunction, columns: np.ndarray | None = None) -> Self:
+    def learn(
+        cls,
+        mixed: Sequence[CandidateSet],
+        ranking: RankingFunction,
+        columns: np.ndarray | None = None,
+    ) -> Self:
         """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those
         with the same number. Of the features those in ``columns`` may be selected."""
         finals = [finalists(one, ranking) for one in mixed]
-        return cls(RankingFunction.learn(finals, SETTINGS, columns), SETTINGS, learn_certainty(finals, columns))
+        return cls(
+            RankingFunction.learn(finals, SETTINGS, columns),
+            SETTINGS,
+            learn_certainty(finals, columns),
+        )
 
     def choose(self, mixed: CandidateSet, ranking: RankingFunction) -> tuple[int, float]:
         """Number of motions of the best candidate, and its probability."""
@@ -218,24 +267,41 @@ class MotionChooser:
 
     def record(self) -> dict[str, Any]:
         """What the header of a model file holds."""
-        return {"settings": asdict(self.settings), "certainty": self.certainty, "best_only": self.best_only}
+        return {
+            "settings": asdict(self.settings),
+            "certainty": self.certainty,
+            "best_only": self.best_only,
+        }
 
     @classmethod
-    def read(cls, path: str | Path, arrays: dict[str, np.ndarray], record: Any, settings: RankerSettings, n_features: int) -> Self:
+    def read(
+        cls,
+        path: str | Path,
+        arrays: dict[str, np.ndarray],
+        record: Any,
+        settings: RankerSettings,
+        n_features: int,
+    ) -> Self:
         """Take the arrays ``chooser...`` of a model file; older files have no record: all
         candidates, settings of the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
-        checked = check_settings(rest, {"certainty": 1.0, "best_only": True}, {"certainty": (0, 1e6)})
+        checked = check_settings(
+            rest, {"certainty": 1.0, "best_only": True}, {"certainty": (0, 1e6)}
+        )
         settings = RankerSettings.read(record["settings"])
-        return cls(RankingFunction.read(path, arrays, "chooser", settings, n_features), settings, **checked)
+        return cls(
+            RankingFunction.read(path, arrays, "chooser", settings, n_features), settings, **checked
+        )
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
     """The best candidate of each number of motions."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
-    return mixed.only(np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups]))
+    return mixed.only(
+        np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])
+    )
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -250,13 +316,23 @@ def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None =
     names = np.unique([one.video for one in finals])
     if len(names) < _N_FOLDS:
         return 1.0
-    fold = np.random.default_rng(0).permutation(len(names))[np.searchsorted(names, [one.video for one in finals])] % _N_FOLDS
+    fold = (
+        np.random.default_rng(0).permutation(len(names))[
+            np.searchsorted(names, [one.video for one in finals])
+        ]
+        % _N_FOLDS
+    )
     margins: list[np.ndarray] = []  # scores of all numbers relative to the true one's
     for q in range(_N_FOLDS):
-        function = RankingFunction.learn([one for one, f in zip(finals, fold) if f != q], SETTINGS, columns)
+        function = RankingFunction.learn(
+            [one for one, f in zip(finals, fold) if f != q], SETTINGS, columns
+        )
         held_out = [one for one, f in zip(finals, fold) if f == q]
         for one, scores in zip(held_out, function.scores_of_sets(held_out)):
             numbers, best = best_by_number(one, scores)
             margins.append(best - best[numbers == one.n_motions[int(np.argmin(one.known_errors))]])
-    costs = [sum(float(np.log(np.exp(np.minimum(factor * m, 500.0)).sum())) for m in margins) for factor in _FACTORS]
+    costs = [
+        sum(float(np.log(np.exp(np.minimum(factor * m, 500.0)).sum())) for m in margins)
+        for factor in _FACTORS
+    ]
     return float(_FACTORS[int(np.argmin(costs))])

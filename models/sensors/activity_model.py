@@ -88,9 +88,14 @@ class ActivityModel(ModelFile):
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
-        sensors, kinds, activities = (tuple(map(str, header[key])) for key in ("sensors", "features", "activities"))
+        sensors, kinds, activities = (
+            tuple(map(str, header[key])) for key in ("sensors", "features", "activities")
+        )
         check_kinds(kinds)
-        k, n_columns = len(activities), len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
+        k, n_columns = (
+            len(activities),
+            len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds),
+        )
         return cls(
             sensors,
             kinds,

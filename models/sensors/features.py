@@ -63,9 +63,13 @@ class SensorMinutes:
         """
         for name in sensors:
             if name not in self.sensors:
-                raise ValueError(f"sensor {name!r} is not in these data; expected one of {', '.join(self.sensors)}")
+                raise ValueError(
+                    f"sensor {name!r} is not in these data; expected one of {', '.join(self.sensors)}"
+                )
         columns = [self.sensors.index(name) for name in sensors]
-        return replace(self, sensors=tuple(sensors), on=self.on[:, columns], started=self.started[:, columns])
+        return replace(
+            self, sensors=tuple(sensors), on=self.on[:, columns], started=self.started[:, columns]
+        )
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
@@ -78,7 +82,9 @@ def check_kinds(kinds: Sequence[str]) -> None:
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
-        raise ValueError(f"features {', '.join(unknown) or '(none)'}: unknown; expected some of {', '.join(KINDS)}")
+        raise ValueError(
+            f"features {', '.join(unknown) or '(none)'}: unknown; expected some of {', '.join(KINDS)}"
+        )
 
 
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -106,17 +112,27 @@ def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.nd
         For an unknown kind.
     """
     check_kinds(kinds)
-    made = {"on": lambda m: [m.on], "start": lambda m: [m.started > 0], "history": _history, "last": _last}
+    made = {
+        "on": lambda m: [m.on],
+        "start": lambda m: [m.started > 0],
+        "history": _history,
+        "last": _last,
+    }
     columns = np.stack([column for kind in kinds for column in made[kind](minutes)], axis=2)
     n, n_sensors, per_sensor = columns.shape
-    return columns.reshape(n, n_sensors * per_sensor).astype(float), np.repeat(np.arange(n_sensors), per_sensor)
+    return columns.reshape(n, n_sensors * per_sensor).astype(float), np.repeat(
+        np.arange(n_sensors), per_sensor
+    )
 
 
 def _history(minutes: SensorMinutes) -> list[np.ndarray]:
     n = len(minutes.on)
     total = np.vstack([np.zeros((1, minutes.on.shape[1]), int), np.cumsum(minutes.on, axis=0)])
     now = np.arange(n)
-    return [total[np.maximum(now - first + 1, 0)] > total[np.maximum(now - last, 0)] for first, last in HISTORY]
+    return [
+        total[np.maximum(now - first + 1, 0)] > total[np.maximum(now - last, 0)]
+        for first, last in HISTORY
+    ]
 
 
 def _last(minutes: SensorMinutes) -> list[np.ndarray]:

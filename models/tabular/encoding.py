@@ -104,8 +104,12 @@ class ColumnEncoding:
         if self.kind == CATEGORY:
             return self._dummies(values)
         numbers = self._numbers(values)
-        if np.isnan(numbers).all() and (words := [word for word in as_words(values) if word is not None]):
-            raise ValueError(f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: expected {self.kind}s")
+        if np.isnan(numbers).all() and (
+            words := [word for word in as_words(values) if word is not None]
+        ):
+            raise ValueError(
+                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: expected {self.kind}s"
+            )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
@@ -119,7 +123,9 @@ class ColumnEncoding:
             If it is one.
         """
         if len(values) > 1 and all(word is None for word in as_words(values)):
-            raise ValueError(f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts from the others)")
+            raise ValueError(
+                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts from the others)"
+            )
 
     def note(self, values: pd.Series) -> str | None:
         """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
@@ -128,13 +134,21 @@ class ColumnEncoding:
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
         if self.kind == CATEGORY:
-            strange, what = ~empty & ~self._known(words), "with a value that the model does not know"
-            fills = [f"as the level {level}" if level in self.levels else "as the mean of the levels" for level in (OTHER, MISSING)]
+            strange, what = (
+                ~empty & ~self._known(words),
+                "with a value that the model does not know",
+            )
+            fills = [
+                f"as the level {level}" if level in self.levels else "as the mean of the levels"
+                for level in (OTHER, MISSING)
+            ]
         else:
             log = self.form == LOGARITHM
             strange, what = ~empty, f"without a {self.kind}{' above 0' * log}"
             fill = self.fill if self.fill is None or not log else np.exp(self.fill)
-            fills = 2 * ["as missing" if fill is None else f"as the median of the training rows, {fill:g}"]
+            fills = 2 * [
+                "as missing" if fill is None else f"as the median of the training rows, {fill:g}"
+            ]
         said = []
         if strange.any():
             said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
@@ -144,7 +158,9 @@ class ColumnEncoding:
 
     def words(self, values: pd.Series) -> np.ndarray:
         """Return the cells of a category as text, or the parts of its dates; None where empty."""
-        return part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
+        return (
+            part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
+        )
 
     def _numbers(self, values: pd.Series) -> np.ndarray:
         if self.kind == RANK:
@@ -194,7 +210,13 @@ class TableEncoding:
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the parts of its dates as columns of text."""
-        return frame.assign(**{c.name: c.words(frame[c.source]) for c in self.columns if c.form in PARTS and c.source in frame})
+        return frame.assign(
+            **{
+                c.name: c.words(frame[c.source])
+                for c in self.columns
+                if c.form in PARTS and c.source in frame
+            }
+        )
 
     def only(self, positions: Sequence[int]) -> Self:
         """Return the encoding of some of the columns."""
@@ -212,19 +234,27 @@ class TableEncoding:
         """
         gone = [name for name in self.sources if name not in frame.columns]
         if gone:
-            raise ValueError(f"the table has no column {first_of(list(map(repr, gone)), 5)}, which the model needs")
+            raise ValueError(
+                f"the table has no column {first_of(list(map(repr, gone)), 5)}, which the model needs"
+            )
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
         ends = np.cumsum([column.width for column in self.columns]).tolist()
         rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
         # each into its place: a second copy of a large table would not fit
-        plain = {column.name: column for column in self.columns if column.kind == NUMBER and not column.form}
+        plain = {
+            column.name: column
+            for column in self.columns
+            if column.kind == NUMBER and not column.form
+        }
         for names, numbers in number_blocks(frame, plain):
             finite = np.isfinite(numbers)
             some = finite.any(axis=0)
             columns = [plain[name] for name in compress(names, some)]
             fills = np.array([np.nan if column.fill is None else column.fill for column in columns])
-            X[:, [rest.pop(column).start for column in columns]] = np.where(finite[:, some], numbers[:, some], fills)
+            X[:, [rest.pop(column).start for column in columns]] = np.where(
+                finite[:, some], numbers[:, some], fills
+            )
         for column, place in rest.items():
             X[:, place] = column.encode(frame[column.source])
         return X
@@ -249,8 +279,17 @@ class TableEncoding:
         """
         columns = []
         for entry in record:
-            column = ColumnEncoding(**entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")})
-            words = (column.name, column.kind, column.reference, column.style, column.form, *column.levels)
+            column = ColumnEncoding(
+                **entry | {name: tuple(entry.get(name, ())) for name in ("levels", "shares")}
+            )
+            words = (
+                column.name,
+                column.kind,
+                column.reference,
+                column.style,
+                column.form,
+                *column.levels,
+            )
             fits = (
                 all(isinstance(word, str) for word in words)
                 and column.kind in (NUMBER, DATE, CATEGORY, RANK)
@@ -264,11 +303,20 @@ class TableEncoding:
         return cls(tuple(columns))
 
 
-def number_blocks(frame: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
+def number_blocks(
+    frame: pd.DataFrame, names: Iterable[str]
+) -> Iterator[tuple[list[str], np.ndarray]]:
     """Yield those columns of a table that hold numbers or booleans and no text, several at a time:
     their names and the numbers."""
-    kinds = {name: kind for name, kind in zip(frame.columns, frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "biuf"}
-    wanted, n_together = [name for name in names if name in kinds], max(1, BLOCK // max(1, len(frame)))
+    kinds = {
+        name: kind
+        for name, kind in zip(frame.columns, frame.dtypes)
+        if isinstance(kind, np.dtype) and kind.kind in "biuf"
+    }
+    wanted, n_together = (
+        [name for name in names if name in kinds],
+        max(1, BLOCK // max(1, len(frame))),
+    )
     for start in range(0, len(wanted), n_together):
         part = wanted[start : start + n_together]
         yield part, frame[part].to_numpy(dtype=np.float64)
@@ -277,7 +325,9 @@ def number_blocks(frame: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[l
 def to_numbers(values: pd.Series) -> np.ndarray:
     """Return a column as floats, text with thousands separators (1,234) too; what is no number, and
     infinity, is NaN."""
-    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
+    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
+        values.dtype
+    ):
         return _by_value(values, _numbers_of)
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
@@ -285,8 +335,15 @@ def to_numbers(values: pd.Series) -> np.ndarray:
 
 
 def _numbers_of(cells: np.ndarray) -> np.ndarray:
-    plain = [cell.replace(",", "") if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip()) else cell for cell in cells]
-    return to_numbers(pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").astype(np.float64))
+    plain = [
+        cell.replace(",", "")
+        if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip())
+        else cell
+        for cell in cells
+    ]
+    return to_numbers(
+        pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").astype(np.float64)
+    )
 
 
 def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -308,10 +365,17 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
     if style and not _is_date(values):
         day, month = (1, 2) if style == DAY_FIRST else (2, 1)
         found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
-        iso = [word if m is None else f"{_year(m[3])}-{m[month]:0>2}-{m[day]:0>2}{m[4]}" for word, m in found]
+        iso = [
+            word if m is None else f"{_year(m[3])}-{m[month]:0>2}-{m[day]:0>2}{m[4]}"
+            for word, m in found
+        ]
         values = pd.Series(iso, dtype=object)
-    moments = pd.to_datetime(values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601")
-    return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
+    moments = pd.to_datetime(
+        values, errors="coerce", utc=True, format=None if _is_date(values) else "ISO8601"
+    )
+    return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(
+        dtype=np.float64, na_value=np.nan
+    )
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
@@ -338,7 +402,12 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
     seconds = np.rint(numbers[there] * 86400).astype(np.int64)
     months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     day = seconds // 86400
-    found = {"year": months // 12 + 1970, "month": months % 12, "weekday": (day + 3) % 7, "hour": seconds // 3600 % 24}[form]
+    found = {
+        "year": months // 12 + 1970,
+        "month": months % 12,
+        "weekday": (day + 3) % 7,
+        "hour": seconds // 3600 % 24,
+    }[form]
     values, codes = np.unique(found, return_inverse=True)
     names = [PART_NAMES[form][i] if form in PART_NAMES else f"{i:02d}" for i in values]
     words = np.full(len(numbers), None, object)
@@ -362,6 +431,9 @@ def as_words(values: pd.Series) -> np.ndarray:
 
 def _words_of(cells: np.ndarray) -> np.ndarray:
     # a whole number is the same text with and without empty cells beside it
-    cells = np.array([int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells], object)
+    cells = np.array(
+        [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells],
+        object,
+    )
     words = [None if empty else str(value).strip() for value, empty in zip(cells, pd.isna(cells))]
     return np.array([word or None for word in words], object)

@@ -58,7 +58,10 @@ class Contributions:
         for o, output in enumerate(self.outputs):
             to = f" to {output}" if output else ""
             found[f"score of {output}" if output else "score"] = self.scores[:, o]
-            found |= {f"contribution of {name}{to}": self.values[:, i, o] for i, name in enumerate(self.names)}
+            found |= {
+                f"contribution of {name}{to}": self.values[:, i, o]
+                for i, name in enumerate(self.names)
+            }
             found[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
         return pd.DataFrame(found, index=self.data.index)
 
@@ -123,7 +126,10 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     formula = formula_of(model)
     encoding = getattr(model, "encoding", None)
     if encoding is not None:
-        X, background = (rows if rows is None else encoding.with_parts(_frame(rows, ())) for rows in (X, background))
+        X, background = (
+            rows if rows is None else encoding.with_parts(_frame(rows, ()))
+            for rows in (X, background)
+        )
     frame = _frame(X, formula.inputs)
     values, base = formula.contributions(frame), np.array(formula.intercept)
     if background is not None:
@@ -138,5 +144,7 @@ def _frame(X: Any, names: tuple[str, ...]) -> Any:
         return X.rename(columns=str)
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     if X.ndim != 2 or X.shape[1] != len(names):
-        raise ValueError(f"X has shape {X.shape}; expected {f'{len(names)} columns' if names else 'a table with names'}")
+        raise ValueError(
+            f"X has shape {X.shape}; expected {f'{len(names)} columns' if names else 'a table with names'}"
+        )
     return pd.DataFrame(X, columns=list(names))

@@ -85,7 +85,9 @@ class TabularModel(ModelFile):
         return [self.columns[i] for i in self.additive.selected]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, encoding: TableEncoding | None = None, **about: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, encoding: TableEncoding | None = None, **about: Any
+    ) -> Self:
         """Take over a fitted estimator.
 
         Parameters
@@ -108,19 +110,39 @@ class TabularModel(ModelFile):
         ValueError
             If it is not fitted, or neither linear nor a sum of responses of single columns.
         """
-        if not (hasattr(estimator, "coef_") or hasattr(estimator, "responses_")) or not hasattr(estimator, "get_support"):
-            raise ValueError(f"{estimator!r} is no fitted linear or piecewise-linear selector: expected coef_ or responses_")
+        if not (hasattr(estimator, "coef_") or hasattr(estimator, "responses_")) or not hasattr(
+            estimator, "get_support"
+        ):
+            raise ValueError(
+                f"{estimator!r} is no fitted linear or piecewise-linear selector: expected coef_ or responses_"
+            )
         additive = AdditiveModel.from_estimator(estimator)
         names = tuple(str(name) for name in feature_names(estimator))
         if encoding is not None:
             additive, encoding = _used(additive, encoding)
             names = tuple(encoding.labels)
         classes = getattr(estimator, "classes_", None)
-        task = "classification" if classes is not None else "regression" if hasattr(estimator, "score") else "ranking"
+        task = (
+            "classification"
+            if classes is not None
+            else "regression"
+            if hasattr(estimator, "score")
+            else "ranking"
+        )
         loss = getattr(estimator, "loss_", None)
         link, flip = getattr(loss, "link", "identity"), getattr(loss, "flip", 0.0)
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
-        return cls(additive, task, names, classes, link, _kind_of_probabilities(estimator), encoding, flip, about)
+        return cls(
+            additive,
+            task,
+            names,
+            classes,
+            link,
+            _kind_of_probabilities(estimator),
+            encoding,
+            flip,
+            about,
+        )
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -132,7 +154,9 @@ class TabularModel(ModelFile):
             if gone:
                 raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
             found = np.zeros((len(X), len(self.columns)))
-            found[:, self.additive.selected] = X[self.selected].to_numpy(dtype=np.float64, na_value=np.nan)
+            found[:, self.additive.selected] = X[self.selected].to_numpy(
+                dtype=np.float64, na_value=np.nan
+            )
             X = found
         X = X if hasattr(X, "tocsr") else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != len(self.columns):
@@ -172,7 +196,9 @@ class TabularModel(ModelFile):
         """
         scores = self.decision_function(X)
         if self.classes is not None:
-            return self.classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+            return self.classes[
+                (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+            ]
         return np.exp(scores) if self.link == "log" else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -194,7 +220,9 @@ class TabularModel(ModelFile):
             If the model predicts no classes, or has no probabilities.
         """
         if self.classes is None or self.probabilities is None:
-            raise ValueError(f"a model for {self.task} of {self.about.get('estimator')} has no probabilities")
+            raise ValueError(
+                f"a model for {self.task} of {self.about.get('estimator')} has no probabilities"
+            )
         scores = self.decision_function(X)
         if scores.ndim == 1:
             p = observed_probability(expit(scores), self.flip)
@@ -208,8 +236,15 @@ class TabularModel(ModelFile):
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         additive = self.additive
-        numbers = {name: getattr(additive, name) for name in ("knots", "responses", "missing_responses", "intercept")}
-        arrays = {name: np.atleast_1d(np.asarray(v, np.float64)) for name, v in numbers.items() if v is not None}
+        numbers = {
+            name: getattr(additive, name)
+            for name in ("knots", "responses", "missing_responses", "intercept")
+        }
+        arrays = {
+            name: np.atleast_1d(np.asarray(v, np.float64))
+            for name, v in numbers.items()
+            if v is not None
+        }
         arrays["selected"] = additive.selected.astype(np.int64)
         for name, array in arrays.items():
             check_array(path, arrays, name, array.dtype, array.shape)
@@ -221,7 +256,9 @@ class TabularModel(ModelFile):
             "flip": self.flip,
             "columns": self.columns,
             "about": self.about,
-            "classes": None if self.classes is None else [_LABELS[self.classes.dtype.kind](label) for label in self.classes],
+            "classes": None
+            if self.classes is None
+            else [_LABELS[self.classes.dtype.kind](label) for label in self.classes],
             "encoding": None if self.encoding is None else self.encoding.header(),
         }
 
@@ -247,18 +284,31 @@ class TabularModel(ModelFile):
         for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
             if header[name] not in allowed:
                 raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")
-        encoding = None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
+        encoding = (
+            None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
+        )
         if encoding is not None and encoding.labels != columns:
             raise ValueError("the encoding does not make the columns of the model")
         labels = None if classes is None else np.array(classes)
         n = outputs if labels is None else len(labels)
-        if labels is not None and (labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)):
+        if labels is not None and (
+            labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)
+        ):
             raise ValueError(f"classes {classes} for {outputs} outputs")
         additive = AdditiveModel(selected, knots, responses, missing, intercept)
         kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
         if not 0.0 <= flip < 0.5:
             raise ValueError(f"flip {flip}: expected a share below 0.5")
-        return cls(additive, header["task"], tuple(columns), labels, *kinds, encoding, flip, dict(header["about"]))
+        return cls(
+            additive,
+            header["task"],
+            tuple(columns),
+            labels,
+            *kinds,
+            encoding,
+            flip,
+            dict(header["about"]),
+        )
 
 
 def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:
@@ -270,10 +320,16 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
     # the curve of a 0 / 1 becomes a line: shares get the mean of the effects
     if responses.shape[1] == additive.knots.shape[1]:
         low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
-        level = np.array([column.kind == CATEGORY for column in encoding.columns])[groups[additive.selected]]
-        responses = np.where(level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses)
+        level = np.array([column.kind == CATEGORY for column in encoding.columns])[
+            groups[additive.selected]
+        ]
+        responses = np.where(
+            level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses
+        )
     selected = position[additive.selected]
-    moved = AdditiveModel(selected, additive.knots, responses, additive.missing_responses, additive.intercept)
+    moved = AdditiveModel(
+        selected, additive.knots, responses, additive.missing_responses, additive.intercept
+    )
     return moved, encoding.only(used.tolist())
 
 
@@ -281,4 +337,8 @@ def _kind_of_probabilities(estimator: Any) -> str | None:
     if not hasattr(estimator, "predict_proba"):
         return None
     probe = np.array([[0.0, 1.0, 3.0]])
-    return "softmax" if np.allclose(estimator._probabilities(probe), softmax(probe, axis=1)) else "separate"
+    return (
+        "softmax"
+        if np.allclose(estimator._probabilities(probe), softmax(probe, axis=1))
+        else "separate"
+    )

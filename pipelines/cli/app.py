@@ -21,10 +21,18 @@ os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # name -> module
 _GROUPS = {name: name for name in ("faces", "keypoints", "motion", "pets", "sensors", "models")}
-_COMMANDS = {"select": "select", "predict": "select", "export": "select", "serve": "serve", "warmup": "serve"}
+_COMMANDS = {
+    "select": "select",
+    "predict": "select",
+    "export": "select",
+    "serve": "serve",
+    "warmup": "serve",
+}
 _EXPERIMENTS = ("reproduce", "data")  # of the distribution annealed-experiments
 
-app = new_app(help="Sparse learners that see: feature selection with annealing, and vision tools built on it.")
+app = new_app(
+    help="Sparse learners that see: feature selection with annealing, and vision tools built on it."
+)
 app.callback()(root_options)
 
 
@@ -37,7 +45,9 @@ def _add(name: str, command: Any) -> None:
 
 
 def _not_installed() -> None:
-    raise ModuleNotFoundError("annealed-experiments is not installed; expected: pip install ./experiments in the checkout")
+    raise ModuleNotFoundError(
+        "annealed-experiments is not installed; expected: pip install ./experiments in the checkout"
+    )
 
 
 _names = _GROUPS | _COMMANDS

@@ -33,9 +33,15 @@ class FaceTraining(Training):
     """Options of the training of faces besides those of any training."""
 
     keypoint: Annotated[Words, Option("--keypoint", help="Only this one; may be repeated.")] = ()
-    n_background: Annotated[int, Option(help="Number of background images, in the order of their names.")] = 140
-    mode: Annotated[str, Option(help="Fastest mode of the detector: scan, regress, or prune+regress.")] = "prune+regress"
-    config: Annotated[Path | None, Option(help="TOML or JSON file with settings, a table for each stage.")] = None
+    n_background: Annotated[
+        int, Option(help="Number of background images, in the order of their names.")
+    ] = 140
+    mode: Annotated[
+        str, Option(help="Fastest mode of the detector: scan, regress, or prune+regress.")
+    ] = "prune+regress"
+    config: Annotated[
+        Path | None, Option(help="TOML or JSON file with settings, a table for each stage.")
+    ] = None
 
 
 @command_of(app)
@@ -60,7 +66,9 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
     settings = read_config(request.config, DetectorSettings())
     check_names("keypoint", request.keypoint, KEYPOINTS)
     check_outputs([request.data, request.background, request.config], model=request.out)
-    empty = keypoints.background_images(request.background, request.data.resolve().parent)[: request.n_background]
+    empty = keypoints.background_images(request.background, request.data.resolve().parent)[
+        : request.n_background
+    ]
     images = read_annotations(request.data)
     console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(request.keypoint)) or ANCHORS
@@ -79,4 +87,6 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
       annealed faces evaluate --data photographs --json
       annealed faces evaluate --data photographs --model mine.safetensors --report report
     """
-    keypoints.run_evaluation(request, "faces", keypoints.background_images(request.background), as_json, quiet)
+    keypoints.run_evaluation(
+        request, "faces", keypoints.background_images(request.background), as_json, quiet
+    )

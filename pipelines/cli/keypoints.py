@@ -23,11 +23,23 @@ app = new_app(help="Keypoints of any object, from annotated pictures.")
 
 Words = Sequence[str]
 Keypoints = Annotated[Words, Option("--keypoint", help="Only this one; may be repeated.")]
-Mode = Annotated[str | None, Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default).")]
-Assembly = Annotated[str | None, Option(help="How objects are assembled: 2d, 3d, or none; by default as the model says.")]
-Inputs = Annotated[Words, Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")]
-Data = Annotated[Path, Option(help="Folder with images and keypoints.csv, COCO JSON, or .pts files of faces.")]
-Background = Annotated[Path | None, Option(help="Folder of images without objects; by default beside the images.")]
+Mode = Annotated[
+    str | None,
+    Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default)."),
+]
+Assembly = Annotated[
+    str | None,
+    Option(help="How objects are assembled: 2d, 3d, or none; by default as the model says."),
+]
+Inputs = Annotated[
+    Words, Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")
+]
+Data = Annotated[
+    Path, Option(help="Folder with images and keypoints.csv, COCO JSON, or .pts files of faces.")
+]
+Background = Annotated[
+    Path | None, Option(help="Folder of images without objects; by default beside the images.")
+]
 
 
 @dataclass(frozen=True)
@@ -37,25 +49,54 @@ class Detection:
     model: Model
     images: Inputs = ()
     keypoint: Keypoints = ()
-    min_probability: Annotated[float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")] = None
-    threshold: Annotated[float | None, Option(help="Minimum score of a keypoint, whatever the object.")] = None
-    min_size: Annotated[float | None, Option(help="Smallest detection window, in image pixels.")] = None
-    max_size: Annotated[float | None, Option(help="Largest detection window, in image pixels.")] = None
-    roll: Annotated[float | None, Option(help="Degrees of a second, rotated search (default 30; 0: none, as for video).")] = None
-    boxes: Annotated[Path | None, Option(help="CSV of known boxes (image, x0, y0, x1, y1): only their points are located.")] = None
+    min_probability: Annotated[
+        float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")
+    ] = None
+    threshold: Annotated[
+        float | None, Option(help="Minimum score of a keypoint, whatever the object.")
+    ] = None
+    min_size: Annotated[
+        float | None, Option(help="Smallest detection window, in image pixels.")
+    ] = None
+    max_size: Annotated[float | None, Option(help="Largest detection window, in image pixels.")] = (
+        None
+    )
+    roll: Annotated[
+        float | None,
+        Option(help="Degrees of a second, rotated search (default 30; 0: none, as for video)."),
+    ] = None
+    boxes: Annotated[
+        Path | None,
+        Option(help="CSV of known boxes (image, x0, y0, x1, y1): only their points are located."),
+    ] = None
     mode: Mode = None
     assembly: Assembly = None
-    landmarks: Annotated[bool, Option("--landmarks", help="Report all points, not only the keypoints.")] = False
+    landmarks: Annotated[
+        bool, Option("--landmarks", help="Report all points, not only the keypoints.")
+    ] = False
     every: Annotated[int, Option(help="Of a video or camera: process every N-th frame.")] = 1
-    smooth: Annotated[str, Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")] = "auto"
-    jobs: Annotated[int, Option(help="Number of parallel processes (0: one per core). `seconds` is longer with more.")] = 1
+    smooth: Annotated[
+        str, Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")
+    ] = "auto"
+    jobs: Annotated[
+        int,
+        Option(
+            help="Number of parallel processes (0: one per core). `seconds` is longer with more."
+        ),
+    ] = 1
     dask: Dask = None
-    table: Annotated[Path | None, Option(help="Table to write, .csv or .parquet: a row per object.")] = None
+    table: Annotated[
+        Path | None, Option(help="Table to write, .csv or .parquet: a row per object.")
+    ] = None
     coco: Annotated[Path | None, Option(help="COCO keypoints to write, .json.")] = None
     crops: Annotated[Path | None, Option(help="Folder for eye-aligned crops of faces.")] = None
     size: Annotated[int, Option(help="Side of the crops in pixels.")] = 112
-    resume: Annotated[bool, Option("--resume", help="Resume an interrupted run that writes a table or COCO file.")] = False
-    overlay: Annotated[Path | None, Option(help="Picture or video to write; a folder for several images.")] = None
+    resume: Annotated[
+        bool, Option("--resume", help="Resume an interrupted run that writes a table or COCO file.")
+    ] = False
+    overlay: Annotated[
+        Path | None, Option(help="Picture or video to write; a folder for several images.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +107,9 @@ class Training:
     out: Annotated[Path, Option(help="Model file to write; checkpoints go beside it.")]
     background: Background = None
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint.")] = False
-    jobs: Annotated[int, Option(help="Number of threads (0: one per core); the model does not depend on it.")] = 0
+    jobs: Annotated[
+        int, Option(help="Number of threads (0: one per core); the model does not depend on it.")
+    ] = 0
     dask: Dask = None
 
 
@@ -74,15 +117,33 @@ class Training:
 class ObjectTraining(Training):
     """Options of a training whose settings are decided from the pictures."""
 
-    schema: Annotated[Path | None, Option(help="TOML file: names, mirror pairs, skeleton, length, upright.")] = None
-    category: Annotated[str | None, Option(help="Which category, where the file has several.")] = None
-    rotation: Annotated[str | None, Option(help="upright, or free: objects stand in any direction.")] = None
-    mirrored: Annotated[bool | None, Option(help="Augment with mirror images (default: if the schema has mirror pairs).")] = None
-    window: Annotated[float | None, Option(help="Window size in reference lengths (default: tuned).")] = None
-    anchor: Annotated[Words, Option(help="Keypoint that gets its own detector (default: tuned).")] = ()
+    schema: Annotated[
+        Path | None, Option(help="TOML file: names, mirror pairs, skeleton, length, upright.")
+    ] = None
+    category: Annotated[str | None, Option(help="Which category, where the file has several.")] = (
+        None
+    )
+    rotation: Annotated[
+        str | None, Option(help="upright, or free: objects stand in any direction.")
+    ] = None
+    mirrored: Annotated[
+        bool | None,
+        Option(help="Augment with mirror images (default: if the schema has mirror pairs)."),
+    ] = None
+    window: Annotated[
+        float | None, Option(help="Window size in reference lengths (default: tuned).")
+    ] = None
+    anchor: Annotated[
+        Words, Option(help="Keypoint that gets its own detector (default: tuned).")
+    ] = ()
     features: Annotated[int | None, Option(help="Features of each detector.")] = None
-    rounds: Annotated[int | None, Option(help="Maximum number of rounds of hard-negative mining.")] = None
-    report: Annotated[Path | None, Option(help="Folder for a page about the training: errors, worst pictures, ...")] = None
+    rounds: Annotated[
+        int | None, Option(help="Maximum number of rounds of hard-negative mining.")
+    ] = None
+    report: Annotated[
+        Path | None,
+        Option(help="Folder for a page about the training: errors, worst pictures, ..."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -91,13 +152,17 @@ class Evaluation:
 
     model: Model
     data: Data
-    measure: Annotated[str, Option(help="ap: by the reference length; pck: by the box; oks: whole objects.")] = "pck"
+    measure: Annotated[
+        str, Option(help="ap: by the reference length; pck: by the box; oks: whole objects.")
+    ] = "pck"
     keypoint: Keypoints = ()
     background: Background = None
     skip_background: Annotated[int, Option(help="Skip the first N background images.")] = 0
     mode: Mode = None
     assembly: Assembly = None
-    report: Annotated[Path | None, Option(help="Folder for a page with tables, curves and pictures.")] = None
+    report: Annotated[
+        Path | None, Option(help="Folder for a page with tables, curves and pictures.")
+    ] = None
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
@@ -105,14 +170,22 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
-    return list_images(folder) if folder else list_images(default) if default and default.is_dir() else []
+    return (
+        list_images(folder)
+        if folder
+        else list_images(default)
+        if default and default.is_dir()
+        else []
+    )
 
 
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
     """The detector in a model file; ``annealed keypoints`` takes none of faces."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
-        raise ValueError(f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}")
+        raise ValueError(
+            f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}"
+        )
     return detector
 
 
@@ -136,12 +209,22 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     from ..keypoints.report import REPORT_FILES, write_report
     from ..keypoints.training.train import held_out_images, learning_curve, train_keypoints
 
-    known, empty = schema_of(request.data, request.schema, request.category), background_images(request.background, request.data)
+    known, empty = (
+        schema_of(request.data, request.schema, request.category),
+        background_images(request.background, request.data),
+    )
     check_names("rotation", [request.rotation] if request.rotation else [], ("upright", "free"))
-    known = replace(known, upright=known.upright if request.rotation is None else request.rotation == "upright")
+    known = replace(
+        known, upright=known.upright if request.rotation is None else request.rotation == "upright"
+    )
     known = known if request.mirrored is None else replace(known, mirrored=request.mirrored)
     anchors = tuple(dict.fromkeys(request.anchor or known.anchors))
-    given: dict[str, Any] = {"side": request.window, "anchors": anchors, "n_features": request.features, "rounds": request.rounds}
+    given: dict[str, Any] = {
+        "side": request.window,
+        "anchors": anchors,
+        "n_features": request.features,
+        "rounds": request.rounds,
+    }
     check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
         raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
@@ -149,15 +232,22 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
         if (value := getattr(request, name)) is not None and not least <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
     check_outputs(
-        [request.data, request.background, request.schema], model=request.out, report=request.report, report_files=REPORT_FILES
+        [request.data, request.background, request.schema],
+        model=request.out,
+        report=request.report,
+        report_files=REPORT_FILES,
     )
     images = read_objects(request.data, known)
     few = check_number(images)
     n = sum(len(image.instances) for image in images)
     n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
-    console.say(few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet)
+    console.say(
+        few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet
+    )
     say = lambda line: console.say(line, quiet)  # noqa: E731
-    made, decisions = train_keypoints(images, empty, request.out, request.resume, say, n_jobs, **given)
+    made, decisions = train_keypoints(
+        images, empty, request.out, request.resume, say, n_jobs, **given
+    )
     if request.report is not None:
         make_folder(request.report)
         test = held_out_images(made, images)
@@ -190,7 +280,9 @@ def _video_source(images: Sequence[str]) -> str | int | None:
 
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
-            raise ValueError(f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0")
+            raise ValueError(
+                f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0"
+            )
         return int(images[1])
     for name in images:
         if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
@@ -214,19 +306,35 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     from ..common.inputs import list_inputs
     from ..keypoints.detect import detect_files
 
-    images, model, crops, overlay = list(request.images), request.model, request.crops, request.overlay
+    images, model, crops, overlay = (
+        list(request.images),
+        request.model,
+        request.crops,
+        request.overlay,
+    )
     if images and images[0] != "camera":
         images = list_inputs(images, (crops, overlay))
     source = _video_source(images)
     detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
-        raise ValueError(f"--crops {crops}: crops are of faces; the model finds {detector.category!r}")
+        raise ValueError(
+            f"--crops {crops}: crops are of faces; the model finds {detector.category!r}"
+        )
     # frames without an object are many: they are searched once
     roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
-    known = None if request.boxes is None else _known_boxes(request.boxes, [] if source is not None else images)
+    known = (
+        None
+        if request.boxes is None
+        else _known_boxes(request.boxes, [] if source is not None else images)
+    )
     if source is not None and request.dask is not None:
-        raise ValueError(f"--dask {request.dask}: frames are searched one after the other; expected photographs")
-    given = {name: getattr(request, name) for name in ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")}
+        raise ValueError(
+            f"--dask {request.dask}: frames are searched one after the other; expected photographs"
+        )
+    given = {
+        name: getattr(request, name)
+        for name in ("threshold", "min_size", "max_size", "mode", "assembly", "min_probability")
+    }
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"every={request.every}: expected a whole number of at least 1")
@@ -239,7 +347,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
 
         forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
         forms.check([*images, model], options)
-    output = _Output(forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures)
+    output = _Output(
+        forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures
+    )
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if forms and forms.files and source is not None:
             finished = Finished(Path(folder) / "results", {})
@@ -253,7 +363,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         if source is not None:
             from ..keypoints.video import detect_video
 
-            results = detect_video(detector, source, options, request.every, overlay, request.smooth)
+            results = detect_video(
+                detector, source, options, request.every, overlay, request.smooth
+            )
         elif todo or not images:
             file_map = None
             if request.jobs != 1 or request.dask is not None:
@@ -261,7 +373,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
 
                 file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
             # the rest of an earlier run is handled as all are: the same numbers
-            results = detect_files(detector, todo, options, file_map, are_few(images), bool(pictures or crops), known)
+            results = detect_files(
+                detector, todo, options, file_map, are_few(images), bool(pictures or crops), known
+            )
         output.write(detector, results, finished, source)
 
 
@@ -323,7 +437,11 @@ class _Output:
         if n_before:
             console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
         start, n, seconds = time.perf_counter(), 0, 0.0
-        shown = results if source is not None else console.progress(results, self.quiet, "images", n_images - n_before)
+        shown = (
+            results
+            if source is not None
+            else console.progress(results, self.quiet, "images", n_images - n_before)
+        )
         try:
             for n, result in enumerate(shown, n_before + 1):
                 seconds += result.seconds
@@ -376,7 +494,9 @@ class _Output:
             if self.pictures and result.pixels is not None:
                 from ..keypoints.drawing import draw_detections, write_image
 
-                drawn = draw_detections(result.pixels, result.detections, result.instances, self.landmarks)
+                drawn = draw_detections(
+                    result.pixels, result.detections, result.instances, self.landmarks
+                )
                 write_image(self.pictures[number], drawn)
             if self.forms is not None and self.forms.crops is not None:
                 stem = self.stems[number] if result.frame is None else Path(result.image).stem
@@ -392,18 +512,29 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
     """Print the detections in a photograph, and the points of its faces if request for; of a frame
     one line."""
     if result.frame is not None:
-        best = {d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)}
-        typer.echo(f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}")
+        best = {
+            d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)
+        }
+        typer.echo(
+            f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}"
+        )
         return
-    rows = [(d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability) for d in result.detections]
+    rows = [
+        (d.keypoint, round(d.x, 1), round(d.y, 1), d.score, round(d.size, 1), d.probability)
+        for d in result.detections
+    ]
     title = f"{result.image}  {'x'.join(map(str, result.size or ()))}  {result.seconds:.3f} s"
     columns = ["keypoint", "x", "y", "score", "size"]
     if assembled:
-        title += f"  {len(result.instances)} {result.category or 'face'}" + "s" * (len(result.instances) != 1)
+        title += f"  {len(result.instances)} {result.category or 'face'}" + "s" * (
+            len(result.instances) != 1
+        )
         columns.append("probability")
     console.print_table(title, columns, [row[: len(columns)] for row in rows])
     for number, instance in enumerate(result.instances if landmarks else ()):
-        points = [(i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(instance.landmarks.tolist())]
+        points = [
+            (i, round(x, 1), round(y, 1)) for i, (x, y) in enumerate(instance.landmarks.tolist())
+        ]
         console.print_table(f"face {number + 1}", ["point", "x", "y"], points)
 
 
@@ -417,10 +548,14 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
       annealed keypoints evaluate --data new_dials --model dial.safetensors
       annealed keypoints evaluate --data new --model dial.safetensors --measure oks --json
     """
-    run_evaluation(request, "keypoints", background_images(request.background, request.data), as_json, quiet)
+    run_evaluation(
+        request, "keypoints", background_images(request.background, request.data), as_json, quiet
+    )
 
 
-def run_evaluation(request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool) -> None:
+def run_evaluation(
+    request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool
+) -> None:
     """Compare what a model finds with annotations, print the result, and write its report."""
     from ...models.keypoints.detections import DetectionOptions
     from ..common.config import check_names
@@ -431,24 +566,41 @@ def run_evaluation(request: Evaluation, group: str, background: list[Path], as_j
 
     check_names("measure", [request.measure], COLUMNS)
     detector = _detector(request.model, group, "evaluate")
-    options = detector.resolve(DetectionOptions(request.keypoint or None, mode=request.mode, assembly=request.assembly))
+    options = detector.resolve(
+        DetectionOptions(request.keypoint or None, mode=request.mode, assembly=request.assembly)
+    )
     files: tuple[str, ...] = ()
     if request.report is not None:
         from ..keypoints.report import EVALUATION_FILES as files
-    check_outputs([request.data, request.background, request.model], report=request.report, report_files=files)
+    check_outputs(
+        [request.data, request.background, request.model], report=request.report, report_files=files
+    )
     empty = background[request.skip_background :]
-    images = read_annotations(request.data, detector.schema if detector.category is not None and detector.schema else FACES)
+    images = read_annotations(
+        request.data,
+        detector.schema if detector.category is not None and detector.schema else FACES,
+    )
     make_folder(request.report)
-    more: dict[str, Any] = {"mode": options.mode, "assembly": options.assembly, "measure": request.measure}
+    more: dict[str, Any] = {
+        "mode": options.mode,
+        "assembly": options.assembly,
+        "measure": request.measure,
+    }
     bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
     evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
     for error in evaluation.errors:
         console.complain(error)
     by_length = request.measure == "ap"
-    settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | ({"mode": options.mode} if by_length else {})
+    settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | (
+        {"mode": options.mode} if by_length else {}
+    )
     settings |= {"images": len(images), "background": len(empty)}
     parts = ("rows", *(("landmarks", "subsets", "reliability") if by_length else ()))
-    record = {"name": f"{group} evaluate", "settings": settings, **{part: getattr(evaluation, part) for part in parts}}
+    record = {
+        "name": f"{group} evaluate",
+        "settings": settings,
+        **{part: getattr(evaluation, part) for part in parts},
+    }
     if request.report is not None:
         from ..keypoints.report import write_evaluation
 
@@ -456,5 +608,9 @@ def run_evaluation(request: Evaluation, group: str, background: list[Path], as_j
     console.print_answer(record, as_json, "", COLUMNS[request.measure])
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
-        console.print_table("68 landmarks", columns, [[row[column] for column in columns] for row in evaluation.landmarks])
+        console.print_table(
+            "68 landmarks",
+            columns,
+            [[row[column] for column in columns] for row in evaluation.landmarks],
+        )
     console.end(len(images) + len(empty), len(evaluation.errors))

@@ -26,14 +26,24 @@ def list_command(as_json: AsJson = False) -> None:
     from ...models.weights import path_of
 
     headers = {name: read_header(path_of(name)) for name in list_models()}
-    rows = [{"name": n, "kind": h["kind"], "file": str(path_of(n)), "summary": h.get("summary")} for n, h in headers.items()]
+    rows = [
+        {"name": n, "kind": h["kind"], "file": str(path_of(n)), "summary": h.get("summary")}
+        for n, h in headers.items()
+    ]
     print_answer(rows, as_json, "", ["name", "kind", "summary"])
 
 
 @command_of(app, "convert")
 def convert(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file of an older format, or name of a shipped model.")],
-    out: Annotated[Path | None, typer.Option(help="Model file to write; by default the same.")] = None,
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="Model file of an older format, or name of a shipped model."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Model file to write; by default the same.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a model in the present format, with a checksum: the same arrays, the same answers.
@@ -64,7 +74,10 @@ def convert(
 
 @command_of(app, "show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped model, or a model file.")], as_json: AsJson = False
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of a shipped model, or a model file.")
+    ],
+    as_json: AsJson = False,
 ) -> None:
     """Show the header of a model: settings, training, scores; and its card.
 

@@ -12,18 +12,36 @@ from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Rigid motions: which point tracks move together.")
 
-Data = Annotated[Path, typer.Option(help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels.")]
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels."
+    ),
+]
 
 
 @command_of(app)
 def segment(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos."),
+    ],
     motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
     model: Model = "motion",
-    overlay: Annotated[Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")] = None,
-    tracks: Annotated[Path | None, typer.Option(help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only).")] = None,
-    masks: Annotated[Path | None, typer.Option(help="Folder for masks of what moves in a video, named for COLMAP.")] = None,
-    outliers: Annotated[bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")] = False,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")
+    ] = None,
+    tracks: Annotated[
+        Path | None,
+        typer.Option(help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only)."),
+    ] = None,
+    masks: Annotated[
+        Path | None,
+        typer.Option(help="Folder for masks of what moves in a video, named for COLMAP."),
+    ] = None,
+    outliers: Annotated[
+        bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")
+    ] = False,
     jobs: Annotated[int, typer.Option(help="Files at a time, at most one per core (0).")] = 1,
     dask: Dask = None,
     as_json: AsJson = False,
@@ -45,12 +63,16 @@ def segment(
     from ..motion.segment import MAX_FEW, segment_file
 
     if str(files[0]).startswith("camera") and not files[0].exists():
-        raise ValueError(f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera")
+        raise ValueError(
+            f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera"
+        )
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
         if out is not None and len(files) > 1:
             raise ValueError(f"--{option} takes one FILE, not {len(files)}")
         if out is not None and dask is not None:
-            raise ValueError(f"--{option} {out}: not written by the workers of a cluster; expected no --dask")
+            raise ValueError(
+                f"--{option} {out}: not written by the workers of a cluster; expected no --dask"
+            )
     if tracks is not None:
         check_tracks_name(tracks)
     if overlay is not None:
@@ -70,12 +92,16 @@ def segment(
     )
     work = partial(or_reason, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
-    for path, (answer, error) in zip(files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))):
+    for path, (answer, error) in zip(
+        files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))
+    ):
         if error is not None:
             console.complain(error)
             failed += 1
         if as_json:
-            console.print_json({"sequence": path.stem, "error": error} if error is not None else answer.record())
+            console.print_json(
+                {"sequence": path.stem, "error": error} if error is not None else answer.record()
+            )
         elif error is None:
             rows = [list(candidate.values()) for candidate in answer.record()["candidates"]]
             console.print_table(answer.describe(), ["family", "dimension", "score"], rows)
@@ -86,9 +112,15 @@ def segment(
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
-    min_motion_size: Annotated[int, typer.Option(help="Never answer with a motion of fewer points.")] = 0,
-    synthetic: Annotated[int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")] = 80,
-    driving: Annotated[int, typer.Option(help="Made driving scenes of each of three kinds to learn from besides.")] = 75,
+    min_motion_size: Annotated[
+        int, typer.Option(help="Never answer with a motion of fewer points.")
+    ] = 0,
+    synthetic: Annotated[
+        int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")
+    ] = 80,
+    driving: Annotated[
+        int, typer.Option(help="Made driving scenes of each of three kinds to learn from besides.")
+    ] = 75,
     quiet: Quiet = False,
 ) -> None:
     """Learn the ranking from labelled sequences.
@@ -113,22 +145,50 @@ def train(
     check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
-    ranker = train_ranker(sequences, min_motion_size, synthetic, driving, lambda it: console.progress(it, quiet, "sequences", n))
+    ranker = train_ranker(
+        sequences,
+        min_motion_size,
+        synthetic,
+        driving,
+        lambda it: console.progress(it, quiet, "sequences", n),
+    )
     ranker.save(out)
-    console.say(f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features", quiet)
+    console.say(
+        f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features",
+        quiet,
+    )
 
 
 @command_of(app)
 def evaluate(
     data: Data,
-    method: Annotated[list[str] | None, typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle.")] = None,
-    partitions: Annotated[int, typer.Option(help="Random divisions of the videos into ten folds.")] = 10,
-    pool: Annotated[str, typer.Option(help="all: subspaces and frame pairs; paper, trajectories: readings of the paper.")] = "all",
-    choose: Annotated[bool, typer.Option("--choose", help="Also choose the settings inside the training folds (long).")] = False,
-    auto: Annotated[bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")] = False,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle."),
+    ] = None,
+    partitions: Annotated[
+        int, typer.Option(help="Random divisions of the videos into ten folds.")
+    ] = 10,
+    pool: Annotated[
+        str,
+        typer.Option(
+            help="all: subspaces and frame pairs; paper, trajectories: readings of the paper."
+        ),
+    ] = "all",
+    choose: Annotated[
+        bool,
+        typer.Option("--choose", help="Also choose the settings inside the training folds (long)."),
+    ] = False,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")
+    ] = False,
     as_json: AsJson = False,
-    report: Annotated[Path | None, typer.Option(help="Folder for the table, curves and pictures.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder for the table, curves and pictures.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Ten-fold cross-validation by video, in the layout of the papers' Table VII.
@@ -164,10 +224,17 @@ def evaluate(
         _ = sequence.n_motions
     protocol.folds(np.array([s.video for s in sequences]), 0)
     make_folder(report)
-    cells = Checkpoint(report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume)
-    steps = iter(console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences)))
+    cells = Checkpoint(
+        report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume
+    )
+    steps = iter(
+        console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences))
+    )
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
-    console.say(f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences", quiet)
+    console.say(
+        f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences",
+        quiet,
+    )
 
     def bar(steps: Iterable[Any], n: int) -> Iterable[Any]:
         return console.progress(steps, quiet, "partitions", n)
@@ -177,7 +244,9 @@ def evaluate(
     if auto:
         console.say("number of motions: candidates for 2 to 5", quiet)
         ranker = shipped_settings()
-        record["settings"]["auto"] = protocol.evaluate_auto(sequences, ranker, partitions, shipped_columns(ranker.features))
+        record["settings"]["auto"] = protocol.evaluate_auto(
+            sequences, ranker, partitions, shipped_columns(ranker.features)
+        )
     if report is not None:
         write_report(report, record, benchmark, results, sequences)
     if as_json:
@@ -185,4 +254,6 @@ def evaluate(
     else:
         print_results(record["rows"])
         if auto:
-            console.print_table("--motions auto", ["", "value"], list(record["settings"]["auto"].items()))
+            console.print_table(
+                "--motions auto", ["", "value"], list(record["settings"]["auto"].items())
+            )

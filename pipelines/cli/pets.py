@@ -11,17 +11,29 @@ from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
 
-Data = Annotated[Path, typer.Option(help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree.")]
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree."
+    ),
+]
 
 
 @command_of(app)
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
-    words: Annotated[int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")] = 5000,
+    words: Annotated[
+        int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")
+    ] = 5000,
     select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
-    method: Annotated[str, typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd.")] = "fsa",
-    max_order: Annotated[int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")] = 1,
+    method: Annotated[
+        str,
+        typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd."),
+    ] = "fsa",
+    max_order: Annotated[
+        int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")
+    ] = 1,
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
     dask: Dask = None,
     quiet: Quiet = False,
@@ -50,7 +62,9 @@ def train(
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
     file_map = file_map_of(jobs, dask, len(files), quiet)
-    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), features.side, file_map)
+    files, errors = usable(
+        list(console.progress(files, quiet, "reading", len(files))), features.side, file_map
+    )
     features.each = partial(map_on, file_map)
     for error in errors:
         console.complain(error)
@@ -82,7 +96,10 @@ def train(
 def classify(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")],
     model: Model = "pets",
-    overlay: Annotated[Path | None, typer.Option(help="Picture of the evidence to write; a folder for several images.")] = None,
+    overlay: Annotated[
+        Path | None,
+        typer.Option(help="Picture of the evidence to write; a folder for several images."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
     dask: Dask = None,
     as_json: AsJson = False,
@@ -115,12 +132,16 @@ def classify(
             from ..pets.report import draw_evidence
 
             evidence = [(images[i].name, classifier.explain(found.photograph))]
-            error = or_reason(lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i])[1]
+            error = or_reason(
+                lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i]
+            )[1]
         if error is not None:
             console.complain(error)
             failed += 1
         if as_json:
-            console.print_json(found.record() if error is None else {"image": str(images[i]), "error": error})
+            console.print_json(
+                found.record() if error is None else {"image": str(images[i]), "error": error}
+            )
         if error is None:
             rows.append((found.image, found.label, found.probability))
     if rows and not as_json:
@@ -133,7 +154,10 @@ def evaluate(
     data: Data,
     model: Model = "pets",
     as_json: AsJson = False,
-    report: Annotated[Path | None, typer.Option(help="Folder for the table and pictures of words, pairs and evidence.")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the table and pictures of words, pairs and evidence."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Errors on the test split (all photographs, where the data have no split), beside methods that
@@ -152,13 +176,17 @@ def evaluate(
     classifier = console.load_model_of("image classifier", model)
     check_outputs([data, model], report=report, report_files=REPORT_FILES)
     files = read_pets(data)
-    files, errors = usable(list(console.progress(files, quiet, "reading", len(files))), classifier.features.side)
+    files, errors = usable(
+        list(console.progress(files, quiet, "reading", len(files))), classifier.features.side
+    )
     for error in errors:
         console.complain(error)
     if not any(f.head is not None for f in files):
         console.say("no head boxes: the head's words are left out", quiet)
     make_folder(report)
-    found = evaluate_classifier(classifier, files, lambda items, n: console.progress(items, quiet, "columns", n))
+    found = evaluate_classifier(
+        classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)
+    )
     settings = {
         "data": str(data),
         "model": model,

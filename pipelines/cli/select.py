@@ -22,11 +22,18 @@ if TYPE_CHECKING:
     from ..tabular.selection import Selection
 
 Table = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.")
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.",
+    ),
 ]
 _or_url = "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin."
 TableOrUrl = Annotated[
-    Any, typer.Argument(metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url)
+    Any,
+    typer.Argument(
+        metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 
@@ -37,15 +44,23 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     given = read_tables(path)
-    options = {name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)}
+    options = {
+        name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)
+    }
     known = {}
     for name, value in given.items():
-        if (option := options.get(name) or options.get(name.replace("_", "-"))) is None or option.name == "config":
-            raise ValueError(f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight")
+        if (
+            option := options.get(name) or options.get(name.replace("_", "-"))
+        ) is None or option.name == "config":
+            raise ValueError(
+                f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight"
+            )
         several = getattr(option, "multiple", False)
         if (isinstance(value, list) and not several) or isinstance(value, dict):
             raise ValueError(f"{path}: {name}={value!r}, expected one value")
-        known[option.name or ""] = [*map(str, value if isinstance(value, list) else [value])] if several else value
+        known[option.name or ""] = (
+            [*map(str, value if isinstance(value, list) else [value])] if several else value
+        )
     context.default_map = known
     return path
 
@@ -69,13 +84,26 @@ def select(
     context: typer.Context,
     table: TableOrUrl,
     config: Annotated[
-        Path | None, typer.Option(callback=_config, is_eager=True, help="TOML or JSON file of options, which the line goes before.")
+        Path | None,
+        typer.Option(
+            callback=_config,
+            is_eager=True,
+            help="TOML or JSON file of options, which the line goes before.",
+        ),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Folder for a page about the selection, select.html.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Table to write: the selected columns and the target.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Model file to write, for annealed predict.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Folder for a page about the selection, select.html.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Table to write: the selected columns and the target.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Model file to write, for annealed predict.")
+    ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")
+    ] = False,
 ) -> None:
     """Select the columns of a table that predict its target, and report their cross-validated
     score.
@@ -119,12 +147,20 @@ def _print_selection(found: Selection, quiet: bool) -> None:
     """Print the columns and their cross-validated scores for people."""
     from ..tabular.selection import shown
 
-    heads = {"name": "column", "coefficient": "coefficient", "effect": "effect", "stability": "stability"}
+    heads = {
+        "name": "column",
+        "coefficient": "coefficient",
+        "effect": "effect",
+        "stability": "stability",
+    }
     if any(c.get("pvalue") is not None for c in found.columns):
         heads["pvalue"] = "p-value"
     cells = {"pvalue": lambda p: "–" if p is None else f"{p:.1g}"}
     named = [c | {"name": shown(c)} for c in found.columns]
-    rows = [(i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads)) for i, c in enumerate(named)]
+    rows = [
+        (i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads))
+        for i, c in enumerate(named)
+    ]
     title = f"{found.task}, {len(found.table.y)} rows"
     if rows:
         print_table(title, ["", *heads.values()], rows)
@@ -133,28 +169,52 @@ def _print_selection(found: Selection, quiet: bool) -> None:
     if ends := [(c["name"], *c["interval"]) for c in found.columns if c.get("interval")]:
         print_table("intervals of 95%", ["column", "from", "to"], ends)
     if (card := found.card) is not None:
-        print_table("score card", ["rule", "points"], [tuple(row.values()) for row in card["rules"]])
+        print_table(
+            "score card", ["rule", "points"], [tuple(row.values()) for row in card["rules"]]
+        )
         head = ["sum of points", f"probability of {card['class']}", "rows"]
         print_table("risk", head, [tuple(row.values()) for row in card["risk"]])
     scores = found.validation.scores
     if found.size_chosen:
-        where = "for each fold by the others" if found.validation.nested else "once, on the rows that score them too"
-        say(f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}", quiet)
+        where = (
+            "for each fold by the others"
+            if found.validation.nested
+            else "once, on the rows that score them too"
+        )
+        say(
+            f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}",
+            quiet,
+        )
     if scores:
         measures = list(scores["selected"])
         if found.size_chosen:
             typer.echo(f"{measures[0]} by the number of columns: {found.validation.curve}")
-        print_table("cross-validated", ["", *measures], [(name, *values.values()) for name, values in scores.items()])
+        print_table(
+            "cross-validated",
+            ["", *measures],
+            [(name, *values.values()) for name, values in scores.items()],
+        )
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")
+    ],
     table: Table,
     contributions: Annotated[
-        bool, typer.Option("--contributions", help="Also the score of each row and what each column adds to it.")
+        bool,
+        typer.Option(
+            "--contributions", help="Also the score of each row and what each column adds to it."
+        ),
     ] = False,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Predict from the others where a column has no cell.")] = False,
-    out: Annotated[Path | None, typer.Option(help="csv, tsv, parquet or xlsx file to write instead of printing.")] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Predict from the others where a column has no cell."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="csv, tsv, parquet or xlsx file to write instead of printing."),
+    ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -180,17 +240,36 @@ def predict(
     if out is not None:
         write_frame(found, out)
     if as_json:
-        print_json({"rows": len(found), "notes": notes, **{str(name): found[name].tolist() for name in found.columns}})
+        print_json(
+            {
+                "rows": len(found),
+                "notes": notes,
+                **{str(name): found[name].tolist() for name in found.columns},
+            }
+        )
     elif out is None:
         typer.echo(found.to_csv(index=False), nl=False)
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv.")],
-    table: Annotated[str | None, typer.Option(help="For .sql: table to score; by default data.")] = None,
-    dialect: Annotated[str | None, typer.Option(help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery.")] = None,
-    key: Annotated[list[str] | None, typer.Option(help="For .sql: column that the answer repeats; may be repeated.")] = None,
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv."),
+    ],
+    table: Annotated[
+        str | None, typer.Option(help="For .sql: table to score; by default data.")
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery."),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="For .sql: column that the answer repeats; may be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Write a model of a table as a query, a graph, a source or a score sheet.
@@ -208,4 +287,11 @@ def export(
     kept = TabularModel.load(model)
     write(kept, out, table=table, dialect=dialect, keys=key or ())
     if as_json:
-        print_json({"model": str(model), "file": str(out), "columns": kept.selected, "bytes": out.stat().st_size})
+        print_json(
+            {
+                "model": str(model),
+                "file": str(out),
+                "columns": kept.selected,
+                "bytes": out.stat().st_size,
+            }
+        )

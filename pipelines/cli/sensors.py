@@ -5,13 +5,31 @@ from typing import Annotated
 
 import typer
 
-from ..console import AsJson, command_of, complain, load_model_of, new_app, print_json, print_table, say
+from ..console import (
+    AsJson,
+    command_of,
+    complain,
+    load_model_of,
+    new_app,
+    print_json,
+    print_table,
+    say,
+)
 
 app = new_app(help="Activities at home, minute by minute, from sensors.")
 
-Data = Annotated[Path, typer.Option(help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities.")]
-HomeName = Annotated[str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")]
-Features = Annotated[str | None, typer.Option(help="Of each sensor, by commas: on, start, history, last.")]
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities."
+    ),
+]
+HomeName = Annotated[
+    str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")
+]
+Features = Annotated[
+    str | None, typer.Option(help="Of each sensor, by commas: on, start, history, last.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")]
 
 
@@ -20,8 +38,13 @@ def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     home: HomeName = None,
-    sensors: Annotated[int | None, typer.Option("-k", "--sensors", help="Use that many sensors only; by default all.")] = None,
-    method: Annotated[str, typer.Option(help="How they are selected: annealed, foba or forward.")] = "annealed",
+    sensors: Annotated[
+        int | None,
+        typer.Option("-k", "--sensors", help="Use that many sensors only; by default all."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="How they are selected: annealed, foba or forward.")
+    ] = "annealed",
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
@@ -42,7 +65,10 @@ def train(
     _tell(found.notes, quiet)
     model = train_model(found, sensors, kinds, method)
     model.save(out)
-    say(f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}", quiet)
+    say(
+        f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}",
+        quiet,
+    )
 
 
 @command_of(app)
@@ -51,7 +77,9 @@ def predict(
     model: Annotated[Path, typer.Option(help="Model file.")],
     home: HomeName = None,
     day: Annotated[str | None, typer.Option(help="This day only, as 2011-11-29.")] = None,
-    overlay: Annotated[Path | None, typer.Option(help="Picture of the day to write (with --day).")] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Picture of the day to write (with --day).")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -94,12 +122,18 @@ def predict(
         spans.append(span)
     if overlay is not None:
         names = np.array(trained.activities)
-        draw_day(overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}")
+        draw_day(
+            overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}"
+        )
     if as_json:
         for span in spans:
             print_json(span)
     else:
-        print_table(found.name, ["start", "end", "activity", "probability"], [list(span.values())[1:] for span in spans])
+        print_table(
+            found.name,
+            ["start", "end", "activity", "probability"],
+            [list(span.values())[1:] for span in spans],
+        )
 
 
 @command_of(app)
@@ -107,12 +141,22 @@ def evaluate(
     data: Data,
     home: HomeName = None,
     features: Features = None,
-    folds: Annotated[int | None, typer.Option(help="Folds of whole days; by default each day is left out alone.")] = None,
-    sensors: Annotated[int | None, typer.Option("-k", "--sensors", help="Also select 1 to that many sensors (five folds).")] = None,
-    method: Annotated[list[str] | None, typer.Option("--method", help="With -k: these methods only, such as FoBa or L1.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of whole days; by default each day is left out alone.")
+    ] = None,
+    sensors: Annotated[
+        int | None,
+        typer.Option("-k", "--sensors", help="Also select 1 to that many sensors (five folds)."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="With -k: these methods only, such as FoBa or L1."),
+    ] = None,
     as_json: AsJson = False,
     report: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k
@@ -126,7 +170,12 @@ def evaluate(
     from ..common.checkpoints import Checkpoint
     from ..common.config import check_names
     from ..common.outputs import check_outputs, make_folder
-    from ..sensors.evaluate import check_selection_kinds, evaluate_baselines, evaluate_selection, table_rows
+    from ..sensors.evaluate import (
+        check_selection_kinds,
+        evaluate_baselines,
+        evaluate_selection,
+        table_rows,
+    )
     from ..sensors.readers import read_home
     from ..sensors.report import REPORT_FILES, print_results, write_report
     from ..sensors.selection import METHODS
@@ -143,7 +192,9 @@ def evaluate(
     _tell(found.notes, quiet)
     minutes = found.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
-        raise ValueError(f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}")
+        raise ValueError(
+            f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}"
+        )
     make_folder(report)
     made_from = {
         "work": "sensors evaluate",
@@ -153,12 +204,21 @@ def evaluate(
     }
     cells = Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
     baselines = evaluate_baselines(minutes, kinds, folds, cells)
-    selections = [] if sensors is None else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
+    selections = (
+        []
+        if sensors is None
+        else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
+    )
     n_days = len(set(minutes.days.tolist()))
     rows = table_rows(minutes, [*baselines, *selections])
     record = {
         "name": "sensors evaluate",
-        "settings": {"home": found.name, "days": n_days, "features": list(kinds), "folds": folds or n_days},
+        "settings": {
+            "home": found.name,
+            "days": n_days,
+            "features": list(kinds),
+            "folds": folds or n_days,
+        },
         "rows": rows,
     }
     if report is not None:

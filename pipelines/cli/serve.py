@@ -11,11 +11,21 @@ from ..console import complain, print_answer, progress
 
 def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
-    host: Annotated[str, typer.Option(help="Address to listen on; by default this computer alone can ask.")] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(help="Worker processes; each takes one request at a time.")] = 2,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    label: Annotated[Path | None, typer.Option(help="Folder of pictures to label in the tab Label.")] = None,
-    model: Annotated[Path | None, typer.Option(help="With --label: model file that proposes the points.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; by default this computer alone can ask.")
+    ] = "127.0.0.1",
+    workers: Annotated[
+        int, typer.Option(help="Worker processes; each takes one request at a time.")
+    ] = 2,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+    label: Annotated[
+        Path | None, typer.Option(help="Folder of pictures to label in the tab Label.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="With --label: model file that proposes the points.")
+    ] = None,
 ) -> None:
     """Serve a local page for photographs, videos and tables. What is dropped on it is answered by
     this computer.
@@ -34,19 +44,28 @@ def serve(
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise ValueError(f"annealed serve needs {name} (pip install '.[serve]' in the checkout of annealed)")
+            raise ValueError(
+                f"annealed serve needs {name} (pip install '.[serve]' in the checkout of annealed)"
+            )
 
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (Ctrl-C ends it)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
-            complain(f"--host {host}: whoever can reach this computer may ask; there is no password")
+            complain(
+                f"--host {host}: whoever can reach this computer may ask; there is no password"
+            )
 
     run(host, port, workers, open_page, announce, label, model)
 
 
 def warmup(
-    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help="faces, motion, pets, learners; or all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PART", help="faces, motion, pets, learners; or all."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of a table.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Compile everything once. No later call waits for it: for container images and servers.
@@ -67,6 +86,12 @@ def warmup(
     for part in progress(parts or list(PARTS), quiet, "parts", len(parts or PARTS)):
         start, compiled = time.perf_counter(), seconds_compiling()
         PARTS[part]()
-        rows.append({"part": part, "seconds": time.perf_counter() - start, "compiling": seconds_compiling() - compiled})
+        rows.append(
+            {
+                "part": part,
+                "seconds": time.perf_counter() - start,
+                "compiling": seconds_compiling() - compiled,
+            }
+        )
     columns = {"part": "part", "seconds": "seconds", "compiling": "of which compiling"}
     print_answer({"name": "warmup", "rows": rows}, as_json, "compiled", columns)

@@ -73,13 +73,17 @@ class Checkpoint:
         if self.path is None:
             return
         # Said now rather than after the first cell, which may take long.
-        if self.path.is_dir() or not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
+        if self.path.is_dir() or not os.access(
+            self.path if self.path.exists() else self.path.parent, os.W_OK
+        ):
             raise ValueError(f"{self.path}: expected a file that can be written")
         self._header = _line({"format": FORMAT, "version": VERSION, "made_from": made_from or {}})
         with open_locked(self.path) as file:
             lines = self._whole_lines(file)
             if not resume and len(lines) > 1:
-                raise ValueError(f"{self.path}: holds finished results; go on from them with --resume, or take another folder")
+                raise ValueError(
+                    f"{self.path}: holds finished results; go on from them with --resume, or take another folder"
+                )
             if lines and resume:
                 self._read(lines, made_from or {})
             else:
@@ -92,7 +96,9 @@ class Checkpoint:
         file.seek(0)
         content = file.read()
         if content and not content.startswith(_BEGINNING):
-            raise ValueError(f"{self.path}: expected a checkpoint of this program, or no file of this name")
+            raise ValueError(
+                f"{self.path}: expected a checkpoint of this program, or no file of this name"
+            )
         *lines, rest = content.split(b"\n")
         if rest:
             file.truncate(len(content) - len(rest))
@@ -105,17 +111,23 @@ class Checkpoint:
         except ValueError:
             raise ValueError(f"{self.path}: damaged (its first line is no header)") from None
         if header.get("version") != VERSION:
-            raise ValueError(f"{self.path}: checkpoint of version {header.get('version')}, expected {VERSION}")
+            raise ValueError(
+                f"{self.path}: checkpoint of version {header.get('version')}, expected {VERSION}"
+            )
         check_made_from(self.path, header.get("made_from"), made_from)
         for number, line in enumerate(lines[1:], 2):
             try:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
-                raise ValueError(f"{self.path}: line {number} is no finished cell; expected [key, value]") from None
+                raise ValueError(
+                    f"{self.path}: line {number} is no finished cell; expected [key, value]"
+                ) from None
             self._known[_name(key)] = value
 
     @classmethod
-    def of(cls, checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any] | None = None) -> Checkpoint:
+    def of(
+        cls, checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any] | None = None
+    ) -> Checkpoint:
         """Return the checkpoint given, or that of a file."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
 
@@ -167,7 +179,9 @@ def open_locked(path: Path, wait: bool = True) -> Any:
             return file
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ValueError(f"{path}: another run writes it; expected to wait for its end, or another output") from None
+        raise ValueError(
+            f"{path}: another run writes it; expected to wait for its end, or another output"
+        ) from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
     return file
@@ -177,7 +191,9 @@ def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> No
     """Raise a ValueError if a file was made from other settings or data than those of this run;
     tuples count as lists."""
     if found != json.loads(json.dumps(wanted)):
-        raise ValueError(f"{path}: made from other settings or data; start again, or in another place")
+        raise ValueError(
+            f"{path}: made from other settings or data; start again, or in another place"
+        )
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
@@ -189,17 +205,23 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
     if not path.is_file():
         return False
     header = read_header(path)
-    check_made_from(path, header.get("made_from", header.get("info", {}).get("made_from")), made_from)
+    check_made_from(
+        path, header.get("made_from", header.get("info", {}).get("made_from")), made_from
+    )
     return True
 
 
-def write_part(path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any) -> None:
+def write_part(
+    path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any
+) -> None:
     """Keep arrays of some kind in a safetensors file, written as a whole or not at all; ``more``
     goes into the header."""
     write_model(path, kind, arrays, {"made_from": made_from, **more})
 
 
-def read_part(path: Path, kind: str, made_from: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+def read_part(
+    path: Path, kind: str, made_from: dict[str, Any]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Arrays and header that :func:`write_part` kept, or None where there is no file; errors as of
     :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -60,9 +60,15 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     for name, value in entries.items():
         whole = f"{table}.{name}" if table else name
         if name not in known:
-            raise ValueError(f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}")
+            raise ValueError(
+                f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}"
+            )
         example = known[name]
-        read[name] = _merged(path, whole, value, example) if is_dataclass(example) else _checked(path, whole, value, example)
+        read[name] = (
+            _merged(path, whole, value, example)
+            if is_dataclass(example)
+            else _checked(path, whole, value, example)
+        )
     try:
         return replace(defaults, **read)
     except ValueError as error:

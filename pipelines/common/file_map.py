@@ -102,10 +102,15 @@ def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
     """How many photographs are handled at a time: what was asked for (0: one per core), at most
     their number and that of cores."""
     if asked < 0:
-        raise ValueError(f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core")
+        raise ValueError(
+            f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core"
+        )
     jobs = max(1, min(asked or n_items, n_items, all_threads()))
     if jobs < asked:
-        say(f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})", quiet)
+        say(
+            f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})",
+            quiet,
+        )
     return jobs
 
 
@@ -126,7 +131,9 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
     if dask is None:
         return by_processes(jobs_of(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(f"--jobs {jobs}: with --dask each worker is one; expected one of the two options")
+        raise ValueError(
+            f"--jobs {jobs}: with --dask each worker is one; expected one of the two options"
+        )
     return by_dask(dask)
 
 
@@ -167,7 +174,9 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
     return work(items[number])
 
 
-def or_reason(work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False) -> tuple[Any, str | None]:
+def or_reason(
+    work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
+) -> tuple[Any, str | None]:
     """What a function finds in a file, and None; or None and the reason why it finds nothing, which
     names the file. ``plain``: by plain forms of the loops.
 
@@ -319,7 +328,9 @@ def check_scheduler(address: str) -> None:
             raise ValueError(f"it is a {found}")
     except Exception as error:  # by address: OSError, ValueError, ImportError, ...
         why = " ".join(str(error).split())[:200] or f"silent for {TIMEOUT:g} seconds"
-        raise ValueError(f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786") from None
+        raise ValueError(
+            f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786"
+        ) from None
 
 
 @contextmanager
@@ -340,7 +351,11 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
     """A client whose troubles are said in one line alone."""
     from distributed import Client
 
-    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    loggers = [
+        logging.getLogger(name)
+        for name in logging.root.manager.loggerDict
+        if name.split(".")[0] == "distributed"
+    ]
     with ExitStack() as stack:
         for logger in loggers:
             stack.callback(setattr, logger, "disabled", logger.disabled)
@@ -365,7 +380,13 @@ def _one_line(address: str) -> Iterator[None]:
     except ValueError:  # of the work
         raise
     except (CancelledError, OSError):
-        raise ValueError(f"--dask {address}: the scheduler has gone, and what was not finished with it") from None
-    except Exception as error:  # a worker without the package, or one picture after which worker after worker died
+        raise ValueError(
+            f"--dask {address}: the scheduler has gone, and what was not finished with it"
+        ) from None
+    except (
+        Exception
+    ) as error:  # a worker without the package, or one picture after which worker after worker died
         cause = error.__cause__ or error
-        raise ValueError(f"--dask {address}: {type(cause).__name__}: {' '.join(str(cause).split())}") from None
+        raise ValueError(
+            f"--dask {address}: {type(cause).__name__}: {' '.join(str(cause).split())}"
+        ) from None

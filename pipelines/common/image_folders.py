@@ -43,7 +43,9 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
-                raise ValueError(f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}")
+                raise ValueError(
+                    f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+                )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable CSV file ({error})") from None

@@ -45,13 +45,22 @@ def _of_name(name: str, written: Sequence[Path]) -> list[str]:
     path = Path(name)
     if path.is_dir():
         found = [p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES]
-        hidden = [p for p in found if any(part.startswith(".") for part in p.relative_to(path).parts)]
+        hidden = [
+            p for p in found if any(part.startswith(".") for part in p.relative_to(path).parts)
+        ]
         found, expected = sorted(set(found).difference(hidden)), "no image in this folder"
     elif glob.has_magic(name) and not path.exists():
-        found, expected = sorted(map(Path, glob.glob(name, recursive=True))), "no file fits this pattern"
+        found, expected = (
+            sorted(map(Path, glob.glob(name, recursive=True))),
+            "no file fits this pattern",
+        )
     else:
         return [name]
-    kept = [str(p) for p in found if p.is_file() and not any(folder in p.resolve().parents for folder in written)]
+    kept = [
+        str(p)
+        for p in found
+        if p.is_file() and not any(folder in p.resolve().parents for folder in written)
+    ]
     if not kept:
         raise ValueError(f"{name}: {expected}")
     return kept

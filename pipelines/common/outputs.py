@@ -50,7 +50,9 @@ def check_outputs(
         try:
             read_header(model)
         except ValueError:
-            raise ValueError(f"{model}: exists and is not an annealed model; expected another name") from None
+            raise ValueError(
+                f"{model}: exists and is not an annealed model; expected another name"
+            ) from None
     if report is not None:
         _check_report(report, read, report_files)
 
@@ -77,7 +79,9 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
         except (OSError, ValueError):  # one of them is not there: they differ
             continue
         if same:
-            raise ValueError(f"{path}: is read by this command and would be replaced; expected another name")
+            raise ValueError(
+                f"{path}: is read by this command and would be replaced; expected another name"
+            )
 
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
@@ -88,11 +92,17 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise ValueError(f"{folder}: cannot be written (no right to write in {there})")
-    present = sorted({path for pattern in patterns for path in folder.glob(pattern)}) if folder.is_dir() else []
+    present = (
+        sorted({path for pattern in patterns for path in folder.glob(pattern)})
+        if folder.is_dir()
+        else []
+    )
     for path in present:
         _check_no_input(path, inputs)
     if present and not _is_report(folder / patterns[0]):
-        raise ValueError(f"{folder}: holds {present[0].name}, which is of no report of this command; expected another folder")
+        raise ValueError(
+            f"{folder}: holds {present[0].name}, which is of no report of this command; expected another folder"
+        )
 
 
 def _is_report(path: Path) -> bool:
@@ -117,7 +127,11 @@ def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
     missing; what is not a text becomes JSON."""
     make_folder(folder)
     for name, content in texts.items():
-        text = content if isinstance(content, str) else json.dumps(plain(content), allow_nan=False, indent=1)
+        text = (
+            content
+            if isinstance(content, str)
+            else json.dumps(plain(content), allow_nan=False, indent=1)
+        )
         with replacing(folder / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
@@ -144,7 +158,9 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     if len(images) == 1 and not overlay.is_dir():
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
-        raise ValueError(f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images")
+        raise ValueError(
+            f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images"
+        )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 
 

@@ -27,13 +27,24 @@ def small(words: str) -> str:
     return f'<p class="small">{words}</p>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None, numbers: Sequence[int] | None = None) -> str:
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    bold: int | None = None,
+    numbers: Sequence[int] | None = None,
+) -> str:
     """Return a table of texts; columns of ``numbers``, by default all but the first, stand to the
     right, and one row may be bold."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]
-        return "".join(f"<{kind}{' class=n' if r else ''}>{escape(str(v))}</{kind}>" for v, r in zip(values, right))
+        return "".join(
+            f"<{kind}{' class=n' if r else ''}>{escape(str(v))}</{kind}>"
+            for v, r in zip(values, right)
+        )
 
-    body = "".join(f"<tr{' class=best' if i == bold else ''}>{cells('td', row)}</tr>" for i, row in enumerate(rows))
+    body = "".join(
+        f"<tr{' class=best' if i == bold else ''}>{cells('td', row)}</tr>"
+        for i, row in enumerate(rows)
+    )
     return f"<table><tr>{cells('th', head)}</tr>{body}</table>"

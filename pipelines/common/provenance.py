@@ -11,6 +11,11 @@ def source_of_code() -> dict[str, str]:
     root = Path(__file__).resolve().parents[2]
     found = {"version": __version__}
     if (root / ".git").exists():
-        ran = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         found |= {"commit": ran.stdout.strip()} if ran.returncode == 0 else {}
     return found

@@ -18,7 +18,9 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpe
 def check_video_name(path: Path) -> None:
     """Raise a ValueError unless the name of a file ends as a video's."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
-        raise ValueError(f"{path}: cannot be written as a video; expected a name that ends in .mp4 or .avi")
+        raise ValueError(
+            f"{path}: cannot be written as a video; expected a name that ends in .mp4 or .avi"
+        )
 
 
 @contextmanager
@@ -40,9 +42,13 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
         def write(frame: np.ndarray) -> None:
             nonlocal n_frames
             if not writers:
-                writers.append(cv2.VideoWriter(str(temporary), code, rate, (frame.shape[1], frame.shape[0])))
+                writers.append(
+                    cv2.VideoWriter(str(temporary), code, rate, (frame.shape[1], frame.shape[0]))
+                )
                 if not writers[0].isOpened():
-                    raise ValueError(f"{path}: cannot be written as a video here; another suffix might")
+                    raise ValueError(
+                        f"{path}: cannot be written as a video here; another suffix might"
+                    )
             writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
             n_frames += 1
 
@@ -54,7 +60,9 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
         if not n_frames:
             raise ValueError(f"{path}: no frame to write")
         if (n_read := _n_frames(temporary)) < n_frames:
-            raise ValueError(f"{path}: cannot be written ({n_read} of {n_frames} frames can be read back: is the disk full?)")
+            raise ValueError(
+                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read back: is the disk full?)"
+            )
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:

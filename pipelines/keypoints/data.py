@@ -97,8 +97,15 @@ class AnnotatedImage:
     def mirrored(self, width: int) -> AnnotatedImage:
         """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
         order = self.schema.mirror_order
-        landmarks = None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
-        renamed = replace(self, instances=self.instances[:, order], visible=self.visible[:, order], landmarks=landmarks)
+        landmarks = (
+            None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
+        )
+        renamed = replace(
+            self,
+            instances=self.instances[:, order],
+            visible=self.visible[:, order],
+            landmarks=landmarks,
+        )
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
@@ -115,7 +122,9 @@ class AnnotatedImage:
         landmarks = None if self.landmarks is None else points(self.landmarks)
         boxes = None if self.boxes is None else around(self.boxes)
         instances, ignore = points(self.instances), around(self.ignore)
-        return replace(self, instances=instances, landmarks=landmarks, ignore=ignore, boxes=boxes, view=view)
+        return replace(
+            self, instances=instances, landmarks=landmarks, ignore=ignore, boxes=boxes, view=view
+        )
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
@@ -141,7 +150,9 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         return read_schema(file or folder / "schema.toml")
     if (folder / "keypoints.csv").is_file():
         rows = read_rows(folder / "keypoints.csv", ("image", "object", "keypoint", "x", "y"))
-        described: dict[str, Any] = {"keypoints": list(dict.fromkeys(row["keypoint"] for _, row in rows))}
+        described: dict[str, Any] = {
+            "keypoints": list(dict.fromkeys(row["keypoint"] for _, row in rows))
+        }
         path, name = folder / "keypoints.csv", category or "object"
     elif any(folder.glob("*.json")):
         path, _, categories = read_coco(folder)
@@ -149,17 +160,27 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         if not named:
             raise ValueError(f"{path}: no category with keypoints")
         if category not in named and (category is not None or len(named) > 1):
-            raise ValueError(f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}")
+            raise ValueError(
+                f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}"
+            )
         name = category or next(iter(named))
-        described = {"keypoints": named[name]["keypoints"], "skeleton": named[name].get("skeleton") or []}
+        described = {
+            "keypoints": named[name]["keypoints"],
+            "skeleton": named[name].get("skeleton") or [],
+        }
     else:
         raise ValueError(f"{folder}: expected keypoints.csv or a COCO keypoint .json in it")
     try:
         names = described["keypoints"]
         if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
-            raise ValueError(f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}")
+            raise ValueError(
+                f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}"
+            )
         bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
-        other = {n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n) for n in names}
+        other = {
+            n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n)
+            for n in names
+        }
         pairs = [[n, other[n]] for n in names if "left" in n and other[n] in names]
         return Schema.from_dict({"category": name, **described, "skeleton": bones, "mirror": pairs})
     except (ValueError, TypeError) as error:
@@ -186,18 +207,28 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
         raise ValueError(f"{folder}: no such folder")
     if (folder / "keypoints.csv").is_file():
         images = _read_csv(folder, schema)
-    elif schema == FACES and (paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith("."))):
+    elif schema == FACES and (
+        paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith("."))
+    ):
         images = _read_tree(folder, paths)
     elif any(folder.glob("*.json")):
         images = _read_coco(folder, schema)
     else:
-        raise ValueError(f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it")
+        raise ValueError(
+            f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it"
+        )
     for image in images:
         if not image.path.is_file():
             raise ValueError(f"{image.path}: annotated image is missing")
         for i in np.flatnonzero(~(image.reference_length > 0)):
-            unit = " and ".join(schema.length) + " in different places" if schema.length else "a box of a size above 0"
-            raise ValueError(f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances")
+            unit = (
+                " and ".join(schema.length) + " in different places"
+                if schema.length
+                else "a box of a size above 0"
+            )
+            raise ValueError(
+                f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances"
+            )
     if not images:
         raise ValueError(f"{folder}: no annotated image in this folder")
     return sorted(images, key=lambda image: str(image.path))
@@ -220,14 +251,26 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for line, row in read_rows(path, ("image", column, "keypoint", "x", "y")):
         keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
-            raise ValueError(f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}")
+            raise ValueError(
+                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}"
+            )
         if row.get("visible") not in (None, "", "0", "1"):
-            raise ValueError(f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1")
+            raise ValueError(
+                f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1"
+            )
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
-            raise ValueError(f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}")
-        instance[keypoint] = (_number(row, "x", path, line), _number(row, "y", path, line), row.get("visible") != "0")
-        _check_inside(f"{path}, line {line}", keypoint, instance[keypoint], size_of(folder / row["image"]))
+            raise ValueError(
+                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}"
+            )
+        instance[keypoint] = (
+            _number(row, "x", path, line),
+            _number(row, "y", path, line),
+            row.get("visible") != "0",
+        )
+        _check_inside(
+            f"{path}, line {line}", keypoint, instance[keypoint], size_of(folder / row["image"])
+        )
     boxes = _read_ignore(folder)
     landmarks = _read_landmarks(folder / "landmarks68.csv") if schema == FACES else {}
     return [
@@ -255,7 +298,9 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     return {folder / name: boxes for name, boxes in found.items()}
 
 
-def read_boxes(path: Path, is_known: Callable[[str], bool], known: str) -> dict[str, list[list[float]]]:
+def read_boxes(
+    path: Path, is_known: Callable[[str], bool], known: str
+) -> dict[str, list[list[float]]]:
     """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
 
     A ValueError names the file and the line, also of images that are not ``known``.
@@ -266,7 +311,9 @@ def read_boxes(path: Path, is_known: Callable[[str], bool], known: str) -> dict[
             raise ValueError(f"{path}, line {line}: image={row['image']!r:.60} is not {known}")
         x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
         if not (x0 < x1 and y0 < y1):
-            raise ValueError(f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1")
+            raise ValueError(
+                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1"
+            )
         boxes.setdefault(row["image"], []).append(box)
     return boxes
 
@@ -298,8 +345,13 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
-    if not (-0.5 - slack_x <= x <= width - 0.5 + slack_x and -0.5 - slack_y <= y <= height - 0.5 + slack_y):
-        raise ValueError(f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels")
+    if not (
+        -0.5 - slack_x <= x <= width - 0.5 + slack_x
+        and -0.5 - slack_y <= y <= height - 0.5 + slack_y
+    ):
+        raise ValueError(
+            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels"
+        )
 
 
 def _annotated_image(
@@ -317,12 +369,17 @@ def _annotated_image(
     all_points = np.stack(known) if len(known) == len(instances) > 0 else None
     around = None if boxes is None else np.array(boxes, float).reshape(-1, 4)
     visible, ignored = values[..., 2] > 0, np.array(ignore, float).reshape(-1, 4)
-    return AnnotatedImage(path, values[..., :2].copy(), visible, ignored, all_points, schema=schema, boxes=around)
+    return AnnotatedImage(
+        path, values[..., :2].copy(), visible, ignored, all_points, schema=schema, boxes=around
+    )
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
     """Photographs of ``.pts`` files, each with all its faces."""
-    boxes, instances = defaultdict[Path, list[list[float]]](list), defaultdict[Path, list[Path]](list)
+    boxes, instances = (
+        defaultdict[Path, list[list[float]]](list),
+        defaultdict[Path, list[Path]](list),
+    )
     for place in sorted({folder, *(path.parent for path in paths)}):
         for image, more in _read_ignore(place).items():
             boxes[image] += more
@@ -337,7 +394,9 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
         below = first.relative_to(folder).parts[:-1]
         xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
         ignore = np.array(ignored, float).reshape(-1, 4)
-        images.append(AnnotatedImage(first, xy, visible, ignore, landmarks, below[0] if below else ""))
+        images.append(
+            AnnotatedImage(first, xy, visible, ignore, landmarks, below[0] if below else "")
+        )
     return images
 
 
@@ -381,23 +440,37 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     try:
         coco = json.loads(path.read_text(encoding="utf-8"))
         for part in ("images", "annotations", "categories"):
-            if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum("id" in entry for entry in coco[part]):
+            if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
+                "id" in entry for entry in coco[part]
+            ):
                 raise ValueError(f"two {part} with the same id")
-        categories = {c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]} for c in coco["categories"] if "keypoints" in c}
+        categories = {
+            c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]}
+            for c in coco["categories"]
+            if "keypoints" in c
+        }
         for c in categories.values():
             if len(set(c["keypoints"])) < len(c["keypoints"]):
                 raise ValueError(f"keypoints={c['keypoints']}: expected different names")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+        raise ValueError(
+            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
+        ) from None
     return path, coco, categories
 
 
 def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path, coco, categories = read_coco(folder)
     # Faces have one unit of distance in all files; another object has its name.
-    wanted = {i: c["keypoints"] for i, c in categories.items() if schema == FACES or c.get("name") == schema.category}
+    wanted = {
+        i: c["keypoints"]
+        for i, c in categories.items()
+        if schema == FACES or c.get("name") == schema.category
+    }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
-        raise ValueError(f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}")
+        raise ValueError(
+            f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}"
+        )
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
         instances, boxes, ignore = ({key: list[Any]() for key in files_of} for _ in range(3))
@@ -411,13 +484,21 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 or not np.isfinite(values).all()
                 or not np.isin(values[2::3], (0, 1, 2)).all()
             ):
-                raise ValueError(f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each")
+                raise ValueError(
+                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each"
+                )
             point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
-            named = {name: (x, y, v >= 2) for name, (x, y, v) in point_of.items() if name in schema.keypoints and v > 0}
+            named = {
+                name: (x, y, v >= 2)
+                for name, (x, y, v) in point_of.items()
+                if name in schema.keypoints and v > 0
+            }
             x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
             box = [x, y, x + w, y + h]
             if w <= 0 or h <= 0:
-                raise ValueError(f"{where}: bbox={a['bbox']}, expected a width and a height above 0")
+                raise ValueError(
+                    f"{where}: bbox={a['bbox']}, expected a width and a height above 0"
+                )
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not a.get("iscrowd"):
                 instances[a["image_id"]].append(named)
@@ -426,14 +507,25 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             elif "bbox" in a:
                 ignore[a["image_id"]].append(box)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+        raise ValueError(
+            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
+        ) from None
     for key, found in instances.items():
         size = _size(files_of[key])
         for i, named in enumerate(found):
             for name, point in named.items():
-                _check_inside(f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size)
+                _check_inside(
+                    f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size
+                )
     known = all(np.isfinite(found).all() for found in boxes.values())
     return [
-        _annotated_image(files_of[key], instances[key], ignore[key], schema, (None,), boxes[key] if known else None)
+        _annotated_image(
+            files_of[key],
+            instances[key],
+            ignore[key],
+            schema,
+            (None,),
+            boxes[key] if known else None,
+        )
         for key in files_of
     ]

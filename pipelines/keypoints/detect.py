@@ -70,22 +70,36 @@ class FileDetections:
             return {"image": self.image, "error": self.error}
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
-        facts = {"image": self.image} | of_frame | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
+        facts = (
+            {"image": self.image}
+            | of_frame
+            | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
+        )
         return facts | records(self.detections, self.instances, landmarks, self.category)
 
 
 def records(
-    detections: Sequence[Detection], instances: Sequence[Instance], landmarks: bool = False, category: str | None = None
+    detections: Sequence[Detection],
+    instances: Sequence[Instance],
+    landmarks: bool = False,
+    category: str | None = None,
 ) -> dict[str, list]:
     """Detections and faces, or objects of another category, as JSON can hold them."""
     described = [
-        instance.record() | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {}) for instance in instances
+        instance.record()
+        | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
+        for instance in instances
     ]
     found = {"detections": [d._asdict() for d in detections]}
     if category is None:
         return found | {"faces": described}
     # They have no pose: heads have.
-    return found | {"objects": [{"category": category} | {k: v for k, v in one.items() if k != "pose"} for one in described]}
+    return found | {
+        "objects": [
+            {"category": category} | {k: v for k, v in one.items() if k != "pose"}
+            for one in described
+        ]
+    }
 
 
 def detect_files(
@@ -108,7 +122,9 @@ def detect_files(
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
     items: Sequence[str | None] = images or [None]
-    return map(partial(work, detector), items) if file_map is None else file_map(work, detector, items)
+    return (
+        map(partial(work, detector), items) if file_map is None else file_map(work, detector, items)
+    )
 
 
 _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process has loaded
@@ -120,7 +136,9 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
     """
     mode = options.mode, options.assembly
     if mode not in _ready:
-        everywhere = replace(options, min_size=None, max_size=None, threshold=None, min_probability=None)
+        everywhere = replace(
+            options, min_size=None, max_size=None, threshold=None, min_probability=None
+        )
         detector.find(sample_photograph()[20:220, 120:320], everywhere)
         _ready.add(mode)
 

@@ -30,7 +30,10 @@ _SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the s
 
 
 def draw_detections(
-    image: np.ndarray, detections: Sequence[Detection], instances: Sequence[Instance] = (), landmarks: bool = False
+    image: np.ndarray,
+    detections: Sequence[Detection],
+    instances: Sequence[Instance] = (),
+    landmarks: bool = False,
 ) -> np.ndarray:
     """Draw a box with its probability around every face, a disc at every detection, and a legend
     below the picture.
@@ -42,9 +45,15 @@ def draw_detections(
     last, above the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
-    canvas = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) if factor > 1 else image.copy()
+    canvas = (
+        cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC)
+        if factor > 1
+        else image.copy()
+    )
     draw_symbols(canvas, detections, instances, factor, landmarks)
-    return np.vstack([canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))])
+    return np.vstack(
+        [canvas, _legend(canvas.shape[1], list(dict.fromkeys(d.keypoint for d in detections)))]
+    )
 
 
 def draw_symbols(
@@ -60,14 +69,27 @@ def draw_symbols(
     def fixed(*values: float) -> list[int]:
         return [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in values]
 
-    def circle(x: float, y: float, radius: float, colour: tuple[int, int, int], thickness: int) -> None:
-        cv2.circle(canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift)
+    def circle(
+        x: float, y: float, radius: float, colour: tuple[int, int, int], thickness: int
+    ) -> None:
+        cv2.circle(
+            canvas, fixed(x, y), round(radius * 2**shift), colour, thickness, cv2.LINE_AA, shift
+        )
 
     for instance in instances:
         x0, y0, x1, y1 = fixed(*instance.box)
         cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
         at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
-        cv2.putText(canvas, f"{instance.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
+        cv2.putText(
+            canvas,
+            f"{instance.probability:.2f}",
+            at,
+            cv2.FONT_HERSHEY_SIMPLEX,
+            0.4,
+            _OTHER,
+            1,
+            cv2.LINE_AA,
+        )
         for x, y in instance.landmarks if landmarks else ():
             circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):
@@ -87,7 +109,9 @@ def _colour(keypoint: str) -> tuple[int, int, int]:
 
 def _legend(width: int, names: list[str]) -> np.ndarray:
     font, scale, row, cell = cv2.FONT_HERSHEY_SIMPLEX, 0.45, 22, 112
-    ordered = [name for name in COLOURS if name in names] + [name for name in names if name not in COLOURS]
+    ordered = [name for name in COLOURS if name in names] + [
+        name for name in names if name not in COLOURS
+    ]
     columns = max(1, (width - 8) // cell)
     strip = np.full((max(1, -(-len(ordered) // columns)) * row + 6, width, 3), 32, np.uint8)
     if not ordered:
@@ -95,7 +119,9 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
     for i, name in enumerate(ordered):
         x, y = 8 + i % columns * cell, 3 + i // columns * row
         cv2.circle(strip, (x + 6, y + 11), 6, _colour(name), -1, cv2.LINE_AA)
-        cv2.putText(strip, name.replace("_", " "), (x + 17, y + 15), font, scale, _OTHER, 1, cv2.LINE_AA)
+        cv2.putText(
+            strip, name.replace("_", " "), (x + 17, y + 15), font, scale, _OTHER, 1, cv2.LINE_AA
+        )
     return strip
 
 
@@ -104,7 +130,9 @@ def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) ->
     ``side`` pixels; the border's pixels are repeated where it sticks out."""
     zoom = side / max(width, 8.0)
     matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
-    return cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return cv2.warpAffine(
+        image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
 
 
 def check_image_name(path: Path) -> None:
@@ -125,5 +153,7 @@ def _encoded(path: Path, image: np.ndarray) -> bytes:
     except cv2.error:
         written = False
     if not written:
-        raise ValueError(f"{path}: expected a name that ends with .png, .jpg or another image format")
+        raise ValueError(
+            f"{path}: expected a name that ends with .png, .jpg or another image format"
+        )
     return data.tobytes()

@@ -16,7 +16,17 @@ from ...models.keypoints.instances.instance_finder import Instance
 from ...models.keypoints.instances.shape_models import SAME_INSTANCE, RigidModel, pose_of
 from ...vision.images import read_image
 from .data import AnnotatedImage
-from .measures import FALSE, MAX_DETECTIONS, Curve, MatchedDetections, judge, oks_rows, pooled, reliability, score
+from .measures import (
+    FALSE,
+    MAX_DETECTIONS,
+    Curve,
+    MatchedDetections,
+    judge,
+    oks_rows,
+    pooled,
+    reliability,
+    score,
+)
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
@@ -35,7 +45,12 @@ COLUMNS = {
         "false_per_image": "false per image",
         "false_per_background_image": "false per background image",
     },
-    "pck": {"keypoint": "keypoint", "points": "points", "pck": "PCK", "median_error": "median error"},
+    "pck": {
+        "keypoint": "keypoint",
+        "points": "points",
+        "pck": "PCK",
+        "median_error": "median error",
+    },
     "oks": {"oks": "OKS", "objects": "objects", "ap": "AP"},
 }
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
@@ -89,7 +104,9 @@ class Evaluation:
     errors: list[str] = field(default_factory=list)
 
 
-def default_detections(found: DetectionResult, thresholds: dict[str, float] | None) -> list[Detection]:
+def default_detections(
+    found: DetectionResult, thresholds: dict[str, float] | None
+) -> list[Detection]:
     """Those among all candidates that are detected by default: in faces of probability 0.5, or
     above thresholds of the score.
     """
@@ -117,15 +134,30 @@ def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list
             for instance in instances
             if instance.probability >= MIN_PROBABILITY
         ]
-        errors.append(min(made, default=None) if min(made, default=np.inf) < SAME_INSTANCE else None)
+        errors.append(
+            min(made, default=None) if min(made, default=np.inf) < SAME_INSTANCE else None
+        )
     return errors
 
 
-def judge_image(detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float) -> MatchedDetections:
+def judge_image(
+    detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float
+) -> MatchedDetections:
     """Judge the detections of one keypoint in one photograph."""
-    i, mine = image.schema.keypoints.index(keypoint), [d for d in detections if d.keypoint == keypoint]
+    i, mine = (
+        image.schema.keypoints.index(keypoint),
+        [d for d in detections if d.keypoint == keypoint],
+    )
     xy, score = [(d.x, d.y) for d in mine], [d.score for d in mine]
-    return judge(xy, score, image.instances[:, i], image.visible[:, i], image.reference_length, image.ignore, tolerance)
+    return judge(
+        xy,
+        score,
+        image.instances[:, i],
+        image.visible[:, i],
+        image.reference_length,
+        image.ignore,
+        tolerance,
+    )
 
 
 def evaluate_detector(
@@ -149,7 +181,9 @@ def evaluate_detector(
     names = images[0].schema.keypoints
     for name in keypoints:
         if name not in names:
-            raise ValueError(f"keypoint {name!r} of the model is not annotated; annotated: {', '.join(names)}")
+            raise ValueError(
+                f"keypoint {name!r} of the model is not annotated; annotated: {', '.join(names)}"
+            )
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     if measure != "ap":
         return _by_box(detector, images, resolved, background, progress, measure)
@@ -166,24 +200,37 @@ def evaluate_detector(
         errors.append(landmark_error(every.instances, image) if comparable else [])
         for name, tolerance in product(keypoints, TOLERANCES):
             for matched, detections in ((result.judged, every.detections), (result.default, shown)):
-                matched.setdefault((name, tolerance), []).append(judge_image(detections, image, name, tolerance))
+                matched.setdefault((name, tolerance), []).append(
+                    judge_image(detections, image, name, tolerance)
+                )
     alarms = _false_alarms(detector, resolved, progress(background, len(background)), result)
     parts = _sources(result.images)
     for name, (part, chosen), tolerance in product(keypoints, parts.items(), TOLERANCES):
         row = {"keypoint": name, "source": part, "tolerance": tolerance}
-        row |= _row(*([of[name, tolerance][i] for i in chosen] for of in (result.judged, result.default)))
+        row |= _row(
+            *([of[name, tolerance][i] for i in chosen] for of in (result.judged, result.default))
+        )
         row["threshold"] = None if thresholds is None else thresholds[name]
         if part == "all":
-            row["false_per_background_image"] = float(np.mean(alarms[name])) if alarms[name] else None
+            row["false_per_background_image"] = (
+                float(np.mean(alarms[name])) if alarms[name] else None
+            )
         result.rows.append(row)
     result.curves = {of: pooled(judged) for of, judged in result.judged.items()}
     result.subsets = _subsets(result, keypoints, rigid)
     if not alone:
-        result.reliability = reliability([one for name in keypoints for one in result.judged[name, TOLERANCES[1]]])
+        result.reliability = reliability(
+            [one for name in keypoints for one in result.judged[name, TOLERANCES[1]]]
+        )
     for part, chosen in parts.items():
         if faces := [error for i in chosen for error in errors[i]]:
             known = [error for error in faces if error is not None]
-            row = {"source": part, "faces": len(faces), "found": len(known), "nme": float(np.mean(known)) if known else None}
+            row = {
+                "source": part,
+                "faces": len(faces),
+                "found": len(known),
+                "nme": float(np.mean(known)) if known else None,
+            }
             result.landmarks.append(row)
     return result
 
@@ -192,7 +239,10 @@ def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
     """Positions of all photographs, and of those of each source."""
     sources = sorted({image.source for image in images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
-    return {part: [i for i, image in enumerate(images) if part in ("all", image.source)] for part in parts}
+    return {
+        part: [i for i, image in enumerate(images) if part in ("all", image.source)]
+        for part in parts
+    }
 
 
 def _by_box(
@@ -206,26 +256,38 @@ def _by_box(
     """Evaluate whole objects by errors in units of their boxes."""
     names, result = images[0].schema.keypoints, Evaluation()
     if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
-        raise ValueError(f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}")
+        raise ValueError(
+            f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}"
+        )
     requested = options.keypoints or ()
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
 
     def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
         found = detector.find(pixels, options).instances
-        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [one.probability for one in found]
+        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [
+            one.probability for one in found
+        ]
 
-    found = [search(pixels) for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)]
+    found = [
+        search(pixels)
+        for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)
+    ]
     points, probability = [one for one, _ in found], [p for _, p in found]
     if measure == "oks":
         result.rows = oks_rows(result.images, points, probability)
     else:
-        empty = [search(pixels)[0] for _, pixels in _readable(progress(background, len(background)), read_image, result)]
+        empty = [
+            search(pixels)[0]
+            for _, pixels in _readable(progress(background, len(background)), read_image, result)
+        ]
         rows = score(result.images, points, empty)
         result.rows = [row for row in rows if row["keypoint"] in (*requested, "all")]
     return result
 
 
-def _readable(items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation) -> Iterator[tuple[Item, np.ndarray]]:
+def _readable(
+    items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation
+) -> Iterator[tuple[Item, np.ndarray]]:
     """Annotated images, or paths, with their pixels; those that cannot be read are added to the
     errors."""
     for item in items:
@@ -238,7 +300,9 @@ def _readable(items: Iterable[Item], read: Callable[[Item], np.ndarray], result:
             result.images.append(item)
         yield item, pixels
     if not result.images:
-        raise ValueError(f"none of the {len(result.errors)} photographs can be read ({result.errors[0]})")
+        raise ValueError(
+            f"none of the {len(result.errors)} photographs can be read ({result.errors[0]})"
+        )
 
 
 def _false_alarms(
@@ -260,7 +324,12 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
     for subset, chosen in subsets_of(result.images, rigid).items():
         for name, tolerance in product(keypoints, TOLERANCES):
             curve = pooled([result.judged[name, tolerance][i] for i in chosen])
-            row = {"subset": subset, "photographs": len(chosen), "keypoint": name, "tolerance": tolerance}
+            row = {
+                "subset": subset,
+                "photographs": len(chosen),
+                "keypoint": name,
+                "tolerance": tolerance,
+            }
             rows.append(row | {"points": curve.n_points, "ap": curve.average_precision})
     return rows
 
@@ -291,11 +360,19 @@ def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> di
         if not len(image.reference_length):
             continue
         found.setdefault(_band("IED", float(np.median(image.reference_length)), _IED), []).append(i)
-        if rigid is not None and image.landmarks is not None and image.landmarks.shape[1] == len(rigid.points):
+        if (
+            rigid is not None
+            and image.landmarks is not None
+            and image.landmarks.shape[1] == len(rigid.points)
+        ):
             pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
             for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
                 found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
-    order = [_band(name, low, limits) for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL)) for low in limits[:-1]]
+    order = [
+        _band(name, low, limits)
+        for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL))
+        for low in limits[:-1]
+    ]
     return {name: found[name] for name in order if name in found}
 
 

@@ -26,11 +26,15 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)
     except (IndexError, ValueError):
-        raise ValueError(f"{path}: not an iBUG .pts file (expected two numbers per line between braces)") from None
+        raise ValueError(
+            f"{path}: not an iBUG .pts file (expected two numbers per line between braces)"
+        ) from None
     if len(xy) != 68:
         raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
     if not np.isfinite(xy).all():
-        raise ValueError(f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels")
+        raise ValueError(
+            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels"
+        )
     xy -= 1.0  # iBUG files count pixels from 1
     faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)

@@ -29,7 +29,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WHOLE = ("frame", "person")  # columns of whole numbers, empty for photographs
-_FIRST = ("source", "frame", "time", "person", "probability", "x0", "y0", "x1", "y1", "yaw", "pitch", "roll")
+_FIRST = (
+    "source",
+    "frame",
+    "time",
+    "person",
+    "probability",
+    "x0",
+    "y0",
+    "x1",
+    "y1",
+    "yaw",
+    "pitch",
+    "roll",
+)
 _BATCH = 2000  # rows that are held in memory at a time
 _FORMAT = "annealed faces, unfinished"
 _BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
@@ -55,9 +68,16 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     does not know is missing."""
     # bytes of a name that are not UTF-8 stand as escapes
     source = record["image"].encode(errors="backslashreplace").decode()
-    of_image: dict[str, Any] = {"source": source, **{name: record[name] for name in ("frame", "time") if name in record}}
+    of_image: dict[str, Any] = {
+        "source": source,
+        **{name: record[name] for name in ("frame", "time") if name in record},
+    }
     for instance in record.get("faces", record.get("objects", ())):
-        row = of_image | {name: instance[name] for name in ("probability", "person") if name in instance} | instance.get("pose", {})
+        row = (
+            of_image
+            | {name: instance[name] for name in ("probability", "person") if name in instance}
+            | instance.get("pose", {})
+        )
         row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
         for name, point in instance["keypoints"].items():
             row.update({f"{name}_{part}": value for part, value in zip("xyp", point)})
@@ -103,7 +123,9 @@ def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
         if path.suffix.lower() == ".csv":
-            with temporary.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+            with temporary.open(
+                "w", newline="", encoding="utf-8", errors="backslashreplace"
+            ) as file:
                 writer = csv.DictWriter(file, columns, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
@@ -123,7 +145,11 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
 
 
 def write_coco(
-    path: Path, finished: Iterable[dict[str, Any]], keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None
+    path: Path,
+    finished: Iterable[dict[str, Any]],
+    keypoints: Sequence[str],
+    n_landmarks: int = 0,
+    schema: Schema | None = None,
 ) -> None:
     """Write COCO keypoints: a photograph or frame per image, a face or other object per annotation.
 
@@ -136,8 +162,17 @@ def write_coco(
     annotations: list[dict[str, Any]] = []
     for number, record in enumerate(finished, 1):
         if "width" in record:
-            name = f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
-            images.append({"id": number, "file_name": name, "width": record["width"], "height": record["height"]})
+            name = (
+                f"{record['image']}#{record['frame']:06d}" if "frame" in record else record["image"]
+            )
+            images.append(
+                {
+                    "id": number,
+                    "file_name": name,
+                    "width": record["width"],
+                    "height": record["height"],
+                }
+            )
         for instance in record.get("faces", record.get("objects", ())):
             points = [*instance["keypoints"].values(), *instance.get("landmarks", ())]
             x0, y0, x1, y1 = instance["box"]
@@ -149,10 +184,22 @@ def write_coco(
                 "iscrowd": 0,
                 "score": instance["probability"],
             }
-            entry |= {"bbox": [x0, y0, width, height], "area": round(width * height, 2), "num_keypoints": len(points)}
+            entry |= {
+                "bbox": [x0, y0, width, height],
+                "area": round(width * height, 2),
+                "num_keypoints": len(points),
+            }
             entry |= {"track_id": instance["person"]} if "person" in instance else {}
-            annotations.append(entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]})
-    category = {"id": 1, "name": "face", "supercategory": "person", "keypoints": names, "skeleton": []}
+            annotations.append(
+                entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]}
+            )
+    category = {
+        "id": 1,
+        "name": "face",
+        "supercategory": "person",
+        "keypoints": names,
+        "skeleton": [],
+    }
     if schema is not None:
         bones = [[names.index(name) + 1 for name in bone] for bone in schema.skeleton]
         category |= {"name": schema.category, "supercategory": "", "skeleton": bones}
@@ -168,7 +215,10 @@ def write_crops(stem: Path, result: FileDetections, size: int) -> None:
         name = f"face{number}" if instance.person is None else f"person{instance.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
         assert result.pixels is not None
-        write_image(stem.with_name(f"{stem.name}_{frame}{name}.png"), align_face(result.pixels, instance, size))
+        write_image(
+            stem.with_name(f"{stem.name}_{frame}{name}.png"),
+            align_face(result.pixels, instance, size),
+        )
 
 
 @dataclass(frozen=True)
@@ -211,22 +261,34 @@ class Forms:
         ModuleNotFoundError
             If the package that writes .parquet is missing.
         """
-        for name, path, endings in (("table", self.table, (".csv", ".parquet")), ("coco", self.coco, (".json",))):
+        for name, path, endings in (
+            ("table", self.table, (".csv", ".parquet")),
+            ("coco", self.coco, (".json",)),
+        ):
             if path is not None and path.suffix.lower() not in endings:
-                raise ValueError(f"--{name} {path}: expected a name that ends in {' or '.join(endings)}")
+                raise ValueError(
+                    f"--{name} {path}: expected a name that ends in {' or '.join(endings)}"
+                )
         if (self.files or self.crops) and options.assembly == Assembly.NONE:
-            raise ValueError("tables, COCO files and crops are of faces; expected an assembly of faces, not 'none'")
+            raise ValueError(
+                "tables, COCO files and crops are of faces; expected an assembly of faces, not 'none'"
+            )
         check_size(self.size)
         if self.table is not None and self.table.suffix.lower() == ".parquet":
             import pyarrow.parquet  # noqa: F401
         check_outputs(inputs, self.files)
         make_folder(self.crops)
 
-    def unfinished(self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool) -> Finished:
+    def unfinished(
+        self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool
+    ) -> Finished:
         """Records of the photographs that an earlier run finished, to go on from."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
-        made_from: dict[str, Any] = {"model": hashlib.sha256(model.read_bytes()).hexdigest(), "inputs": inputs}
+        made_from: dict[str, Any] = {
+            "model": hashlib.sha256(model.read_bytes()).hexdigest(),
+            "inputs": inputs,
+        }
         made_from |= {"options": asdict(options), "landmarks": self.landmarks, "crops": crops}
         return Finished(self.files[0], made_from, resume)
 
@@ -269,13 +331,17 @@ class Finished:
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):
         self.path = out.with_name(out.name + ".unfinished")
         if self.path.exists() and not resume:
-            raise ValueError(f"{self.path}: of a run that did not end; go on from it with --resume, or remove it")
+            raise ValueError(
+                f"{self.path}: of a run that did not end; go on from it with --resume, or remove it"
+            )
         self.n = 0
         self._file = open_locked(self.path, wait=False)
         try:
             header = self._file.readline()
             if not header.startswith(_BEGINNING[: len(header)]):
-                raise ValueError(f"{self.path}: expected a file of an unfinished run, or no file of this name")
+                raise ValueError(
+                    f"{self.path}: expected a file of an unfinished run, or no file of this name"
+                )
             if not header.endswith(b"\n"):  # new, or cut short in its first line
                 self._file.truncate(0)
                 self._file.seek(0)

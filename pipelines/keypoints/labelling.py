@@ -40,17 +40,29 @@ class LabelFolder:
     def __init__(self, folder: Path, schema: Schema | None = None):
         self.folder, self.images = folder, list_images(folder)
         check_writable(folder / LABELS)
-        described = any(map(Path.is_file, (folder / "schema.toml", folder / LABELS, folder / PROPOSALS)))
+        described = any(
+            map(Path.is_file, (folder / "schema.toml", folder / LABELS, folder / PROPOSALS))
+        )
         if not described and schema is None:
-            raise ValueError(f"{folder}: expected schema.toml or annotations.json in it, or a model of such objects (--model)")
+            raise ValueError(
+                f"{folder}: expected schema.toml or annotations.json in it, or a model of such objects (--model)"
+            )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING
         self._version: tuple[int, ...] = ()  # of the file that was read
         self.labels: dict[str, list[dict[str, Any]]] = {}
         self.refresh()
         names = {path.name for path in self.images}
-        proposed = json.loads((folder / PROPOSALS).read_text(encoding="utf-8")) if (folder / PROPOSALS).is_file() else self._coco
-        self.proposals = {Path(name).name: some for name, some in self._objects(proposed).items() if Path(name).name in names}
+        proposed = (
+            json.loads((folder / PROPOSALS).read_text(encoding="utf-8"))
+            if (folder / PROPOSALS).is_file()
+            else self._coco
+        )
+        self.proposals = {
+            Path(name).name: some
+            for name, some in self._objects(proposed).items()
+            if Path(name).name in names
+        }
 
     def refresh(self) -> None:
         """Read the labels again where another program has changed them.
@@ -71,24 +83,43 @@ class LabelFolder:
         try:
             found: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
             names = {image["id"]: image["file_name"] for image in coco["images"]}
-            points = {c["id"]: c["keypoints"] for c in coco["categories"] if c["name"] == self.schema.category}
+            points = {
+                c["id"]: c["keypoints"]
+                for c in coco["categories"]
+                if c["name"] == self.schema.category
+            }
             for a in coco["annotations"]:
                 if a["category_id"] in points and a.get("keypoints"):
                     values = np.array(a["keypoints"], float).reshape(-1, 3).tolist()
-                    keypoints = {name: xyv for name, xyv in zip(points[a["category_id"]], values) if xyv[2] > 0}
-                    found[names[a["image_id"]]].append({"keypoints": keypoints, "bbox": a.get("bbox")})
+                    keypoints = {
+                        name: xyv
+                        for name, xyv in zip(points[a["category_id"]], values)
+                        if xyv[2] > 0
+                    }
+                    found[names[a["image_id"]]].append(
+                        {"keypoints": keypoints, "bbox": a.get("bbox")}
+                    )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{self.folder}: not a COCO keypoint file ({type(error).__name__}: {error})") from None
+            raise ValueError(
+                f"{self.folder}: not a COCO keypoint file ({type(error).__name__}: {error})"
+            ) from None
         return found
 
     def record(self) -> dict[str, Any]:
         """What the points are, which pictures have labels, and the mean object, of size 1 around
         (0, 0)."""
-        whole = [o["keypoints"] for some in self.labels.values() for o in some if len(o["keypoints"]) == len(self.schema.keypoints)]
+        whole = [
+            o["keypoints"]
+            for some in self.labels.values()
+            for o in some
+            if len(o["keypoints"]) == len(self.schema.keypoints)
+        ]
         angle = np.linspace(0, 2 * np.pi, len(self.schema.keypoints), endpoint=False)
         mean = np.stack([np.cos(angle), np.sin(angle)], axis=1) / 2
         if whole:
-            xy = np.array([[points[name][:2] for name in self.schema.keypoints] for points in whole])
+            xy = np.array(
+                [[points[name][:2] for name in self.schema.keypoints] for points in whole]
+            )
             xy -= xy.mean(axis=1, keepdims=True)
             mean = (xy / np.ptp(xy, axis=1).max(axis=1)[:, None, None].clip(1e-6)).mean(axis=0)
         return {
@@ -96,7 +127,9 @@ class LabelFolder:
             "keypoints": self.schema.keypoints,
             "skeleton": self.schema.skeleton,
             "mean": dict(zip(self.schema.keypoints, mean.tolist())),
-            "pictures": [{"name": path.name, "labelled": path.name in self.labels} for path in self.images],
+            "pictures": [
+                {"name": path.name, "labelled": path.name in self.labels} for path in self.images
+            ],
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
@@ -113,35 +146,62 @@ class LabelFolder:
         entries = []
         for number, entry in enumerate(objects):
             where, points = f"{path.name}, object {number + 1}", dict(entry["keypoints"])
-            if not set(points) <= set(self.schema.keypoints) or not all(len(p) == 3 and p[2] in (0, 1, 2) for p in points.values()):
-                raise ValueError(f"{where}: expected x, y and visibility of {', '.join(self.schema.keypoints)}")
-            values = np.array([points.get(name, (0, 0, 0)) for name in self.schema.keypoints], float)
+            if not set(points) <= set(self.schema.keypoints) or not all(
+                len(p) == 3 and p[2] in (0, 1, 2) for p in points.values()
+            ):
+                raise ValueError(
+                    f"{where}: expected x, y and visibility of {', '.join(self.schema.keypoints)}"
+                )
+            values = np.array(
+                [points.get(name, (0, 0, 0)) for name in self.schema.keypoints], float
+            )
             known = values[:, 2] > 0
             xy = values[known, :2]
             if len(xy) < 2 or not ((xy >= -0.5) & (xy <= [width - 0.5, height - 0.5])).all():
-                raise ValueError(f"{where}: expected two points or more, inside {width} x {height} pixels")
+                raise ValueError(
+                    f"{where}: expected two points or more, inside {width} x {height} pixels"
+                )
             margin = max(_MARGIN * float(np.ptp(xy, axis=0).max()), 1.0)
             low, high = xy.min(axis=0) - margin, xy.max(axis=0) + margin
             if entry.get("bbox"):
                 box = np.array(entry["bbox"], float)
-                low, high = np.fmin(xy.min(axis=0), box[:2]), np.fmax(xy.max(axis=0), box[:2] + box[2:])
-            entries.append((values.round(2).ravel().tolist(), np.append(low, high - low).round(2).tolist()))
+                low, high = (
+                    np.fmin(xy.min(axis=0), box[:2]),
+                    np.fmax(xy.max(axis=0), box[:2] + box[2:]),
+                )
+            entries.append(
+                (values.round(2).ravel().tolist(), np.append(low, high - low).round(2).tolist())
+            )
         self._write(path, (width, height), entries)
 
     def _write(self, path: Path, size: tuple[int, int], entries: list[tuple[list, list]]) -> None:
         names = list(self.schema.keypoints)
         lists = ("images", "annotations", "categories")
         coco = {**self._coco, **{part: list(self._coco[part]) for part in lists}}
-        new = {part: max((entry.get("id", 0) for entry in coco[part]), default=0) + 1 for part in lists}
-        category = next((c for c in coco["categories"] if c.get("name") == self.schema.category), None)
+        new = {
+            part: max((entry.get("id", 0) for entry in coco[part]), default=0) + 1 for part in lists
+        }
+        category = next(
+            (c for c in coco["categories"] if c.get("name") == self.schema.category), None
+        )
         if category is None:
             bones = [[names.index(name) + 1 for name in bone] for bone in self.schema.skeleton]
-            category = {"id": new["categories"], "name": self.schema.category, "keypoints": names, "skeleton": bones}
+            category = {
+                "id": new["categories"],
+                "name": self.schema.category,
+                "keypoints": names,
+                "skeleton": bones,
+            }
             coco["categories"].append(category)
         order = [names.index(name) for name in category["keypoints"]]
         image = next((i for i in coco["images"] if i["file_name"] == path.name), None)
         if image is None:
-            image = {"id": new["images"], "file_name": path.name, "width": size[0], "height": size[1]}
+            image = {
+                "id": new["images"],
+                "file_name": path.name,
+                "width": size[0],
+                "height": size[1],
+            }
             coco["images"].append(image)
         ours = {"image_id": image["id"], "category_id": category["id"]}
         coco["annotations"] = [a for a in coco["annotations"] if not ours.items() <= a.items()]

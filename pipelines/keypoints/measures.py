@@ -86,13 +86,17 @@ def judge(
     truth = np.asarray(points, float).reshape(-1, 2)
     seen = np.asarray(visible, bool) & np.isfinite(truth).all(axis=1)
 
-    distance = np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    distance = (
+        np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
+    )
     distance[np.isnan(distance)] = np.inf
     # whether a point lies on the circle must not depend on the rounding of its decimals
     slack = 1e-9
     ignored = in_boxes(at, np.asarray(ignore, float).reshape(-1, 4))
     ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
-    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(axis=1)
+    false = (distance >= NEAR - slack if tolerance < NEAR else distance > tolerance + slack).all(
+        axis=1
+    )
 
     outcome = np.where(false & ~ignored, FALSE, NEITHER).astype(np.int8)
     face = np.full(len(at), -1)
@@ -146,7 +150,11 @@ class Curve:
         """
         if not len(self.threshold):
             return 0.0, float("inf")
-        best = int(np.argmax(self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)))
+        best = int(
+            np.argmax(
+                self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)
+            )
+        )
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
@@ -154,7 +162,9 @@ class Curve:
         ``threshold``.
         """
         n = int((self.threshold >= threshold).sum())
-        return (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
+        return (
+            (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
+        )
 
 
 def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
@@ -177,7 +187,9 @@ def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
 
 def pooled(judged: list[MatchedDetections]) -> Curve:
     """Curve of all images together."""
-    score, outcome = (np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome"))
+    score, outcome = (
+        np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome")
+    )
     return curve(score, outcome, sum(j.n_points for j in judged))
 
 
@@ -188,14 +200,18 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
     Detections that count neither way are left out; ``probability`` is the mean of a band.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
-    score, hit = (np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1))
+    score, hit = (
+        np.concatenate([part[k] for part in kept]) if kept else np.empty(0) for k in (0, 1)
+    )
     p = np.asarray(probability_of(score))
     rows = []
     for low, high in pairwise(_BANDS):
         mine = (p >= low) & ((p < high) if high < 1 else (p <= high))
         if mine.any():
             row = {"from": low, "to": high, "detections": int(mine.sum())}
-            rows.append(row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())})
+            rows.append(
+                row | {"probability": float(p[mine].mean()), "share": float(hit[mine].mean())}
+            )
     return rows
 
 
@@ -218,13 +234,17 @@ def distances(image: AnnotatedImage, found: Found) -> np.ndarray:
     """Distances (n_objects, n_found, n_keypoints) in units of the root of the object's box's area;
     NaN for points that are unknown."""
     shape = len(image.instances), len(found), image.visible.shape[1]
-    apart = np.array([[np.hypot(*(points - truth).T) for points in found] for truth in image.instances])
+    apart = np.array(
+        [[np.hypot(*(points - truth).T) for points in found] for truth in image.instances]
+    )
     return apart.reshape(shape) / sizes_of(image)[:, None, None]
 
 
 def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
     """Whether the middle of each found object (n_found,) lies in a box to ignore."""
-    return in_boxes(np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore)
+    return in_boxes(
+        np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore
+    )
 
 
 def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
@@ -237,7 +257,9 @@ def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, found)
-    mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(np.isfinite(distance).sum(axis=2), 1)
+    mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(
+        np.isfinite(distance).sum(axis=2), 1
+    )
     left = set(range(len(found)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
         if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
@@ -246,7 +268,9 @@ def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
     return errors, len(left) - int(in_ignored(image, found)[list(left)].sum())
 
 
-def score(images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()) -> list[dict]:
+def score(
+    images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()
+) -> list[dict]:
     """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
     and the median error of those of found objects; the last row has the false objects per
     picture."""
@@ -259,11 +283,17 @@ def score(images: Sequence[AnnotatedImage], found: Sequence[Found], background: 
         median = float(np.median(near)) if len(near) else None
         rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
     rows[-1] |= {"false_per_image": sum(n for _, n in judged) / len(images)}
-    rows[-1] |= {"false_per_background_image": sum(map(len, background)) / len(background)} if background else {}
+    rows[-1] |= (
+        {"false_per_background_image": sum(map(len, background)) / len(background)}
+        if background
+        else {}
+    )
     return rows
 
 
-def oks_rows(images: Sequence[AnnotatedImage], found: Sequence[Found], probability: Sequence[Sequence[float]]) -> list[dict]:
+def oks_rows(
+    images: Sequence[AnnotatedImage], found: Sequence[Found], probability: Sequence[Sequence[float]]
+) -> list[dict]:
     """Average precision of objects by object keypoint similarity, a row per threshold and their
     mean.
 
@@ -278,7 +308,9 @@ def oks_rows(images: Sequence[AnnotatedImage], found: Sequence[Found], probabili
     seen = [image.visible & np.isfinite(image.instances).all(axis=2) for image in images]
     similar, rows = [], []
     for image, objects, visible in zip(images, found, seen, strict=True):
-        near = np.where(visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0)
+        near = np.where(
+            visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0
+        )
         similar.append(near.sum(axis=2) / np.maximum(visible.sum(axis=1), 1)[:, None])
     n = sum(int(visible.any(axis=1).sum()) for visible in seen)
     for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
@@ -292,5 +324,7 @@ def oks_rows(images: Sequence[AnnotatedImage], found: Sequence[Found], probabili
                     free[int(of_free.argmax())] = False
                 scores.append(p[j])
                 outcomes.append(HIT if hit else NEITHER if ignored[j] else FALSE)
-        rows.append({"oks": threshold, "objects": n, "ap": curve(scores, outcomes, n).average_precision})
+        rows.append(
+            {"oks": threshold, "objects": n, "ap": curve(scores, outcomes, n).average_precision}
+        )
     return [*rows, {"oks": "mean", "objects": n, "ap": float(np.mean([row["ap"] for row in rows]))}]

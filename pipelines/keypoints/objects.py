@@ -30,7 +30,9 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
     for name, n in zip(schema.keypoints, n_seen):
         if n < MIN_COMPLETE:
-            raise ValueError(f"{folder}: keypoint {name!r} is visible in {n} objects; expected {MIN_COMPLETE} or more")
+            raise ValueError(
+                f"{folder}: keypoint {name!r} is visible in {n} objects; expected {MIN_COMPLETE} or more"
+            )
     shape = _shape_of(images, folder)
     return [_completed(image, shape) for image in images]
 
@@ -56,7 +58,14 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
             f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
-    return learn_shape(instances[complete], known, schema.keypoints, np.arange(instances.shape[1]), 0.02, lengths[complete])
+    return learn_shape(
+        instances[complete],
+        known,
+        schema.keypoints,
+        np.arange(instances.shape[1]),
+        0.02,
+        lengths[complete],
+    )
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
@@ -67,9 +76,13 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
         which = np.flatnonzero(known[i])
         points = shape.predict(instances[i, which] @ [1, 1j], which)[0]
         instances[i, ~known[i]] = np.stack([points.real, points.imag], axis=1)[~known[i]]
-    ignore = image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
+    ignore = (
+        image.ignore if image.boxes is None else np.concatenate([image.ignore, image.boxes[~kept]])
+    )
     boxes = None if image.boxes is None else image.boxes[kept]
-    return replace(image, instances=instances[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes)
+    return replace(
+        image, instances=instances[kept], visible=image.visible[kept], ignore=ignore, boxes=boxes
+    )
 
 
 def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
@@ -86,11 +99,29 @@ def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
         for i, instance in enumerate(image.instances):
             transform = shape.align(instance @ [1, 1j], np.arange(len(instance)))
             others = np.delete(image.instances, i, axis=0)
-            ignore = np.concatenate([np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1), image.ignore])
-            alone = replace(image, instances=instance[None], visible=image.visible[i : i + 1], ignore=ignore, boxes=None)
+            ignore = np.concatenate(
+                [np.concatenate([others.min(axis=1), others.max(axis=1)], axis=1), image.ignore]
+            )
+            alone = replace(
+                image,
+                instances=instance[None],
+                visible=image.visible[i : i + 1],
+                ignore=ignore,
+                boxes=None,
+            )
             for _ in range(copies):
-                turn = float(np.degrees(np.angle(transform.scale_rotation)) + rng.uniform(-0.5, 0.5) * ALL_ROUND[1])
-                upright = alone.moved(turning(height, width, turn)[0], partial(turned, degrees=turn))
-                middle, half = upright.instances[0].mean(axis=0), transform.reference_length / BOX_SHARE / 2
-                made.append(replace(upright, boxes=np.concatenate([middle - half, middle + half])[None]))
+                turn = float(
+                    np.degrees(np.angle(transform.scale_rotation))
+                    + rng.uniform(-0.5, 0.5) * ALL_ROUND[1]
+                )
+                upright = alone.moved(
+                    turning(height, width, turn)[0], partial(turned, degrees=turn)
+                )
+                middle, half = (
+                    upright.instances[0].mean(axis=0),
+                    transform.reference_length / BOX_SHARE / 2,
+                )
+                made.append(
+                    replace(upright, boxes=np.concatenate([middle - half, middle + half])[None])
+                )
     return made

@@ -26,8 +26,14 @@ from .evaluate import COLUMNS, TOLERANCES, Evaluation
 from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
 from .objects import MIN_COMPLETE, turned_upright
 
-REPORT_FILES, EVALUATION_FILES = ("keypoints.json", "keypoints.html"), ("report.json", "report.html")
-CHEAP: dict[str, Any] = {"n_features": 150, "rounds": 1}  # of the trainings of a learning curve. A choice
+REPORT_FILES, EVALUATION_FILES = (
+    ("keypoints.json", "keypoints.html"),
+    ("report.json", "report.html"),
+)
+CHEAP: dict[str, Any] = {
+    "n_features": 150,
+    "rounds": 1,
+}  # of the trainings of a learning curve. A choice
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
 _RIGHT = "A point is right within a tenth of the box&rsquo;s size; the threshold is the probability of the object."
@@ -65,20 +71,49 @@ def write_report(
     schema = test[0].schema
     found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
     sure = [[one for one in result.instances if one.probability >= 0.5] for result in found]
-    points = [[np.array([one.keypoints[n][:2] for n in schema.keypoints]) for one in some] for some in sure]
+    points = [
+        [np.array([one.keypoints[n][:2] for n in schema.keypoints]) for one in some]
+        for some in sure
+    ]
     rows, curves = score(test, points), _curves(test, found)
     for row in rows:
         row["average_precision"] = curves[row["keypoint"]].average_precision
     anchors = [] if detector.schema is None else detector.schema.anchors
-    settings = {"keypoints": schema.keypoints, "anchors": anchors, "pictures": n_pictures, "held_out": len(test)}
-    record = {"name": "keypoints train", "settings": settings, "decisions": decided, "rows": rows, "learning_curve": learning_curve}
-    body = _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
-    body += _more_pictures(record, sum(len(image.instances) for image in test)) + _looks(detector, test) + _how(record)
-    _write(folder, REPORT_FILES, record, f"{schema.category}: keypoints", f"A detector of {schema.category}: what it learnt", body)
+    settings = {
+        "keypoints": schema.keypoints,
+        "anchors": anchors,
+        "pictures": n_pictures,
+        "held_out": len(test),
+    }
+    record = {
+        "name": "keypoints train",
+        "settings": settings,
+        "decisions": decided,
+        "rows": rows,
+        "learning_curve": learning_curve,
+    }
+    body = (
+        _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
+    )
+    body += (
+        _more_pictures(record, sum(len(image.instances) for image in test))
+        + _looks(detector, test)
+        + _how(record)
+    )
+    _write(
+        folder,
+        REPORT_FILES,
+        record,
+        f"{schema.category}: keypoints",
+        f"A detector of {schema.category}: what it learnt",
+        body,
+    )
     return record
 
 
-def write_evaluation(folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str) -> None:
+def write_evaluation(
+    folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str
+) -> None:
     """Write the report of an evaluation: ``report.html`` and ``report.json``, into a folder that is
     there.
 
@@ -86,10 +121,15 @@ def write_evaluation(folder: Path, record: dict[str, Any], evaluation: Evaluatio
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]
-    body += table([*columns.values()], [[text(row.get(column)) for column in columns] for row in record["rows"]])
+    body += table(
+        [*columns.values()],
+        [[text(row.get(column)) for column in columns] for row in record["rows"]],
+    )
     for tolerance in TOLERANCES if evaluation.curves else ():
         of = {name: curve for (name, at), curve in evaluation.curves.items() if at == tolerance}
-        every = [one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some]
+        every = [
+            one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some
+        ]
         words = f"A point is right within {tolerance:.0%} of the reference length."
         body += _precision_recall(of | {"all": pooled(every)}, words)
     for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
@@ -100,29 +140,44 @@ def write_evaluation(folder: Path, record: dict[str, Any], evaluation: Evaluatio
         }
         body += f"<h2>{escape(keypoint)}</h2>"
         for title, places in rows.items():
-            if tiles := [_crossed(image.pixels(), xy, width) for image, xy, width in places[:_N_TILES]]:
+            if tiles := [
+                _crossed(image.pixels(), xy, width) for image, xy, width in places[:_N_TILES]
+            ]:
                 body += f'<figure><img src="{jpeg_url(np.hstack(tiles))}" alt=""><figcaption>{title}</figcaption></figure>'
     _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
 
 
-def _write(folder: Path, names: Sequence[str], record: dict[str, Any], title: str, heading: str, body: str) -> None:
+def _write(
+    folder: Path, names: Sequence[str], record: dict[str, Any], title: str, heading: str, body: str
+) -> None:
     """Write the numbers and the page."""
     page = html_page(title, heading, body)
-    write_texts(folder, dict(zip(names, (json.dumps(plain(record), allow_nan=False, indent=1), page))))
+    write_texts(
+        folder, dict(zip(names, (json.dumps(plain(record), allow_nan=False, indent=1), page)))
+    )
 
 
-def _ranked(evaluation: Evaluation, keypoint: str, outcome: int) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
+def _ranked(
+    evaluation: Evaluation, keypoint: str, outcome: int
+) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
     """Image, position and width of the part to show of all detections with that outcome, by falling
     score."""
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
         lengths = image.reference_length
         width = 2.5 * float(np.median(lengths)) if len(lengths) else 100.0
-        shown += [(judged.score[i], image, judged.xy[i], width) for i in np.flatnonzero(judged.outcome == outcome)]
-    return [(image, xy, width) for _, image, xy, width in sorted(shown, key=lambda entry: -entry[0])]
+        shown += [
+            (judged.score[i], image, judged.xy[i], width)
+            for i in np.flatnonzero(judged.outcome == outcome)
+        ]
+    return [
+        (image, xy, width) for _, image, xy, width in sorted(shown, key=lambda entry: -entry[0])
+    ]
 
 
-def _missed(evaluation: Evaluation, keypoint: str) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
+def _missed(
+    evaluation: Evaluation, keypoint: str
+) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
     k = evaluation.images[0].schema.keypoints.index(keypoint)
     return [
         (image, image.instances[i, k], 2.5 * float(image.reference_length[i]))
@@ -148,7 +203,9 @@ def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) 
         for k, name in enumerate(judged):
             xy = [instance.keypoints[name][:2] for instance in result.instances]
             points, visible = image.instances[:, k], image.visible[:, k]
-            judged[name].append(judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE))
+            judged[name].append(
+                judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE)
+            )
     every = [one for some in judged.values() for one in some]
     return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
 
@@ -166,10 +223,14 @@ def _summary(record: dict[str, Any]) -> str:
 
 
 def _precision_recall(curves: dict[str, Curve], right: str = _RIGHT) -> str:
-    worst = min((name for name in curves if name != "all"), key=lambda name: curves[name].average_precision)
+    worst = min(
+        (name for name in curves if name != "all"), key=lambda name: curves[name].average_precision
+    )
     axes = Axes((0.0, 1.0), (0.0, 1.0), width=460, height=360)
     axes.frame("recall", "precision")
-    for name, curve in sorted(curves.items(), key=lambda item: (item[0] == "all", item[0] == worst)):
+    for name, curve in sorted(
+        curves.items(), key=lambda item: (item[0] == "all", item[0] == worst)
+    ):
         colour = BLUE if name == "all" else ORANGE if name == worst else GREY
         axes.line(np.append(0.0, curve.recall), np.append(1.0, curve.precision), colour)
     words = (
@@ -181,27 +242,52 @@ def _precision_recall(curves: dict[str, Curve], right: str = _RIGHT) -> str:
 
 def _errors(record: dict[str, Any]) -> str:
     columns, anchors = [*COLUMNS["pck"], "average_precision"], record["settings"]["anchors"]
-    rows = [[text(row[column]) for column in columns] + ["yes" if row["keypoint"] in anchors else ""] for row in record["rows"]]
+    rows = [
+        [text(row[column]) for column in columns] + ["yes" if row["keypoint"] in anchors else ""]
+        for row in record["rows"]
+    ]
     head = [*COLUMNS["pck"].values(), "average precision", "own detector"]
     words = "Median error of the points of found objects, in units of the box&rsquo;s size. "
     words += "Points without a detector follow from the shape."
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
-def _worst(images: Sequence[AnnotatedImage], sure: Sequence[Sequence[Instance]], points: Sequence[Sequence[np.ndarray]]) -> str:
+def _worst(
+    images: Sequence[AnnotatedImage],
+    sure: Sequence[Sequence[Instance]],
+    points: Sequence[Sequence[np.ndarray]],
+) -> str:
     """The pictures with the largest errors, an object that is missing or false counting as 1."""
     judged = [errors_of(image, found) for image, found in zip(images, points)]
-    size = [float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged]
+    size = [
+        float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged
+    ]
     figures = []
     for i in np.argsort(size, kind="stable")[::-1][:_N_WORST]:
         pixels = images[i].pixels().copy()
-        side = max(5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].instances) else 5))
+        side = max(
+            5, round(0.1 * float(np.median(sizes_of(images[i]))) if len(images[i].instances) else 5)
+        )
         for x, y in images[i].instances[images[i].visible].round().astype(int).tolist():
             for colour, thick in (((0, 0, 0), 3), ((255, 255, 255), 1)):
-                cv2.drawMarker(pixels, (x, y), colour, cv2.MARKER_CROSS, side, thick * max(1, min(pixels.shape[:2]) // 400))
-        drawn = jpeg_url(draw_detections(pixels, of_instances(sure[i], images[i].schema.keypoints, 1.0), sure[i]), 460)
+                cv2.drawMarker(
+                    pixels,
+                    (x, y),
+                    colour,
+                    cv2.MARKER_CROSS,
+                    side,
+                    thick * max(1, min(pixels.shape[:2]) // 400),
+                )
+        drawn = jpeg_url(
+            draw_detections(
+                pixels, of_instances(sure[i], images[i].schema.keypoints, 1.0), sure[i]
+            ),
+            460,
+        )
         caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
-        figures.append(f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>')
+        figures.append(
+            f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>'
+        )
     words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
     return f'<h2>The pictures it gets most wrong</h2><div class="curves">{"".join(figures)}</div>{small(words)}'
 
@@ -216,8 +302,15 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
     axes.line(numbers, values)
     for a, b in zip(*axes.at(numbers, values)):
         axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4" fill="{BLUE}" stroke="white"/>')
-    gain, noise = values[-1] - values[-2], float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects))
-    said = "More are likely to help" if gain > noise else "Do not expect much of more pictures of this kind"
+    gain, noise = (
+        values[-1] - values[-2],
+        float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects)),
+    )
+    said = (
+        "More are likely to help"
+        if gain > noise
+        else "Do not expect much of more pictures of this kind"
+    )
     words = (
         f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
         "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
@@ -239,7 +332,9 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     for name, features in strongest_features(detector, _N_FEATURES).items():
         k, windows = schema.keypoints.index(name), []
         for image, pixel in zip(shown, pixels):
-            for points, seen, unit in zip(image.instances[:, k], image.visible[:, k], image.reference_length):
+            for points, seen, unit in zip(
+                image.instances[:, k], image.visible[:, k], image.reference_length
+            ):
                 windows += [square_around(pixel, points, side * unit, _SIDE)] if seen else []
         if windows:
             mean = jpeg_url(np.mean(windows, axis=0).astype(np.uint8))
@@ -257,7 +352,9 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
     for x, y, width, height, weight in feature["cells"]:
         fill = "none" if "angle" in feature else "#40e0a0" if weight > 0 else "#eb8214"
         place = f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" height="{height * unit:.1f}"'
-        parts.append(f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>')
+        parts.append(
+            f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
+        )
         if "angle" in feature:  # an edge runs across its gradient
             along = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
             a, b = (x + width / 2) * unit, (y + height / 2) * unit

@@ -23,23 +23,42 @@ _RATE = 25.0  # frames per second where the source does not say
 FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
 
 
-def frame_processor(detector: KeypointDetector, smooth: float | str, options: DetectionOptions) -> FrameProcessor:
+def frame_processor(
+    detector: KeypointDetector, smooth: float | str, options: DetectionOptions
+) -> FrameProcessor:
     """Return what is done with each frame (H, W, 3) and its time in seconds, in their order."""
     options = detector.resolve(options)
     cutoff = _cutoff(smooth)
-    finder, min_probability = detector.finder, 0.5 if options.min_probability is None else options.min_probability
-    if finder is None or options.assembly == Assembly.NONE or options.threshold is not None or min_probability == 0:
+    finder, min_probability = (
+        detector.finder,
+        0.5 if options.min_probability is None else options.min_probability,
+    )
+    if (
+        finder is None
+        or options.assembly == Assembly.NONE
+        or options.threshold is not None
+        or min_probability == 0
+    ):
         if smooth not in ("auto", "off"):
-            raise ValueError(f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold")
+            raise ValueError(
+                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+            )
         return lambda frame, time: detector.find(frame, options)
     tracker = InstanceTracker(
-        finder, lambda frame: detector.find(frame, options).instances, smooth=cutoff, min_probability=min_probability
+        finder,
+        lambda frame: detector.find(frame, options).instances,
+        smooth=cutoff,
+        min_probability=min_probability,
     )
 
     def follow(frame: np.ndarray, time: float) -> DetectionResult:
         instances = tracker.update(frame, time)
-        detections = of_instances(instances, options.keypoints or (), detector.pool.window / detector.reference_length)
-        return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
+        detections = of_instances(
+            instances, options.keypoints or (), detector.pool.window / detector.reference_length
+        )
+        return DetectionResult(
+            sorted(detections, key=lambda detection: -detection.score), instances
+        )
 
     return follow
 
@@ -49,7 +68,9 @@ def _cutoff(smooth: float | str) -> float | None:
     try:
         return None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
-        raise ValueError(f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz") from None
+        raise ValueError(
+            f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz"
+        ) from None
 
 
 def detect_video(
@@ -97,7 +118,9 @@ def detect_video(
                 write(drawn)
             if number % every == 0:
                 try:
-                    yield FileDetections(name, pixels, seconds, *shown, frame=number, time=number / rate)
+                    yield FileDetections(
+                        name, pixels, seconds, *shown, frame=number, time=number / rate
+                    )
                 except GeneratorExit:
                     break
         if number < 0:

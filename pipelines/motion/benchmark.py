@@ -24,7 +24,16 @@ POOLS: dict[str, tuple[tuple[str, ...], Features]] = {
 }
 
 # Categories of the benchmark's videos; its files do not hold them.
-_ARTICULATED = {"arm", "articulated", "head", "kanatani3", "people1", "people2", "two_cranes", "dancing"}
+_ARTICULATED = {
+    "arm",
+    "articulated",
+    "head",
+    "kanatani3",
+    "people1",
+    "people2",
+    "two_cranes",
+    "dancing",
+}
 _TRAFFIC = {"cars", "truck", "kanatani"}
 
 
@@ -79,11 +88,17 @@ class Benchmark:
         """Columns of "all", "likelihood" or "prior" features of a part: "all", "subspaces" or
         "pairs".
         """
-        parts = self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
-        of_pairs = np.concatenate([np.full(len(one.is_prior()), isinstance(one, PairFeatures)) for one in parts])
+        parts = (
+            self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
+        )
+        of_pairs = np.concatenate(
+            [np.full(len(one.is_prior()), isinstance(one, PairFeatures)) for one in parts]
+        )
         wanted = {"all": np.ones_like(of_pairs), "subspaces": ~of_pairs, "pairs": of_pairs}[part]
         prior = self.features.is_prior()
-        return np.flatnonzero(wanted & {"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind])
+        return np.flatnonzero(
+            wanted & {"all": np.ones_like(prior), "likelihood": ~prior, "prior": prior}[kind]
+        )
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
@@ -128,7 +143,9 @@ def prepare(
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
             families = {name: FAMILY_SETS[name] for name in family_sets}
-            made, took = timed(candidate_sets, tracks, n_motions[number], families, features, shuffled)
+            made, took = timed(
+                candidate_sets, tracks, n_motions[number], families, features, shuffled
+            )
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
         for name in family_sets:

@@ -15,7 +15,9 @@ from .synthetic import project
 
 WIDTH = 1000.0  # pixels
 _MIN_POINTS = 8  # of a motion
-_MIN_MOVED = 3.0  # pixels that a body's points move by themselves, for it to be a motion to be found
+_MIN_MOVED = (
+    3.0  # pixels that a body's points move by themselves, for it to be a motion to be found
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,10 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
     """Tracks (F, P, 2) and motions (P,); None where too little moves in view."""
-    n_frames, focal = int(rng.integers(kind.frames[0], kind.frames[1] + 1)), rng.uniform(*kind.lens) * WIDTH
+    n_frames, focal = (
+        int(rng.integers(kind.frames[0], kind.frames[1] + 1)),
+        rng.uniform(*kind.lens) * WIDTH,
+    )
     size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
     camera, n_points = _drive(rng, n_frames), int(rng.integers(150, 400))
     n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))
@@ -97,7 +102,9 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     tracks, labels = [], []
     for motion, (points, share) in enumerate(zip(bodies, [1.0 - shares.sum(), *shares])):
         pixels = project(points, camera, focal, size, 1.0)
-        still = project(np.broadcast_to(points[n_frames // 2], points.shape), camera, focal, size, 1.0)
+        still = project(
+            np.broadcast_to(points[n_frames // 2], points.shape), camera, focal, size, 1.0
+        )
         if motion and _moved(pixels, still) < _MIN_MOVED:
             continue
         chosen = _chosen(rng, pixels, max(_MIN_POINTS, round(share * n_points)), incomplete)
@@ -108,7 +115,9 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     if len(tracks) < 2 or labels[0][0] != 0:
         return None
     found = np.concatenate(tracks, axis=1)
-    return found + _errors(rng, found, kind.errors), np.unique(np.concatenate(labels), return_inverse=True)[1]
+    return found + _errors(rng, found, kind.errors), np.unique(
+        np.concatenate(labels), return_inverse=True
+    )[1]
 
 
 def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndarray]:
@@ -146,13 +155,22 @@ def _background(
     return np.broadcast_to(points, (len(camera[0]), n, 3))
 
 
-def _body(rng: np.random.Generator, n_frames: int, kind: DrivingKind, camera: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _body(
+    rng: np.random.Generator,
+    n_frames: int,
+    kind: DrivingKind,
+    camera: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
     """Points (F, n, 3) on the sides of a box that drives along, against or across."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
-    heading = rng.choice([0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]) + rng.normal(0.0, 0.1)
+    heading = rng.choice(
+        [0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]
+    ) + rng.normal(0.0, 0.1)
     middle = n_frames // 2
     ahead = np.exp(rng.uniform(np.log(max(5.0, kind.depth[0])), np.log(min(60.0, kind.depth[1]))))
-    place = camera[1][middle] + camera[0][middle].T @ np.array([rng.uniform(-0.35, 0.35) * ahead, 0.0, ahead])
+    place = camera[1][middle] + camera[0][middle].T @ np.array(
+        [rng.uniform(-0.35, 0.35) * ahead, 0.0, ahead]
+    )
     t = np.arange(n_frames)[:, None] - middle
     speed, turn = rng.uniform(0.1, 1.4), rng.normal(0.0, 0.004)
     angles = heading + t[:, 0] * turn
@@ -177,7 +195,11 @@ def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
     still, in pixels, where they are seen last."""
     apart = np.linalg.norm(pixels - still, axis=2)
     seen = np.isfinite(apart)
-    return float(np.median(np.nanmax(np.where(seen.any(axis=0), apart, 0.0), axis=0))) if seen.any() else 0.0
+    return (
+        float(np.median(np.nanmax(np.where(seen.any(axis=0), apart, 0.0), axis=0)))
+        if seen.any()
+        else 0.0
+    )
 
 
 def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
@@ -185,7 +207,9 @@ def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: fl
     least five frames and a third of all."""
     count = np.isfinite(pixels).all(axis=2).sum(axis=0)
     whole = rng.permutation(np.flatnonzero(count == len(pixels)))
-    part = rng.permutation(np.flatnonzero((count < len(pixels)) & (count >= max(5, len(pixels) / 3))))
+    part = rng.permutation(
+        np.flatnonzero((count < len(pixels)) & (count >= max(5, len(pixels) / 3)))
+    )
     some = part[: round(incomplete * n)]
     return np.concatenate([whole[: n - len(some)], some])
 

@@ -90,7 +90,11 @@ def evaluate(
         outcome = []
         for p, fold in enumerate(partitions):
             key = {"method": method.name, "min_motion_size": 0, "partition": p}
-            outcome.append(cells(key, partial(cross_validate, benchmark.sets[method.families], fold, method.fit)))
+            outcome.append(
+                cells(
+                    key, partial(cross_validate, benchmark.sets[method.families], fold, method.fit)
+                )
+            )
             next(steps, None)
         errors = np.array(outcome)
         results.append(Result(method.name, errors[:, 0], errors[:, 1]))
@@ -105,7 +109,9 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     """
     digest = sha256()
     for one in sequences:
-        digest.update(np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes())
+        digest.update(
+            np.ascontiguousarray(one.tracks).tobytes() + np.ascontiguousarray(one.labels).tobytes()
+        )
     families = {name: [str(family) for family in FAMILY_SETS[name]] for name in POOLS[pool][0]}
     return {
         "work": "motion evaluate",
@@ -116,7 +122,9 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
     }
 
 
-def _chosen_results(benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint) -> list[Result]:
+def _chosen_results(
+    benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint
+) -> list[Result]:
     """The row in which features, response and number of features are chosen in the
     training folds.
     """
@@ -129,11 +137,16 @@ def _chosen_results(benchmark: Benchmark, partitions: Sequence[Any], steps: Iter
         next(steps, None)
     test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
-    return [Result(label, np.array(test), np.array(train), [row for rows in chosen for row in rows])]
+    return [
+        Result(label, np.array(test), np.array(train), [row for rows in chosen for row in rows])
+    ]
 
 
 def evaluate_auto(
-    sequences: Sequence[TrackSequence], ranker: SegmentationRanker, n_partitions: int = 10, columns: np.ndarray | None = None
+    sequences: Sequence[TrackSequence],
+    ranker: SegmentationRanker,
+    n_partitions: int = 10,
+    columns: np.ndarray | None = None,
 ) -> dict[str, float]:
     """Accuracy of the choice of the number of motions, ten folds by video.
 
@@ -173,7 +186,9 @@ def evaluate_auto(
                 number, chances[p, i] = chooser.choose(mixed[i], function)
                 right[p, i] = number == n_motions[i]
                 chosen = mixed[i].only(mixed[i].n_motions == number)
-                errors[p, i] = 100.0 * chosen.known_errors[int(np.argmax(function.scores(chosen.features)))]
+                errors[p, i] = (
+                    100.0 * chosen.known_errors[int(np.argmax(function.scores(chosen.features)))]
+                )
     return {
         "accuracy": float(right.mean()),
         **{f"accuracy_{k}": float(right[:, n_motions == k].mean()) for k in np.unique(n_motions)},
@@ -182,7 +197,9 @@ def evaluate_auto(
     }
 
 
-def folds(videos: np.ndarray, random_state: int | np.random.RandomState | None, n_folds: int = N_FOLDS) -> np.ndarray:
+def folds(
+    videos: np.ndarray, random_state: int | np.random.RandomState | None, n_folds: int = N_FOLDS
+) -> np.ndarray:
     """Divide sequences at random into folds; all sequences of one video are in one fold.
 
     Parameters
@@ -215,7 +232,9 @@ def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) ->
     return np.array([100.0 * one.known_errors[int(np.argmax(s))] for one, s in zip(sets, scores)])
 
 
-def cross_validate(sets: Sequence[CandidateSet], fold: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
+def cross_validate(
+    sets: Sequence[CandidateSet], fold: np.ndarray, fit: Fit
+) -> tuple[np.ndarray, np.ndarray]:
     """Errors of one division into folds.
 
     Parameters
@@ -269,7 +288,9 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
                     outer[c, round_] = errors
                 else:
                     # A sequence of one fold of the pair is an inner test of the round of the other.
-                    inner_errors[c, np.where(fold[held_out] == round_fold, inner, round_), held_out] = errors
+                    inner_errors[
+                        c, np.where(fold[held_out] == round_fold, inner, round_), held_out
+                    ] = errors
     return {"fold": fold, "inner": inner_errors, "outer": outer}
 
 

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...learners import RankBoost
-from ...models.motion.candidate_set import CandidateSet, ranked_pairs, relative_rows, split_by_sequence
+from ...models.motion.candidate_set import (
+    CandidateSet,
+    ranked_pairs,
+    relative_rows,
+    split_by_sequence,
+)
 from ...models.motion.ranking_function import RankerSettings, RankingFunction
 from ..common.config import check_names
 from .benchmark import Benchmark
@@ -46,7 +51,10 @@ HINDSIGHT = RankerSettings("linear", 200)
 SHIPPED = RankerSettings("linear", 40, n_steps=100, balance=1.0, standardize=True)
 # What the nested protocol chooses from, inside the training folds; among equals the first wins.
 GRID = (
-    *(Choice("pairs", RankerSettings("linear", k, n_steps=100), "pairs") for k in (60, 30, 120, 213)),
+    *(
+        Choice("pairs", RankerSettings("linear", k, n_steps=100), "pairs")
+        for k in (60, 30, 120, 213)
+    ),
     *(Choice("pairs", RankerSettings("linear", k, n_steps=100), "all") for k in (60, 200)),
     Choice("pairs", RankerSettings("piecewise", 60, n_steps=100), "pairs"),
 )
@@ -81,11 +89,15 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
             found.append(Method(f"fit, {families}", families, lambda train: rule))
         for name, label, fit in _LEARNT:
             if name in names and (families == "pairs" or name in ("rankboost", "lambdarank")):
-                found.append(Method(f"{label}, {families}", families, partial(fit, columns=columns)))
+                found.append(
+                    Method(f"{label}, {families}", families, partial(fit, columns=columns))
+                )
         if "fsa" in names:
             settings, remark = _FSA[families]
             for kind in ("likelihood", "prior", "all"):
-                fit_kind = partial(fit_fsa, settings=settings, columns=benchmark.columns(kind, part))
+                fit_kind = partial(
+                    fit_fsa, settings=settings, columns=benchmark.columns(kind, part)
+                )
                 found.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
     return found
 
@@ -107,11 +119,17 @@ def fit_fsa(train: Sequence[CandidateSet], settings: RankerSettings, columns: np
     return RankingFunction.learn(train, settings, columns).scores_of_sets
 
 
-def fit_rankboost(train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)) -> Scorer:
+def fit_rankboost(
+    train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
+) -> Scorer:
     """Learn RankBoost with 100 rounds on features relative to the range within the sequence."""
     train = [one for one in train if len(one) > 1]
-    ranker = RankBoost(100).fit(relative_rows(train, "piecewise", columns), pairs=ranked_pairs(train))
-    return lambda sets: split_by_sequence(ranker.predict(relative_rows(sets, "piecewise", columns)), sets)
+    ranker = RankBoost(100).fit(
+        relative_rows(train, "piecewise", columns), pairs=ranked_pairs(train)
+    )
+    return lambda sets: split_by_sequence(
+        ranker.predict(relative_rows(sets, "piecewise", columns)), sets
+    )
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
@@ -142,7 +160,9 @@ def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
     return lambda sets: [-one.features[:, best] for one in sets]
 
 
-def fit_lambdarank(train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)) -> Scorer:
+def fit_lambdarank(
+    train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
+) -> Scorer:
     """Learn LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the same features."""
     import lightgbm
 
@@ -151,10 +171,23 @@ def fit_lambdarank(train: Sequence[CandidateSet], columns: np.ndarray | slice = 
     grades = [np.unique(-one.known_errors.round(12), return_inverse=True)[1] for one in train]
     # Columns are sampled per tree, as is usual where there are about as many columns as rows.
     ranker = lightgbm.LGBMRanker(
-        n_estimators=100, min_child_samples=5, num_leaves=15, max_bin=63, colsample_bytree=0.3, random_state=0, n_jobs=1, verbose=-1
+        n_estimators=100,
+        min_child_samples=5,
+        num_leaves=15,
+        max_bin=63,
+        colsample_bytree=0.3,
+        random_state=0,
+        n_jobs=1,
+        verbose=-1,
     )
-    ranker.fit(relative_rows(train, "piecewise", columns), np.concatenate(grades), group=[len(one) for one in train])
-    return lambda sets: split_by_sequence(np.asarray(ranker.booster_.predict(relative_rows(sets, "piecewise", columns))), sets)
+    ranker.fit(
+        relative_rows(train, "piecewise", columns),
+        np.concatenate(grades),
+        group=[len(one) for one in train],
+    )
+    return lambda sets: split_by_sequence(
+        np.asarray(ranker.booster_.predict(relative_rows(sets, "piecewise", columns))), sets
+    )
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:

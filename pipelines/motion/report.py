@@ -35,7 +35,9 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
     found: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
-            inside = (benchmark.n_motions == k) & ((benchmark.categories == category) | (category == "all"))
+            inside = (benchmark.n_motions == k) & (
+                (benchmark.categories == category) | (category == "all")
+            )
             if inside.any():
                 found.append((category, int(k), inside))
     return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
@@ -55,7 +57,10 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
                 "motions": k,
                 "sequences": int(inside.sum()),
             }
-            for part, errors in (("train", result.train[:, inside]), ("test", result.test[:, inside])):
+            for part, errors in (
+                ("train", result.train[:, inside]),
+                ("test", result.test[:, inside]),
+            ):
                 row[f"{part}_average"] = float(errors.mean())
                 row[f"{part}_median"] = float(np.median(errors, axis=1).mean())
             row["test_sd"] = float(errors.mean(axis=1).std(ddof=1)) if len(errors) > 1 else 0.0
@@ -66,9 +71,15 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
     """The sequences with the greatest mean test error, and the best that their candidates offer."""
     mean = result.test.mean(axis=0)
-    best = np.min([[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()], axis=0)
+    best = np.min(
+        [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
+        axis=0,
+    )
     order = np.argsort(-mean, kind="stable")[:n]
-    return [{"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])} for i in order]
+    return [
+        {"sequence": benchmark.names[i], "error": float(mean[i]), "best_candidate": float(best[i])}
+        for i in order
+    ]
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
@@ -79,8 +90,12 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
     for method in dict.fromkeys(r["method"] for r in rows):
         mine = {(r["category"], r["motions"]): r for r in rows if r["method"] == method}
         every = mine["all", "all"]
-        by_number = [mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"]
-        lines.append([method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number])
+        by_number = [
+            mine[key]["test_average"] for key in mine if key[0] == "all" and key[1] != "all"
+        ]
+        lines.append(
+            [method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number]
+        )
     numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
     heads = ["method", "least motion", "train", "test", "sd", *numbers]
     print_table("misclassification in percent, ten folds by video", heads, lines)
@@ -90,11 +105,25 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The full table as markdown, one line per method and group."""
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
-    heads = ["method", "least motion", "category", "motions", "train average", "train median", "test average", "test median", "sd"]
-    return markdown_table(heads, ([*(row[k] for k in keys), *(f"{row[k]:.2f}" for k in numbers)] for row in rows))
+    heads = [
+        "method",
+        "least motion",
+        "category",
+        "motions",
+        "train average",
+        "train median",
+        "test average",
+        "test median",
+        "sd",
+    ]
+    return markdown_table(
+        heads, ([*(row[k] for k in keys), *(f"{row[k]:.2f}" for k in numbers)] for row in rows)
+    )
 
 
-def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int) -> dict[str, Any]:
+def record_of(
+    data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int
+) -> dict[str, Any]:
     """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
     seconds = benchmark.seconds
     settings = {
@@ -115,7 +144,11 @@ def record_of(data: Path, benchmark: Benchmark, results: Sequence[Result], parti
 
 
 def write_report(
-    folder: Path, record: dict[str, Any], benchmark: Benchmark, results: Sequence[Result], sequences: Sequence[TrackSequence]
+    folder: Path,
+    record: dict[str, Any],
+    benchmark: Benchmark,
+    results: Sequence[Result],
+    sequences: Sequence[TrackSequence],
 ) -> None:
     """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences
     of the last FSA line.
@@ -128,21 +161,31 @@ def write_report(
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
         text += f"\n## Worst sequences: {result.method}, least motion 0\n\n"
-        lines = [(w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}") for w in worst(benchmark, result)]
+        lines = [
+            (w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}")
+            for w in worst(benchmark, result)
+        ]
         text += markdown_table(["sequence", "mean test error", "best candidate"], lines)
         if result.chosen:
-            counts = Counter(json.dumps({k: v for k, v in row.items() if k != "inner_error"}) for row in result.chosen)
+            counts = Counter(
+                json.dumps({k: v for k, v in row.items() if k != "inner_error"})
+                for row in result.chosen
+            )
             chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
             text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
     # Rankings on part of the features are in the table; in the picture they would hide the others.
-    drawn = [r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))]
+    drawn = [
+        r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))
+    ]
     save_figure(folder / "cumulative.png", cumulative_figure(benchmark, drawn), dpi=120)
     fsa = [r for r in results if r.method.startswith("FSA")]
     shown = fsa[-1] if fsa else results[-1]
     for entry in worst(benchmark, shown, 6):
         i = benchmark.names.index(entry["sequence"])
-        draw_worst(folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i], shown.test[:, i])
+        draw_worst(
+            folder / f"worst_{entry['sequence']}.png", benchmark, i, sequences[i], shown.test[:, i]
+        )
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
@@ -153,19 +196,40 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
 
     numbers = np.unique(benchmark.n_motions)
     methods = dict.fromkeys(r.method for r in results)
-    colours = {method: f"C{i}" if i < 10 else f"{0.08 * (i - 9):.2f}" for i, method in enumerate(methods)}
+    colours = {
+        method: f"C{i}" if i < 10 else f"{0.08 * (i - 9):.2f}" for i, method in enumerate(methods)
+    }
     figure = Figure(figsize=(6.0 * len(numbers) + 4.0, 4.5), layout="constrained")
     for axes, k in zip(np.ravel(figure.subplots(1, len(numbers))), numbers):
         for result in results:
             errors = np.sort(result.test[:, benchmark.n_motions == k].ravel())
             shares = np.arange(1, len(errors) + 1) / len(errors)
-            axes.step(errors, shares, where="post", label=result.method, color=colours[result.method], linewidth=1)
-        axes.set(title=f"{k} motions", xlabel="misclassification (%)", ylabel="share of sequences", xlim=(0, 50), ylim=(0.8, 1.005))
-    figure.legend(*axes.get_legend_handles_labels(), fontsize=6 if len(results) > 8 else 9, loc="outside right center")
+            axes.step(
+                errors,
+                shares,
+                where="post",
+                label=result.method,
+                color=colours[result.method],
+                linewidth=1,
+            )
+        axes.set(
+            title=f"{k} motions",
+            xlabel="misclassification (%)",
+            ylabel="share of sequences",
+            xlim=(0, 50),
+            ylim=(0.8, 1.005),
+        )
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        fontsize=6 if len(results) > 8 else 9,
+        loc="outside right center",
+    )
     return figure
 
 
-def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray) -> None:
+def draw_worst(
+    path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
+) -> None:
     """Truth beside the answers of one sequence and its best candidate, in the last frame;
     ``errors`` of the answers in percent.
     """
@@ -181,12 +245,18 @@ def draw_worst(path: Path, benchmark: Benchmark, index: int, sequence: TrackSequ
             known.setdefault(round(100 * float(error), 6), candidate.labels)
     counts = Counter(round(float(e), 6) for e in errors)
     panels = [("truth", truth)]
-    panels += [(f"answer in {n} of {len(errors)}: {e:.1f} %", known[e]) for e, n in counts.most_common(2) if e in known]
+    panels += [
+        (f"answer in {n} of {len(errors)}: {e:.1f} %", known[e])
+        for e, n in counts.most_common(2)
+        if e in known
+    ]
     panels.append((f"best candidate: {min(known):.1f} %", known[min(known)]))
     figure = Figure(figsize=(4.0 * len(panels), 3.4), layout="constrained")
     figure.suptitle(sequence.name)
     for axes, (title, labels) in zip(np.ravel(figure.subplots(1, len(panels))), panels):
-        axes.scatter(*sequence.tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9)
+        axes.scatter(
+            *sequence.tracks[-1].T, c=matched(labels, truth), s=6, cmap="tab10", vmin=0, vmax=9
+        )
         axes.set(title=title, aspect="equal", xticks=[], yticks=[])
         axes.invert_yaxis()
     save_figure(path, figure)

@@ -27,8 +27,12 @@ from ..common.video import write_video
 Bar = Callable[[Iterable], Iterable]  # passes an iterable through and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
 MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
-OWN_WEIGHT = 3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
-MAX_TRACKS = 1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
+OWN_WEIGHT = (
+    3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
+)
+MAX_TRACKS = (
+    1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
+)
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,20 @@ class FileSegmentation:
 
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
-        found, listed = self.segmentation, zip(self.segmentation.candidates, self.segmentation.scores)
+        found, listed = (
+            self.segmentation,
+            zip(self.segmentation.candidates, self.segmentation.scores),
+        )
         return {
             "sequence": self.sequence,
             "motions": found.n_motions,
             "probability_of_motions": found.probability_of_motions,
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
-            "candidates": [{"family": c.family, "dimension": c.dimension, "score": float(score)} for c, score in listed],
+            "candidates": [
+                {"family": c.family, "dimension": c.dimension, "score": float(score)}
+                for c, score in listed
+            ],
         }
 
     def describe(self) -> str:
@@ -109,7 +119,9 @@ def segment_file(
         If the file cannot be read or segmented, or the overlay not be written.
     """
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path}: {'a folder' if path.is_dir() else 'not an ordinary file'}, expected tracks or a video")
+        raise ValueError(
+            f"{path}: {'a folder' if path.is_dir() else 'not an ordinary file'}, expected tracks or a video"
+        )
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
         found = ranker.segment(sequence.tracks, n_motions, outliers)
@@ -142,7 +154,13 @@ def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> N
             write_tracks(temporary, tracks, labels, label_probabilities(tracks, labels))
 
 
-def write_overlay(video: str | Path, out: Path | None, tracks: np.ndarray, labels: np.ndarray, masks: Path | None = None) -> None:
+def write_overlay(
+    video: str | Path,
+    out: Path | None,
+    tracks: np.ndarray,
+    labels: np.ndarray,
+    masks: Path | None = None,
+) -> None:
     """Write the video with coloured tracks, and masks of what moves.
 
     ``000001.png.png`` is the mask of the first frame, as COLMAP expects it beside ``000001.png``
@@ -168,15 +186,21 @@ def write_overlay(video: str | Path, out: Path | None, tracks: np.ndarray, label
         If the video cannot be read, or a file not be written.
     """
     background, frames = background_of(tracks, labels), read_frames(video)
-    labelled = ((frame, None) for frame in frames) if masks is None else label_maps(frames, tracks, labels)
+    labelled = (
+        ((frame, None) for frame in frames) if masks is None else label_maps(frames, tracks, labels)
+    )
 
     def drawn() -> Iterator[np.ndarray]:
         for t, (frame, motions) in zip(range(len(tracks)), labelled):
             if masks is not None and motions is not None:
                 moving = (motions >= 0) & (motions != background)
                 with replacing(masks / f"{t + 1:06d}.png.png") as temporary:
-                    temporary.write_bytes(cv2.imencode(".png", np.where(moving, 0, 255).astype(np.uint8))[1].tobytes())
-                frame = np.where(moving[..., None], frame // 2 + COLOURS[motions % len(COLOURS)] // 2, frame)
+                    temporary.write_bytes(
+                        cv2.imencode(".png", np.where(moving, 0, 255).astype(np.uint8))[1].tobytes()
+                    )
+                frame = np.where(
+                    moving[..., None], frame // 2 + COLOURS[motions % len(COLOURS)] // 2, frame
+                )
             yield draw_tracks(frame, tracks, labels, t)
 
     if out is None:
@@ -198,12 +222,19 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 def shipped_columns(features: Features) -> np.ndarray:
     """Features that the shipped model may select: all but distances to subspaces in spaces of more
     than 2.5K dimensions, which are slow; rankings without them are as good."""
-    slow = [f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K")) for f in features.features()]
+    slow = [
+        f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
+        for f in features.features()
+    ]
     return np.flatnonzero(features.is_prior() | ~np.array(slow))
 
 
 def train_ranker(
-    sequences: Sequence[TrackSequence], min_motion_size: int = 0, synthetic: int = 0, driving: int = 0, progress: Bar = iter
+    sequences: Sequence[TrackSequence],
+    min_motion_size: int = 0,
+    synthetic: int = 0,
+    driving: int = 0,
+    progress: Bar = iter,
 ) -> SegmentationRanker:
     """Train on labelled sequences.
 
@@ -244,10 +275,18 @@ def train_ranker(
             found = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
             if found:
                 mixed.append(joined(list(found.values())))
-            sets.append(found[n_motions] if n_motions in found else ranker.candidate_set(tracks, n_motions, shuffled))
+            sets.append(
+                found[n_motions]
+                if n_motions in found
+                else ranker.candidate_set(tracks, n_motions, shuffled)
+            )
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    ranker.fit(sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :], mixed, shipped_columns(ranker.features))
+    ranker.fit(
+        sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :],
+        mixed,
+        shipped_columns(ranker.features),
+    )
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

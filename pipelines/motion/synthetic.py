@@ -67,9 +67,16 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
         points = _background(rng, focal) if motion == 0 else _body(rng)
         turned = np.broadcast_to(points, (n_frames, *points.shape))
         if motion:
-            centre = np.array([rng.uniform(-0.25, 0.25) * SIZE[0], rng.uniform(-0.25, 0.25) * SIZE[1], focal]) / focal
+            centre = (
+                np.array(
+                    [rng.uniform(-0.25, 0.25) * SIZE[0], rng.uniform(-0.25, 0.25) * SIZE[1], focal]
+                )
+                / focal
+            )
             centre = centre * rng.uniform(2.5, 6.0)
-            rotations, places = _path(rng, n_frames, speed=rng.uniform(0.005, 0.025), turn=rng.uniform(0.0, 0.006))
+            rotations, places = _path(
+                rng, n_frames, speed=rng.uniform(0.005, 0.025), turn=rng.uniform(0.0, 0.006)
+            )
             turned = np.einsum("tij,pj->tpi", rotations, points) + (centre + places)[:, None]
         tracks.append(project(turned, camera, focal, np.array(SIZE), 0.3))
         labels.append(np.full(len(points), motion))
@@ -83,10 +90,14 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     kept &= (np.bincount(truth[kept], minlength=n_motions) >= 8)[truth]
     if len(np.unique(truth[kept])) < 2:
         return perspective_sequence(seed + 1_000_000, settings)
-    return TrackSequence(f"perspective_{seed}", found[:, kept], np.unique(truth[kept], return_inverse=True)[1])
+    return TrackSequence(
+        f"perspective_{seed}", found[:, kept], np.unique(truth[kept], return_inverse=True)[1]
+    )
 
 
-def _path(rng: np.random.Generator, n_frames: int, speed: float, turn: float) -> tuple[np.ndarray, np.ndarray]:
+def _path(
+    rng: np.random.Generator, n_frames: int, speed: float, turn: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, with a slow
     oscillation on top.
     """
@@ -124,7 +135,11 @@ def _body(rng: np.random.Generator) -> np.ndarray:
 
 
 def project(
-    points: np.ndarray, camera: tuple[np.ndarray, np.ndarray], focal: float, size: np.ndarray, nearest: float
+    points: np.ndarray,
+    camera: tuple[np.ndarray, np.ndarray],
+    focal: float,
+    size: np.ndarray,
+    nearest: float,
 ) -> np.ndarray:
     """Pixels (F, P, 2) of points (F, P, 3), by the rotations and places of a camera; NaN outside an
     image of this size and nearer than that.

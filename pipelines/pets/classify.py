@@ -33,10 +33,14 @@ class Classification:
         return {"image": self.image, "label": self.label, "probability": self.probability}
 
 
-def classify_file(classifier: ImageClassifier, path: Path, keep_photograph: bool = True) -> Classification:
+def classify_file(
+    classifier: ImageClassifier, path: Path, keep_photograph: bool = True
+) -> Classification:
     """Classify one image file; raises a ValueError that names the file if it cannot be read."""
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]
     best = int(probabilities.argmax())
-    found = Classification(str(path), classifier.classes[best], float(probabilities[best]), photograph)
+    found = Classification(
+        str(path), classifier.classes[best], float(probabilities[best]), photograph
+    )
     return found if keep_photograph else replace(found, photograph=None)

@@ -83,7 +83,9 @@ def read_pets(folder: str | Path) -> list[PetFile]:
     elif named := _from_names(folder) or _from_names(folder / "train"):
         files = named
     else:
-        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        folders = sorted(
+            path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+        )
         files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
@@ -109,7 +111,11 @@ def _from_names(folder: Path) -> list[PetFile]:
 
 
 def _images(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith("."))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".")
+    )
 
 
 def _from_table(folder: Path) -> list[PetFile]:
@@ -124,7 +130,9 @@ def _from_table(folder: Path) -> list[PetFile]:
         if split not in ("", "train", "test"):
             raise ValueError(f"{where}: split {split!r}; expected train or test")
         box = [(row.get(column) or "").strip() for column in BOX_COLUMNS]
-        files.append(PetFile(folder / name, label, _box(box, where), (row.get("breed") or "").strip(), split))
+        files.append(
+            PetFile(folder / name, label, _box(box, where), (row.get("breed") or "").strip(), split)
+        )
     return files
 
 
@@ -134,7 +142,9 @@ def _box(texts: Sequence[str], where: str) -> tuple[float, float, float, float] 
     try:
         x0, y0, x1, y1 = (float(t) for t in texts)
     except ValueError:
-        raise ValueError(f"{where}: head box {', '.join(texts)}; expected four numbers, or nothing") from None
+        raise ValueError(
+            f"{where}: head box {', '.join(texts)}; expected four numbers, or nothing"
+        ) from None
     return x0, y0, x1, y1
 
 
@@ -147,7 +157,15 @@ def _from_official(folder: Path) -> list[PetFile]:
     for name, _, species, _ in _official_rows(folder / "annotations" / "list.txt"):
         head = _official_head(folder / "annotations" / "xmls" / f"{name}.xml")
         breed = name.rsplit("_", 1)[0]
-        files.append(PetFile(folder / "images" / f"{name}.jpg", SPECIES[species], head, breed, splits.get(name, "")))
+        files.append(
+            PetFile(
+                folder / "images" / f"{name}.jpg",
+                SPECIES[species],
+                head,
+                breed,
+                splits.get(name, ""),
+            )
+        )
     return files
 
 
@@ -157,7 +175,9 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
         if not row or row[0].startswith("#"):
             continue
         if len(row) != 4 or row[2] not in SPECIES:
-            raise ValueError(f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, and a breed")
+            raise ValueError(
+                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, and a breed"
+            )
         yield row
 
 
@@ -166,16 +186,22 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
         return None
     try:
         box = ET.parse(path).getroot().find("object/bndbox")
-        texts = ["" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")]
+        texts = [
+            "" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")
+        ]
     except ET.ParseError as error:
         raise ValueError(f"{path}: damaged XML ({error})") from None
     return _box([t.strip() for t in texts], str(path))
 
 
-def usable(files: Sequence[PetFile], side: int, file_map: FileMap | None = None) -> tuple[list[PetFile], list[str]]:
+def usable(
+    files: Sequence[PetFile], side: int, file_map: FileMap | None = None
+) -> tuple[list[PetFile], list[str]]:
     """The photographs that can be read, with the head box inside, and one line for each other."""
     reasons = list((file_map or by_processes())(_reason, side, files))
-    return [file for file, reason in zip(files, reasons) if reason is None], [reason for reason in reasons if reason is not None]
+    return [file for file, reason in zip(files, reasons) if reason is None], [
+        reason for reason in reasons if reason is not None
+    ]
 
 
 def _reason(side: int, file: PetFile) -> str | None:

@@ -17,7 +17,9 @@ from ..common.timing import timed
 from .data import PetFile, Photographs
 
 _PLAIN = ("method", "columns", "photographs", "errors", "error")
-COLUMNS = {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "seconds to learn"}
+COLUMNS = (
+    {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "seconds to learn"}
+)
 # Beside the model: the methods, and settings in which they differ from the model's own.
 OTHERS: list[tuple[str, str, dict[str, Any]]] = [
     *((method, method, {}) for method in METHODS),
@@ -73,7 +75,9 @@ def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
 
 
 def evaluate_classifier(
-    model: ImageClassifier, files: Sequence[PetFile], watch: Callable[[Sequence, int], Any] = lambda items, n: items
+    model: ImageClassifier,
+    files: Sequence[PetFile],
+    watch: Callable[[Sequence, int], Any] = lambda items, n: items,
 ) -> Evaluation:
     """Errors of a model on the test photographs; where the data have a training split, other
     methods learnt from it beside it.
@@ -83,7 +87,9 @@ def evaluate_classifier(
         raise ValueError("no photograph of the test split; expected some, or data without a split")
     unknown = sorted({f.label for f in test} - set(model.classes))
     if unknown:
-        raise ValueError(f"class {unknown[0]!r} is unknown to the model; expected {', '.join(model.classes)}")
+        raise ValueError(
+            f"class {unknown[0]!r} is unknown to the model; expected {', '.join(model.classes)}"
+        )
     side = model.features.side
     rows, seconds = [], []
     photographs = Photographs([*train, *test], side)
@@ -92,7 +98,9 @@ def evaluate_classifier(
         rows.append(sp.csr_matrix(row))
         seconds.append(took)
     X = sp.vstack(rows, format="csr")
-    found = Evaluation([], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds)))
+    found = Evaluation(
+        [], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds))
+    )
     y_test = np.array([model.classes.index(f.label) for f in test])
     for part in model.scorers:
         asked = classified(part, test)
@@ -102,17 +110,23 @@ def evaluate_classifier(
         probabilities[asked] = model.probabilities(found.X_test[asked], part)
         found.probabilities[part] = probabilities
         wrong = probabilities[asked].argmax(axis=1) != y_test[asked]
-        found.rows.append(_row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong))
+        found.rows.append(
+            _row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong)
+        )
         found.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
         learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
             codes = np.array([model.classes.index(label) for label in y_train])
-            found.rows += _competitors(model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked])
+            found.rows += _competitors(
+                model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked]
+            )
     return found
 
 
-def _row(part: str, method: str, n_columns: int, wrong: np.ndarray, seconds: float | None = None) -> dict[str, Any]:
+def _row(
+    part: str, method: str, n_columns: int, wrong: np.ndarray, seconds: float | None = None
+) -> dict[str, Any]:
     return {
         "heads": "with" if part == HEADS else "without",
         "method": method,
@@ -126,7 +140,11 @@ def _row(part: str, method: str, n_columns: int, wrong: np.ndarray, seconds: flo
 
 def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:
     breeds = np.array([f.breed for f in files])
-    return [{"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b]) for b in np.unique(breeds) if b]
+    return [
+        {"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b])
+        for b in np.unique(breeds)
+        if b
+    ]
 
 
 def _competitors(
@@ -146,11 +164,16 @@ def _competitors(
             continue
         learnt, seconds = timed(settings.learn, X[:, pool], y)
         wrong = mean_probabilities(learnt, X_test[:, pool]).argmax(axis=1) != y_test
-        rows.append(_row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds))
+        rows.append(
+            _row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds)
+        )
     if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box
         X, X_test = X[:, pool], X_test[:, pool]
     k = min(5, len(y))
-    others = {f"{k} nearest neighbours": KNeighborsClassifier(k), "linear SVM": LinearSVC(C=COST, random_state=0)}
+    others = {
+        f"{k} nearest neighbours": KNeighborsClassifier(k),
+        "linear SVM": LinearSVC(C=COST, random_state=0),
+    }
     for name, other in others.items():
         rows.append(_row(part, name, X.shape[1], other.fit(X, y).predict(X_test) != y_test))
     return rows

@@ -25,7 +25,14 @@ N_WORDS = 12  # rows of the picture of words
 N_PAIRS = 6
 N_PATCHES = 10  # patches of each word
 N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
-REPORT_FILES = ("results.json", "table.md", "words_*.png", "pairs_*.png", "component_*.png", "evidence_*.png")
+REPORT_FILES = (
+    "results.json",
+    "table.md",
+    "words_*.png",
+    "pairs_*.png",
+    "component_*.png",
+    "evidence_*.png",
+)
 PATCH = 72  # pixels of a patch in the pictures
 SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
 
@@ -67,13 +74,17 @@ def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -
     """A window brought to PATCH pixels, the border's pixels repeated where it sticks out."""
     place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    return cv2.warpAffine(image, place, (PATCH, PATCH), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return cv2.warpAffine(
+        image, place, (PATCH, PATCH), flags=flags, borderMode=cv2.BORDER_REPLICATE
+    )
 
 
 def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
     """Patches side by side, white where there are fewer."""
     white = [np.full((PATCH, PATCH, 3), 255, np.uint8)] * (n - len(patches))
-    return np.hstack([np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]])
+    return np.hstack(
+        [np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]]
+    )
 
 
 def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: Any) -> None:
@@ -96,16 +107,24 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
         title = str(names[column])
         if isinstance(additive, AdditiveScorer):
             row = np.flatnonzero(additive.selected == column)
-            title += f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}" if len(row) else ""
+            title += (
+                f": {model.classes[int(additive.model.responses[row[0], -1].argmax())]}"
+                if len(row)
+                else ""
+            )
         _show(axes, _strip(patches.of(column, N_PATCHES), N_PATCHES), title, loc="left", pad=2)
     save_figure(path, figure)
 
 
 def _n_words(model: ImageClassifier) -> int:
-    return model.features.n_whole + (model.features.n_words if model.features.head_words_ is not None else 0)
+    return model.features.n_whole + (
+        model.features.n_words if model.features.head_words_ is not None else 0
+    )
 
 
-def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray) -> None:
+def draw_pairs(
+    path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
+) -> None:
     """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side
     (Figure 4.6).
     """
@@ -117,7 +136,13 @@ def draw_pairs(path: Path, model: ImageClassifier, part: str, patches: Patches, 
     figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")
     for row, pair in zip(np.reshape(figure.subplots(len(pairs), 2), (-1, 2)), pairs):
         for axes, column in zip(row, pair):
-            _show(axes, _strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2), str(names[column]), loc="left", pad=2)
+            _show(
+                axes,
+                _strip(patches.of(column, N_PATCHES // 2), N_PATCHES // 2),
+                str(names[column]),
+                loc="left",
+                pad=2,
+            )
     save_figure(path, figure)
 
 
@@ -129,20 +154,32 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)
-    shares = [np.histogram(values[codes == c], edges)[0] / max(1, (codes == c).sum()) for c in (0, 1)]
+    shares = [
+        np.histogram(values[codes == c], edges)[0] / max(1, (codes == c).sum()) for c in (0, 1)
+    ]
     difference = 100 * (shares[0] - shares[1])
     figure = Figure(figsize=(6, 3.2), layout="constrained")
     axes = figure.subplots()
-    axes.bar(edges[:-1], difference, np.diff(edges), align="edge", color=np.where(difference > 0, "tab:blue", "tab:orange"))
+    axes.bar(
+        edges[:-1],
+        difference,
+        np.diff(edges),
+        align="edge",
+        color=np.where(difference > 0, "tab:blue", "tab:orange"),
+    )
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}")
+    axes.set(
+        xlabel="first principal component of L x", ylabel=f"% of {names[0]} minus % of {names[1]}"
+    )
     save_figure(path, figure)
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
     """Photographs, each above the same with its evidence: red for the label, blue against it."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
-    for column, (title, e) in zip(np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained):
+    for column, (title, e) in zip(
+        np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
+    ):
         heat = cv2.GaussianBlur(e.heat, (0, 0), 6.0)
         limit = max(float(np.abs(heat).max()), 1e-12)
         _show(column[0], e.image, title)
@@ -160,7 +197,9 @@ def first_component(Z: np.ndarray) -> np.ndarray:
     return centred @ directions[0]
 
 
-def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation) -> None:
+def write_report(
+    folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation
+) -> None:
     """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
     photographs.
     """
@@ -168,7 +207,9 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if found.breeds:
         breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
-        text += "\n## By breed\n\n" + markdown_table(["head boxes", "breed", "photographs", "errors"], breeds)
+        text += "\n## By breed\n\n" + markdown_table(
+            ["head boxes", "breed", "photographs", "errors"], breeds
+        )
     write_texts(folder, {"table.md": text, "results.json": record})
     for part in found.probabilities:
         asked, shown = classified(part, found.train), classified(part, found.test)
@@ -188,17 +229,24 @@ def write_report(folder: Path, record: dict[str, Any], model: ImageClassifier, f
             draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, found))
 
 
-def _explained(model: ImageClassifier, part: str, found: Evaluation) -> list[tuple[str, Explanation]]:
+def _explained(
+    model: ImageClassifier, part: str, found: Evaluation
+) -> list[tuple[str, Explanation]]:
     """The surest photographs of the classes, and the surest errors."""
     probabilities = found.probabilities[part]
     y = np.array([model.classes.index(f.label) for f in found.test])
     sure = np.where(classified(part, found.test), np.nan_to_num(probabilities).max(axis=1), -1.0)
     order = [i for i in np.argsort(-sure, kind="stable") if sure[i] >= 0]
     right = np.nan_to_num(probabilities).argmax(axis=1) == y
-    chosen = [[i for i in order if right[i] and y[i] == c][: max(1, N_EXPLAINED // 2)] for c in range(min(4, len(model.classes)))]
+    chosen = [
+        [i for i in order if right[i] and y[i] == c][: max(1, N_EXPLAINED // 2)]
+        for c in range(min(4, len(model.classes)))
+    ]
     chosen.append([i for i in order if not right[i]][: N_EXPLAINED // 2])
     shown = []
     for i in (i for group in chosen for i in group):
         file = found.test[i] if part == HEADS else PetFile(found.test[i].path, found.test[i].label)
-        shown.append((f"{file.path.name}: {file.label}", model.explain(file.read(model.features.side))))
+        shown.append(
+            (f"{file.path.name}: {file.label}", model.explain(file.read(model.features.side)))
+        )
     return shown

@@ -60,7 +60,9 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
     if len(names) < 2:
         raise ValueError(f"{len(names)} day only: no day can be left out; expected at least 2")
     if n < 2 or n > len(names):
-        raise ValueError(f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one for each day")
+        raise ValueError(
+            f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one for each day"
+        )
     return [np.isin(days, names[i::n]) for i in range(n)]
 
 
@@ -81,7 +83,9 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
     return {"error": float(wrong.mean()), "class_error": float(per_class.mean())}
 
 
-def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray) -> dict[str, list[float]]:
+def bootstrap_interval(
+    truth: np.ndarray, labels: np.ndarray, days: np.ndarray
+) -> dict[str, list[float]]:
     """95% intervals of both errors: days are drawn with replacement."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
@@ -92,13 +96,18 @@ def bootstrap_interval(truth: np.ndarray, labels: np.ndarray, days: np.ndarray) 
     with np.errstate(invalid="ignore", divide="ignore"):
         per_class = np.nanmean(missed / minutes, axis=1)
     return {
-        "error_interval": np.quantile(missed.sum(axis=1) / minutes.sum(axis=1), [0.025, 0.975]).tolist(),
+        "error_interval": np.quantile(
+            missed.sum(axis=1) / minutes.sum(axis=1), [0.025, 0.975]
+        ).tolist(),
         "class_error_interval": np.quantile(per_class, [0.025, 0.975]).tolist(),
     }
 
 
 def evaluate_baselines(
-    minutes: SensorMinutes, kinds: tuple[str, ...], n_folds: int | None = None, cells: Checkpoint | None = None
+    minutes: SensorMinutes,
+    kinds: tuple[str, ...],
+    n_folds: int | None = None,
+    cells: Checkpoint | None = None,
 ) -> list[Prediction]:
     """The full model and what it is compared with, on days left out.
 
@@ -125,7 +134,10 @@ def evaluate_baselines(
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
 
-            def run(test: np.ndarray = test, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor] = fit) -> list[str]:
+            def run(
+                test: np.ndarray = test,
+                fit: Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor] = fit,
+            ) -> list[str]:
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
@@ -136,7 +148,9 @@ def evaluate_baselines(
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError for features of a sensor that tell of the others."""
     if "last" in kinds:
-        raise ValueError("features last: depend on all sensors, so that a part would see the others; expected history instead")
+        raise ValueError(
+            "features last: depend on all sensors, so that a part would see the others; expected history instead"
+        )
 
 
 def evaluate_selection(
@@ -178,9 +192,23 @@ def evaluate_selection(
     merged: dict[tuple[str, int], Prediction] = {}
     for method in methods or list(METHODS):
         for i, test in enumerate(day_folds(days, n_folds)):
-            key = {"method": method, "features": list(kinds), "fold": i, "folds": n_folds, "sizes": [sizes.start, sizes.stop]}
-            for part in cells(key, partial(_selection_fold, method, X, groups, y, days, test, sizes)):
-                empty = Prediction(part["method"], np.empty(len(y), dtype=y.dtype), part["k"], [], np.zeros(len(y), bool))
+            key = {
+                "method": method,
+                "features": list(kinds),
+                "fold": i,
+                "folds": n_folds,
+                "sizes": [sizes.start, sizes.stop],
+            }
+            for part in cells(
+                key, partial(_selection_fold, method, X, groups, y, days, test, sizes)
+            ):
+                empty = Prediction(
+                    part["method"],
+                    np.empty(len(y), dtype=y.dtype),
+                    part["k"],
+                    [],
+                    np.zeros(len(y), bool),
+                )
                 into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
@@ -190,16 +218,29 @@ def evaluate_selection(
 
 
 def _selection_fold(
-    method: str, X: np.ndarray, groups: np.ndarray, y: np.ndarray, days: np.ndarray, test: np.ndarray, sizes: range
+    method: str,
+    X: np.ndarray,
+    groups: np.ndarray,
+    y: np.ndarray,
+    days: np.ndarray,
+    test: np.ndarray,
+    sizes: range,
 ) -> list[dict[str, Any]]:
     by_size = select_sensors(method, X[~test], y[~test], days[~test], groups, sizes, RIDGE)
     parts = []
     for k, selection in sorted(by_size.items()):
         columns = np.isin(groups, selection.sensors)
-        labels = {method: _crf(X[~test][:, columns], y[~test], days[~test])(X[test][:, columns], days[test])}
+        labels = {
+            method: _crf(X[~test][:, columns], y[~test], days[~test])(
+                X[test][:, columns], days[test]
+            )
+        }
         if selection.shrunk is not None:
             labels[f"{method}, shrunk"] = selection.shrunk.predict(X[test], sequence=days[test])
-        parts += [{"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()} for name, found in labels.items()]
+        parts += [
+            {"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()}
+            for name, found in labels.items()
+        ]
     return parts
 
 
@@ -209,7 +250,9 @@ def _majority(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
 
 
 def _crf(X: np.ndarray, y: np.ndarray, days: np.ndarray, fit_transitions: bool = True) -> Predictor:
-    model = LinearChainCRF(RIDGE, fit_transitions=fit_transitions, tol=_TOLERANCE).fit(X, y, sequence=days)
+    model = LinearChainCRF(RIDGE, fit_transitions=fit_transitions, tol=_TOLERANCE).fit(
+        X, y, sequence=days
+    )
     return lambda X, days: model.predict(X, sequence=days)
 
 
@@ -254,9 +297,13 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
             **errors(own, labels),
             **{f"{key}_active": value for key, value in errors(own, labels, idle=False).items()},
             **bootstrap_interval(own, labels, days[seen]),
-            "per_activity": {str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)},
+            "per_activity": {
+                str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)
+            },
         }
         if one.selected:
-            row["chosen"] = dict(Counter(sorted(name for fold in one.selected for name in fold)).most_common())
+            row["chosen"] = dict(
+                Counter(sorted(name for fold in one.selected for name in fold)).most_common()
+            )
         rows.append(row)
     return rows

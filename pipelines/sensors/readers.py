@@ -49,7 +49,11 @@ def home_names(folder: Path) -> list[str]:
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
-    names = {path.name.removesuffix(end) for end in ("_events.csv", "-sensors.txt") for path in folder.glob(f"*{end}")}
+    names = {
+        path.name.removesuffix(end)
+        for end in ("_events.csv", "-sensors.txt")
+        for path in folder.glob(f"*{end}")
+    }
     if not names:
         raise ValueError(f"{folder}: no home; expected NAME_events.csv or NAME-sensors.txt")
     return sorted(names)
@@ -78,7 +82,9 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     """
     names = home_names(folder)
     if name is None and len(names) > 1:
-        raise ValueError(f"{folder}: holds the homes {', '.join(names)}; expected --home with one of them")
+        raise ValueError(
+            f"{folder}: holds the homes {', '.join(names)}; expected --home with one of them"
+        )
     name = names[0] if name is None else name
     if name not in names:
         raise ValueError(f"{folder}: no home {name!r}; expected one of {', '.join(names)}")
@@ -101,24 +107,36 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     tables = [events] if activities is None else [events, activities]
     begin = min(table.start.min() for table in tables).floor("min")
     end = max(table.end.max() for table in tables).floor("min")
-    n = int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1  # pandas holds no more than 292 years
+    n = (
+        int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1
+    )  # pandas holds no more than 292 years
     if n > _MAX_MINUTES:
-        raise ValueError(f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year")
+        raise ValueError(
+            f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year"
+        )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
     on, started = np.zeros((n, len(sensors)), bool), np.zeros((n, len(sensors)))
     number = {sensor: i for i, sensor in enumerate(sensors)}
     first, last = _minute(events.start, begin), _minute(events.end, begin)
-    for column, a, b, second in zip(events.sensor.map(number), first, last, events.start.dt.second, strict=True):
+    for column, a, b, second in zip(
+        events.sensor.map(number), first, last, events.start.dt.second, strict=True
+    ):
         on[a : b + 1, column] = True
         started[a, column] = max(started[a, column], 1.0 + second)
     times = np.datetime64(begin, "m") + np.arange(n, dtype="timedelta64[m]")
     labels, notes = (None, []) if activities is None else _labels(name, activities, begin, n)
     known = slice(None)
-    if activities is not None:  # before the first activity and after the last one nobody kept a diary
-        known = slice(_minute(activities.start, begin).min(), _minute(activities.end, begin).max() + 1)
+    if (
+        activities is not None
+    ):  # before the first activity and after the last one nobody kept a diary
+        known = slice(
+            _minute(activities.start, begin).min(), _minute(activities.end, begin).max() + 1
+        )
     on = on[known]
-    minutes = SensorMinutes(times[known], tuple(sensors), on, started[known], None if labels is None else labels[known])
+    minutes = SensorMinutes(
+        times[known], tuple(sensors), on, started[known], None if labels is None else labels[known]
+    )
     days = minutes.days
     quiet = [day for day in np.unique(days) if not on[days == day].any()]
     notes += [f"{name}: no sensor was on at all on {', '.join(quiet)}"] if quiet else []
@@ -129,7 +147,9 @@ def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
     return ((times - begin).dt.total_seconds() // 60).astype(int).to_numpy()
 
 
-def _labels(name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int) -> tuple[np.ndarray, list[str]]:
+def _labels(
+    name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int
+) -> tuple[np.ndarray, list[str]]:
     """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are
     noted.
     """
@@ -137,8 +157,12 @@ def _labels(name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int) ->
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
     starts = (ordered.start - begin).dt.total_seconds().to_numpy()
-    ends = np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0  # the last second counts
-    for kind, a, b in zip(ordered.activity.map({kind: i for i, kind in enumerate(kinds)}), starts, ends, strict=True):
+    ends = (
+        np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0
+    )  # the last second counts
+    for kind, a, b in zip(
+        ordered.activity.map({kind: i for i, kind in enumerate(kinds)}), starts, ends, strict=True
+    ):
         rows = np.arange(int(a // 60), min(int((b - 1) // 60), n - 1) + 1)
         seconds[rows, kind] += np.minimum(b, 60.0 * (rows + 1)) - np.maximum(a, 60.0 * rows)
     labels = np.array(kinds, dtype=object)[seconds.argmax(axis=1)]
@@ -167,7 +191,9 @@ def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, p
     events["sensor"] = [f"{names[i]} ({i})" if i in names else i for i in events.sensor]
     activities = _activities(folder / f"{name}-activities.txt", labelled)
     if activities is not None:
-        activities["activity"] = activities.activity.replace(_names(folder / f"{name}-activity_names.txt")[0])
+        activities["activity"] = activities.activity.replace(
+            _names(folder / f"{name}-activity_names.txt")[0]
+        )
     return events, activities
 
 
@@ -185,7 +211,14 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
     columns = ("start", "end", what, *more)
     sep, form = (",", "%Y-%m-%d %H:%M:%S") if header else ("\t", "%d-%b-%Y %H:%M:%S")
     try:
-        raw = pd.read_csv(path, sep=sep, header=0 if header else None, dtype=str, keep_default_na=False, skip_blank_lines=True)
+        raw = pd.read_csv(
+            path,
+            sep=sep,
+            header=0 if header else None,
+            dtype=str,
+            keep_default_na=False,
+            skip_blank_lines=True,
+        )
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path}: empty; expected the columns {', '.join(columns)}") from None
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
@@ -218,4 +251,6 @@ def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         return {}, {}
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = [[field.strip() for field in line.split(",")] for line in lines if line.strip()]
-    return {row[0]: row[1] for row in rows if len(row) > 1}, {row[0]: row[2] for row in rows if len(row) > 2}
+    return {row[0]: row[1] for row in rows if len(row) > 1}, {
+        row[0]: row[2] for row in rows if len(row) > 2
+    }

@@ -11,7 +11,15 @@ from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
 REPORT_FILES = ("results.json", "table.md", "sensors.png", "day_*.png")
-_HEADS = ("method", "sensors", "error", "95% interval", "class-averaged", "without idle", "class-averaged")
+_HEADS = (
+    "method",
+    "sensors",
+    "error",
+    "95% interval",
+    "class-averaged",
+    "without idle",
+    "class-averaged",
+)
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
@@ -21,14 +29,27 @@ def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
-        numbers = [f"{100 * row[key]:.1f}" for key in ("error", "class_error", "error_active", "class_error_active")]
-        lines.append([row["method"], row["sensors"] or "all", numbers[0], f"{low:.1f} to {high:.1f}", *numbers[1:]])
+        numbers = [
+            f"{100 * row[key]:.1f}"
+            for key in ("error", "class_error", "error_active", "class_error_active")
+        ]
+        lines.append(
+            [
+                row["method"],
+                row["sensors"] or "all",
+                numbers[0],
+                f"{low:.1f} to {high:.1f}",
+                *numbers[1:],
+            ]
+        )
     return lines
 
 
 def print_results(title: str, rows: list[dict[str, Any]]) -> None:
     """Print the table for people."""
-    print_table(f"{title}: error in percent of the minutes of days left out", _HEADS, table_lines(rows))
+    print_table(
+        f"{title}: error in percent of the minutes of days left out", _HEADS, table_lines(rows)
+    )
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
@@ -41,7 +62,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         lines.append([row["method"], row["sensors"] or "all", *shares])
         if "chosen" in row:
             frequent = list(row["chosen"].items())[: 2 * row["sensors"]]
-            chosen.append([row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)])
+            chosen.append(
+                [row["method"], row["sensors"], ", ".join(f"{name} ({n})" for name, n in frequent)]
+            )
     tables = [
         markdown_table(_HEADS, table_lines(rows)),
         "Errors per activity, percent:\n\n" + markdown_table(["method", "sensors", *names], lines),
@@ -53,7 +76,11 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def write_report(
-    folder: Path, record: dict[str, Any], minutes: SensorMinutes, baselines: list[Prediction], selections: list[Prediction]
+    folder: Path,
+    record: dict[str, Any],
+    minutes: SensorMinutes,
+    baselines: list[Prediction],
+    selections: list[Prediction],
 ) -> None:
     """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days
     with least and most errors.
@@ -68,9 +95,13 @@ def write_report(
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
-    names = [day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720]  # at least half a day
+    names = [
+        day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720
+    ]  # at least half a day
     share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
-    for day in dict.fromkeys((min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()):
+    for day in dict.fromkeys(
+        (min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()
+    ):
         rows = minutes.days == day
         draw_day(
             folder / f"day_{day}.png",
@@ -90,11 +121,28 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
     panels = [("error", "per minute"), ("class_error", "averaged over the activities")]
     full = next((row for row in rows if row["method"] == "CRF" and row["sensors"] is None), None)
     for axes, (key, title) in zip(np.ravel(figure.subplots(1, 2)), panels):
-        for i, method in enumerate(dict.fromkeys(row["method"] for row in rows if row["sensors"] is not None)):
+        for i, method in enumerate(
+            dict.fromkeys(row["method"] for row in rows if row["sensors"] is not None)
+        ):
             own = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
             x, y = zip(*own, strict=True)
-            style = ":" if method.endswith("shrunk") else "--" if method in ("group lasso", "L1") else "-"
-            axes.plot(x, 100 * np.array(y), style, marker="o", markersize=3, color=f"C{i % 10}", linewidth=1, label=method)
+            style = (
+                ":"
+                if method.endswith("shrunk")
+                else "--"
+                if method in ("group lasso", "L1")
+                else "-"
+            )
+            axes.plot(
+                x,
+                100 * np.array(y),
+                style,
+                marker="o",
+                markersize=3,
+                color=f"C{i % 10}",
+                linewidth=1,
+                label=method,
+            )
         if full is not None:
             axes.axhline(100 * full[key], color="0.5", linewidth=0.8, label="all sensors")
         axes.set(xlabel="number of sensors", ylabel="error (%)", title=title, ylim=(0, None))
@@ -110,7 +158,9 @@ def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title:
 
     names = sorted({str(name) for labels in bands.values() for name in np.unique(labels)})
     # The strong half of the map first: its neighbours are shades of one colour.
-    colours = {name: colormaps["tab20"]((2 * i) % 20 + (i // 10) % 2) for i, name in enumerate(names)}
+    colours = {
+        name: colormaps["tab20"]((2 * i) % 20 + (i // 10) % 2) for i, name in enumerate(names)
+    }
     hours = (times - times[0].astype("datetime64[D]")).astype("timedelta64[m]").astype(int) / 60.0
     figure = Figure(figsize=(11, 1.2 + 0.7 * len(bands)), layout="constrained")
     axes = figure.subplots()
@@ -118,8 +168,19 @@ def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title:
         begins = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
         ends = np.r_[begins[1:], len(labels)]
         spans = [(hours[a], (b - a) / 60.0) for a, b in zip(begins, ends, strict=True)]
-        axes.broken_barh(spans, (-i - 0.42, 0.84), facecolors=[colours[str(labels[a])] for a in begins])
-    axes.set(title=title, xlabel="hour", xlim=(hours[0], hours[-1] + 1 / 60), yticks=[-i for i in range(len(bands))])
+        axes.broken_barh(
+            spans, (-i - 0.42, 0.84), facecolors=[colours[str(labels[a])] for a in begins]
+        )
+    axes.set(
+        title=title,
+        xlabel="hour",
+        xlim=(hours[0], hours[-1] + 1 / 60),
+        yticks=[-i for i in range(len(bands))],
+    )
     axes.set_yticklabels(list(bands))
-    figure.legend(handles=[Patch(color=colours[name], label=name) for name in names], fontsize=8, loc="outside right center")
+    figure.legend(
+        handles=[Patch(color=colours[name], label=name) for name in names],
+        fontsize=8,
+        loc="outside right center",
+    )
     save_figure(path, figure)

@@ -25,7 +25,10 @@ _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
     "annealed-objective": partial(_ANNEALED, polish=None),
     "annealed+swap": _ANNEALED,
 }
-_PENALTIES = ("group lasso", "L1")  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
+_PENALTIES = (
+    "group lasso",
+    "L1",
+)  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
 METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 
@@ -46,7 +49,13 @@ class SensorSelection:
 
 
 def select_sensors(
-    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float = 2.0
+    method: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    days: np.ndarray,
+    groups: np.ndarray,
+    sizes: range,
+    ridge: float = 2.0,
 ) -> dict[int, SensorSelection]:
     """Select sensors of the given sizes; a method with exchanges is run for each size, the others
     once.
@@ -81,14 +90,22 @@ def select_sensors(
         return _penalised(X, y, days, groups, sizes, ridge, grouped=method == "group lasso")
     estimator = partial(_ESTIMATORS[method], feature_groups=groups, ridge=ridge)
     if method.endswith("+swap"):
-        return {k: SensorSelection(estimator(k).fit(X, y, sequence=days).selected_groups_.tolist()) for k in sizes}
+        return {
+            k: SensorSelection(estimator(k).fit(X, y, sequence=days).selected_groups_.tolist())
+            for k in sizes
+        }
     n_sensors = int(groups.max()) + 1
     if method.startswith("annealed"):
         steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of them
-        path, start = estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_, range(n_sensors)
+        path, start = (
+            estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_,
+            range(n_sensors),
+        )
     else:
         path, start = estimator(max(sizes)).fit(X, y, sequence=days).path_, range(0)
-    return {k: SensorSelection(sensors) for k, sensors in visited(path, start).items() if k in sizes}
+    return {
+        k: SensorSelection(sensors) for k, sensors in visited(path, start).items() if k in sizes
+    }
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
@@ -109,7 +126,13 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
 
 
 def _penalised(
-    X: np.ndarray, y: np.ndarray, days: np.ndarray, groups: np.ndarray, sizes: range, ridge: float, grouped: bool
+    X: np.ndarray,
+    y: np.ndarray,
+    days: np.ndarray,
+    groups: np.ndarray,
+    sizes: range,
+    ridge: float,
+    grouped: bool,
 ) -> dict[int, SensorSelection]:
     classes, problem = problem_of(X, y, days, ridge)
     by_size = {}
@@ -122,16 +145,24 @@ def _penalised(
     return by_size
 
 
-def problem_of(X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float) -> tuple[np.ndarray, ChainProblem]:
+def problem_of(
+    X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
+) -> tuple[np.ndarray, ChainProblem]:
     """Names of the activities, and the fit of all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
-    return classes, ChainProblem(X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge)
+    return classes, ChainProblem(
+        X, codes, len(classes), np.r_[begins, len(y)], np.ones(len(begins)), ridge
+    )
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
     """Block of each coefficient (n_columns, n_classes): its sensor, or itself."""
-    return np.repeat(groups[:, None], n_classes, axis=1) if grouped else np.arange(len(groups) * n_classes).reshape(-1, n_classes)
+    return (
+        np.repeat(groups[:, None], n_classes, axis=1)
+        if grouped
+        else np.arange(len(groups) * n_classes).reshape(-1, n_classes)
+    )
 
 
 def classifier_of(classes: np.ndarray, fit: ChainFit) -> LinearChainCRF:

@@ -10,12 +10,21 @@ from .evaluate import RIDGE, check_selection_kinds
 from .readers import Home
 from .selection import select_sensors
 
-METHODS = {"annealed": "annealed+swap", "foba": "FoBa", "forward": "forward"}  # and their names in the tables
+METHODS = {
+    "annealed": "annealed+swap",
+    "foba": "FoBa",
+    "forward": "forward",
+}  # and their names in the tables
 FULL_KINDS = ("on", "start", "last")
 SELECTION_KINDS = ("on", "start", "history")
 
 
-def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None = None, method: str = "annealed") -> ActivityModel:
+def train_model(
+    home: Home,
+    n_sensors: int | None,
+    kinds: tuple[str, ...] | None = None,
+    method: str = "annealed",
+) -> ActivityModel:
     """Learn the activities of a home.
 
     Parameters
@@ -42,13 +51,17 @@ def train_model(home: Home, n_sensors: int | None, kinds: tuple[str, ...] | None
     minutes = home.minutes
     check_names("method", [method], METHODS)
     if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
-        raise ValueError(f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}")
+        raise ValueError(
+            f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}"
+        )
     kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
     if n_sensors is not None:
         check_selection_kinds(kinds)
         X, groups = minute_features(minutes, kinds)
         sizes = range(n_sensors, n_sensors + 1)
-        found = select_sensors(METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE)[n_sensors]
+        found = select_sensors(
+            METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE
+        )[n_sensors]
         minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
     X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.truth, sequence=minutes.days)

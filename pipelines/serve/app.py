@@ -27,11 +27,18 @@ from .uploads import Upload, check_head, discard, read_upload
 STATIC = Path(__file__).parent / "static"
 _LINES = "application/x-ndjson"
 _WATCH_SECONDS = 0.2
-_SAMPLES = {"astronaut.png": "image/png", "cat.png": "image/png", "moving.avi": "video/x-msvideo", "breast_cancer.csv": "text/csv"}
+_SAMPLES = {
+    "astronaut.png": "image/png",
+    "cat.png": "image/png",
+    "moving.avi": "video/x-msvideo",
+    "breast_cancer.csv": "text/csv",
+}
 Work = Callable[[ProgressCallback], Awaitable[bytes]]
 
 
-def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | None = None) -> Starlette:
+def make_app(
+    pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | None = None
+) -> Starlette:
     """Return the application.
 
     Parameters
@@ -65,7 +72,9 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
         kind = request.path_params["kind"]
         if kind == "camera" and not camera.workers:
             camera.start()
-        return await _respond(request, partial(_answer, camera if kind == "camera" else pool, request, kind))
+        return await _respond(
+            request, partial(_answer, camera if kind == "camera" else pool, request, kind)
+        )
 
     async def features(request: Request) -> Response:
         return await _respond(request, partial(_run, pool, request, "features", Upload("features")))
@@ -73,8 +82,12 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
     async def sample(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in _SAMPLES:
-            return _error(RequestError(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}"))
-        return await _respond(request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name])
+            return _error(
+                RequestError(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}")
+            )
+        return await _respond(
+            request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name]
+        )
 
     async def status(request: Request) -> Response:
         state = {
@@ -103,7 +116,11 @@ def make_app(pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | N
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    return _error(error if isinstance(error, RequestError) else RequestError(error.status_code, error.detail.lower()))
+    return _error(
+        error
+        if isinstance(error, RequestError)
+        else RequestError(error.status_code, error.detail.lower())
+    )
 
 
 _HANDLERS = dict.fromkeys((HTTPException, RequestError), _refused)
@@ -120,7 +137,9 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
         raise
 
 
-async def _run(pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback) -> bytes:
+async def _run(
+    pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback
+) -> bytes:
     """Let a worker answer; without an upload, that of the request is read when its turn has
     come."""
     async with pool.turn() as worker:
@@ -176,7 +195,13 @@ class _Lines(Response):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
             while (message := await messages.get()) is not None:
-                await send({"type": "http.response.body", "body": json.dumps(message).encode() + b"\n", "more_body": True})
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": json.dumps(message).encode() + b"\n",
+                        "more_body": True,
+                    }
+                )
             last = await task
         except RequestError as error:
             last = json.dumps({"error": error.message, "status": error.status}).encode()

@@ -61,7 +61,10 @@ class OriginMiddleware:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host.lower()}":
             return f"origin {origin[:100]!r}: expected this page's own"
-        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+        if (
+            headers.get("sec-fetch-site") == "cross-site"
+            and headers.get("sec-fetch-mode") != "navigate"
+        ):
             return "a request of another site"
         return None
 

@@ -45,10 +45,16 @@ class Worker:
 
     def __init__(self, memory: int):
         # In memory, where a folder lies there.
-        shared = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20 else None
+        shared = (
+            "/dev/shm"
+            if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20
+            else None
+        )
         self._folder = Path(tempfile.mkdtemp(prefix="annealed-", dir=shared))
         self._progress, theirs = _CONTEXT.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(1, _CONTEXT, _start, (theirs, str(self._folder), memory))
+        self._executor = ProcessPoolExecutor(
+            1, _CONTEXT, _start, (theirs, str(self._folder), memory)
+        )
         self.pid = self._executor.submit(os.getpid).result()
         theirs.close()
         self._executor.submit(_prepare, "faces")  # of the first tab, before anybody waits for it
@@ -86,9 +92,14 @@ class Worker:
             answer = await self._submit(seconds, _answer, kind, upload.name, upload.fields)
             forward()
         except TimeoutError:
-            raise RequestError(504, f"{upload.name}: takes longer than {seconds:.0f} seconds, and was stopped") from None
+            raise RequestError(
+                504, f"{upload.name}: takes longer than {seconds:.0f} seconds, and was stopped"
+            ) from None
         except (BrokenProcessPool, OSError):
-            raise RequestError(413, f"{upload.name}: ended the process that read it; too large for this page, or damaged") from None
+            raise RequestError(
+                413,
+                f"{upload.name}: ended the process that read it; too large for this page, or damaged",
+            ) from None
         except RequestError as error:
             self.usable = error.status == 400
             raise
@@ -142,13 +153,17 @@ class WorkerPool:
             With status 503, if too many are waiting, or this one for too long.
         """
         if self.waiting >= MAX_WAITING:
-            raise RequestError(503, f"busy: {self.waiting} requests are waiting; try again in a minute")
+            raise RequestError(
+                503, f"busy: {self.waiting} requests are waiting; try again in a minute"
+            )
         self.waiting += 1
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 worker = await self._idle.get()
         except TimeoutError:
-            raise RequestError(503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute") from None
+            raise RequestError(
+                503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute"
+            ) from None
         finally:
             self.waiting -= 1
         self.running += 1
@@ -223,7 +238,11 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
         raise RequestError(400, short(error)) from None
     except Exception as error:  # of a library; after a lack of memory the process is of no more use
         full = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        reason = "needs more memory than this page allows" if full else f"{type(error).__name__}: {error}"
+        reason = (
+            "needs more memory than this page allows"
+            if full
+            else f"{type(error).__name__}: {error}"
+        )
         raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None
     finally:
         path.unlink(missing_ok=True)
@@ -233,6 +252,8 @@ def _report(step: str, done: int | None = None, of: int | None = None) -> None:
     _progress.send_bytes(json.dumps({"step": step, "done": done, "of": of}).encode())
 
 
-def _report_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _report_warning(
+    message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     if issubclass(category, UserWarning) and "annealed" in filename:
         _progress.send_bytes(json.dumps({"note": short(message)}).encode())

@@ -68,7 +68,10 @@ class Labelling:
         if code == 0:
             self.model = self.out
         state = "running" if code is None else "failed" if code else "done"
-        return {"state": state, "line": next((line for line in reversed(lines) if line.strip()), "")}
+        return {
+            "state": state,
+            "line": next((line for line in reversed(lines) if line.strip()), ""),
+        }
 
     def stop(self) -> None:
         """End a training that runs; what it has finished is kept beside the model."""
@@ -91,12 +94,21 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
         fields = {}
         if labelled is None and proposed is None and labelling.model is not None:
-            fields = {"model": [str(labelling.model.absolute())], "changed": [str(labelling.model.stat().st_mtime_ns)]}
+            fields = {
+                "model": [str(labelling.model.absolute())],
+                "changed": [str(labelling.model.stat().st_mtime_ns)],
+            }
         content = await asyncio.to_thread(path.read_bytes)
         async with pool.turn() as worker:
-            found = json.loads(await worker.run("label", Upload(plain_name(path.name), content, fields), lambda message: None))
+            found = json.loads(
+                await worker.run(
+                    "label", Upload(plain_name(path.name), content, fields), lambda message: None
+                )
+            )
         known = labelled if labelled is not None else proposed
-        found |= {"labelled": labelled is not None, "training": state} | ({} if known is None else {"objects": known})
+        found |= {"labelled": labelled is not None, "training": state} | (
+            {} if known is None else {"objects": known}
+        )
         return JSONResponse(plain(found))
 
     async def save(request: Request) -> Response:
@@ -108,11 +120,16 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         before = labels.labels.get(path.name)
         _refresh(path)
         if labels.labels.get(path.name) != before:
-            raise RequestError(409, f"{path.name}: another program has changed its labels; expected to show the picture again")
+            raise RequestError(
+                409,
+                f"{path.name}: another program has changed its labels; expected to show the picture again",
+            )
         try:
             labels.save(path, json.loads(body)["objects"])
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
-            raise RequestError(400, f"{path.name}: expected a JSON object with objects and their keypoints") from None
+            raise RequestError(
+                400, f"{path.name}: expected a JSON object with objects and their keypoints"
+            ) from None
         except (ValueError, OSError) as error:
             raise RequestError(400, short(error)) from None
         return JSONResponse({"saved": path.name})
@@ -130,7 +147,9 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     def _picture(request: Request) -> Path:
         number = request.path_params["number"]
         if number >= len(labels.images):
-            raise RequestError(404, f"picture {number}: expected a number below {len(labels.images)}")
+            raise RequestError(
+                404, f"picture {number}: expected a number below {len(labels.images)}"
+            )
         return labels.images[number]
 
     return [

@@ -23,9 +23,13 @@ def listening(host: str, port: int) -> socket.socket:
         If the port is taken, or the host is none of this computer.
     """
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except (OSError, OverflowError) as error:
-        raise ValueError(f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any") from None
+        raise ValueError(
+            f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any"
+        ) from None
 
 
 def _labelling(folder: Path, model: Path | None) -> Labelling:
@@ -38,7 +42,13 @@ def _labelling(folder: Path, model: Path | None) -> Labelling:
 
 
 def serve(
-    host: str, port: int, workers: int, open_page: bool, say: Callable[[str], object], label: Path | None, model: Path | None
+    host: str,
+    port: int,
+    workers: int,
+    open_page: bool,
+    say: Callable[[str], object],
+    label: Path | None,
+    model: Path | None,
 ) -> None:
     """Serve the page until interrupted.
 
@@ -65,7 +75,9 @@ def serve(
         If nothing can be served there.
     """
     if sys.platform == "win32":
-        raise ValueError("annealed serve limits the memory of its workers, which Windows cannot; expected Linux or macOS")
+        raise ValueError(
+            "annealed serve limits the memory of its workers, which Windows cannot; expected Linux or macOS"
+        )
     if not 0 <= port < 2**16:
         raise ValueError(f"--port {port}: expected 0 to 65535")
     if workers < 1:

@@ -69,16 +69,24 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
         async with asyncio.timeout(UPLOAD_SECONDS):
             form = await _InMemory(request.headers, stream(), **_FORM_LIMITS).parse()
     except TimeoutError:
-        raise RequestError(408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds") from None
+        raise RequestError(
+            408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds"
+        ) from None
     # ValueError: of python-multipart itself, in older versions
     except (MultiPartException, KeyError, ValueError) as error:
-        raise RequestError(400, f"not a readable form: {getattr(error, 'message', error)}") from None
+        raise RequestError(
+            400, f"not a readable form: {getattr(error, 'message', error)}"
+        ) from None
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise RequestError(400, "expected a form with a file in the field 'file'")
     data = await file.read()
     _check_size(len(data), limit)
-    fields = {name: [value for value in form.getlist(name) if isinstance(value, str)] for name in form if name != "file"}
+    fields = {
+        name: [value for value in form.getlist(name) if isinstance(value, str)]
+        for name in form
+        if name != "file"
+    }
     await form.close()
     return Upload(plain_name(file.filename or ""), data, fields)
 

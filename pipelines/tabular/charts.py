@@ -24,7 +24,14 @@ class Axes:
         Of the picture in pixels.
     """
 
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], width: int = 640, height: int = 300, left: int = 56):
+    def __init__(
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        width: int = 640,
+        height: int = 300,
+        left: int = 56,
+    ):
         self.width, self.height = width, height
         self.left, self.right, self.top, self.bottom = left, width - 16, 14, height - 44
         self.x_range, self.y_range = _widened(*x), _widened(*y)
@@ -42,31 +49,51 @@ class Axes:
         """Add ticks, lines and labels."""
         for value in ticks(*self.y_range):
             down = float(self.at(0, value)[1])
-            self.add(f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>')
+            self.add(
+                f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>'
+            )
             self.add(_words(self.left - 6, down + 4, number(value), "end"))
         for value in ticks(*self.x_range) if x_ticks is None else x_ticks:
             across = float(self.at(value, 0)[0])
-            self.add(f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" y2="{self.bottom + 4}" stroke="#8a8f98"/>')
+            self.add(
+                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" y2="{self.bottom + 4}" stroke="#8a8f98"/>'
+            )
             self.add(_words(across, self.bottom + 17, number(value), "middle"))
-        self.add(f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" stroke="#8a8f98"/>')
+        self.add(
+            f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" stroke="#8a8f98"/>'
+        )
         self.add(_words((self.left + self.right) / 2, self.height - 8, x_label, "middle"))
         middle = (self.top + self.bottom) / 2
-        self.add(f'<g transform="translate(12 {middle:.0f}) rotate(-90)">{_words(0, 0, y_label, "middle")}</g>')
+        self.add(
+            f'<g transform="translate(12 {middle:.0f}) rotate(-90)">{_words(0, 0, y_label, "middle")}</g>'
+        )
 
-    def line(self, x: npt.ArrayLike, y: npt.ArrayLike, colour: str = BLUE, dashes: str = "") -> None:
+    def line(
+        self, x: npt.ArrayLike, y: npt.ArrayLike, colour: str = BLUE, dashes: str = ""
+    ) -> None:
         """Add a line through points."""
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*self.at(x, y)))
         dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        self.add(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>')
+        self.add(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
+        )
 
     def svg(self, title: str) -> str:
         """Return the picture."""
-        label, size = escape(title), f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"'
+        label, size = (
+            escape(title),
+            f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
+        )
         return f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>{"".join(self.parts)}</svg>'
 
 
 def score_chart(
-    sizes: Sequence[int], mean: np.ndarray, error: np.ndarray, chosen: int, lines: dict[str, float], measure: str
+    sizes: Sequence[int],
+    mean: np.ndarray,
+    error: np.ndarray,
+    chosen: int,
+    lines: dict[str, float],
+    measure: str,
 ) -> str:
     """Score against the number of columns: mean and standard error over folds, the chosen size,
     other models as lines."""
@@ -77,22 +104,30 @@ def score_chart(
         axes.line([axes.x_range[0], axes.x_range[1]], [value, value], colour, "6 4")
     (_, low), (across, high) = axes.at(sizes, mean - error), axes.at(sizes, mean + error)
     for a, b, c in zip(across, low, high):
-        axes.add(f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" stroke-width="1"/>')
+        axes.add(
+            f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" stroke-width="1"/>'
+        )
     axes.line(sizes, mean)
     place = list(sizes).index(chosen)
     for i, (a, b) in enumerate(zip(*axes.at(sizes, mean))):
-        axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" stroke="white"/>')
+        axes.add(
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" stroke="white"/>'
+        )
     axes.add(f"<g {_HALO}>")
     for (name, value), colour in zip(lines.items(), _OTHERS):
         across, down = axes.at(axes.x_range[1], value)
         hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # above the line runs the curve
-        axes.add(_words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour))
+        axes.add(
+            _words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour)
+        )
     a, b = axes.at(chosen, mean[place])
     axes.add(_words(float(a) + 8, float(b) + 18, f"{chosen} selected", "start", BLUE) + "</g>")
     return axes.svg(f"{measure} against the number of columns")
 
 
-def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]) -> str:
+def effect_chart(
+    names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
+) -> str:
     """One bar for the effect of each column, and the share of the halves that select it as a
     dot."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
@@ -103,11 +138,15 @@ def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequ
         y = axes.top + row * i
         end = float(axes.at(effect, 0)[0])
         axes.add(_words(left - 8, y + 15, short(name), "end"))
-        axes.add(f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" height="{row - 8}" fill="{BLUE}"/>')
+        axes.add(
+            f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" height="{row - 8}" fill="{BLUE}"/>'
+        )
         axes.add(_words(end + 5, y + 15, f"{effect:.3g}", "start"))
         if share is not None:
             dot = axes.right + 60 + 80 * share
-            axes.add(f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" y2="{y + 11}" stroke="#e3e6ea"/>')
+            axes.add(
+                f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" y2="{y + 11}" stroke="#e3e6ea"/>'
+            )
             axes.add(f'<circle cx="{dot:.1f}" cy="{y + 11}" r="5" fill="{ORANGE}"/>')
     base = axes.top + row * len(names) + 16
     axes.add(_words(left, base, "effect (standard deviation)", "start"))
@@ -118,7 +157,11 @@ def effect_chart(names: Sequence[str], effects: Sequence[float], stability: Sequ
 
 
 def curve_chart(
-    x: Sequence[float], curves: Sequence[Sequence[float]], name: str, y_range: tuple[float, float], rows: Sequence[int] = ()
+    x: Sequence[float],
+    curves: Sequence[Sequence[float]],
+    name: str,
+    y_range: tuple[float, float],
+    rows: Sequence[int] = (),
 ) -> str:
     """What a column adds to the score against its value, one line per output, over bars of the
     rows in equal parts of the range; small."""
@@ -134,7 +177,9 @@ def curve_chart(
     return axes.svg(f"response to {name}")
 
 
-def level_chart(levels: Sequence[str], steps: Sequence[float], name: str, y_range: tuple[float, float]) -> str:
+def level_chart(
+    levels: Sequence[str], steps: Sequence[float], name: str, y_range: tuple[float, float]
+) -> str:
     """What each level of a category adds to the score; small."""
     axes = Axes((-0.5, len(levels) - 0.5), y_range, width=300, height=190, left=52)
     axes.x_range = (-0.5, len(levels) - 0.5)
@@ -144,9 +189,13 @@ def level_chart(levels: Sequence[str], steps: Sequence[float], name: str, y_rang
     for i, (level, step) in enumerate(zip(levels, steps)):
         a, b = (float(v) for v in axes.at(i, step))
         top, size = min(b, zero), max(abs(b - zero), 1.5)
-        axes.add(f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{size:.1f}" fill="{BLUE}"/>')
+        axes.add(
+            f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{size:.1f}" fill="{BLUE}"/>'
+        )
         if i % -(-len(levels) // 8) == 0:  # further ones would overlap
-            axes.add(_words(a, axes.bottom + 16, short(level, max(60 // len(levels), 5) + 2), "middle"))
+            axes.add(
+                _words(a, axes.bottom + 16, short(level, max(60 // len(levels), 5) + 2), "middle")
+            )
     return axes.svg(f"levels of {name}")
 
 
@@ -179,7 +228,9 @@ def short(name: str, most: int = 30) -> str:
 
 def _words(x: float, y: float, words: str, anchor: str, colour: str = "") -> str:
     fill = f' style="fill:{colour}"' if colour else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {_TEXT}{fill}>{escape(words)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {_TEXT}{fill}>{escape(words)}</text>'
+    )
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:

@@ -56,7 +56,8 @@ KINDS = (NUMBER, CATEGORY, DATE)  # for --as
 _MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
-    r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id", re.IGNORECASE
+    r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
+    re.IGNORECASE,
 )
 _DATES = "dates, as days since 1970-01-01"
 # skewness of positive numbers whose logarithm may say more, and share of it that logarithms keep
@@ -144,24 +145,36 @@ class Table:
     def columns_of(self, names: Collection[str]) -> np.ndarray:
         """Which columns of the matrix are those of some columns of the table."""
         wanted = set(names)
-        return np.isin(self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted])
+        return np.isin(
+            self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
+        )
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
         per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
-        parts = {name: value[rows] for name in per_row if (value := getattr(self, name)) is not None and value.shape[0]}
+        parts = {
+            name: value[rows]
+            for name in per_row
+            if (value := getattr(self, name)) is not None and value.shape[0]
+        }
         return replace(self, **parts, notes=list(self.notes))
 
     def better_logarithms(self, task: str) -> list[str]:
         """Return the skewed columns whose logarithm is correlated more with the target (the sum of
         squared correlations with the classes, or that with numbers) than they are."""
-        T = (self.y[:, None] == np.unique(self.y)).astype(np.float64) if task == "classification" else self.y[:, None]
+        T = (
+            (self.y[:, None] == np.unique(self.y)).astype(np.float64)
+            if task == "classification"
+            else self.y[:, None]
+        )
         w = np.ones(len(T)) if self.weight is None else self.weight
         T = T - np.average(T, axis=0, weights=w)
 
         def shares(X: np.ndarray) -> np.ndarray:
             X = X - np.average(X, axis=0, weights=w)
-            return ((w * X.T @ T) ** 2 / np.maximum(np.outer(w @ X**2, w @ T**2), 1e-300)).sum(axis=1)
+            return ((w * X.T @ T) ** 2 / np.maximum(np.outer(w @ X**2, w @ T**2), 1e-300)).sum(
+                axis=1
+            )
 
         if not self.skewed:
             return []
@@ -173,7 +186,12 @@ class Table:
         is not above 0."""
         if not names:
             return self
-        X, place, wanted, columns = self.X.copy(), self.columns_of(names), set(names), list(self.encoding.columns)
+        X, place, wanted, columns = (
+            self.X.copy(),
+            self.columns_of(names),
+            set(names),
+            list(self.encoding.columns),
+        )
         for i, column in enumerate(columns):
             if column.name in wanted:
                 columns[i] = replace(column, form=LOGARITHM, fill=float(np.log(column.fill or 1.0)))
@@ -184,7 +202,11 @@ class Table:
 
     def in_memory(self) -> Table:
         """Return the table with its matrix in memory."""
-        return replace(self, X=self.X[:, np.arange(self.X.shape[1])]) if isinstance(self.X, Source) else self
+        return (
+            replace(self, X=self.X[:, np.arange(self.X.shape[1])])
+            if isinstance(self.X, Source)
+            else self
+        )
 
     def without(self, alone: np.ndarray) -> Table:
         """Return the table without some rows, each the only one of its class, which the notes
@@ -211,7 +233,9 @@ class Table:
                 rare = [order[start:end][:_RARE] for start, end in zip(starts, [*starts[1:], n])]
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
-            small.notes.append(f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target")
+            small.notes.append(
+                f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target"
+            )
         small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
             small.twins = _first_equal(small.X, small.y)
@@ -226,8 +250,12 @@ class Table:
 def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """The first row that equals each; None where all differ, or most do not: such a table counts
     kinds of rows."""
-    codes = np.column_stack([np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]).astype(np.float64)
-    factors = np.random.default_rng(0).integers(1, 2**63, codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    codes = np.column_stack(
+        [np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]
+    ).astype(np.float64)
+    factors = np.random.default_rng(0).integers(
+        1, 2**63, codes.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
     key = codes.view(np.uint64) @ factors
     first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
     return first[which] if 0.5 * len(y) <= len(first) < len(y) else None
@@ -236,7 +264,9 @@ def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
 class _Decisions:
     """What becomes of each column, grouped into one line per reason."""
 
-    def __init__(self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}):
+    def __init__(
+        self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}
+    ):
         self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
         self.precise = True  # whether single precision is enough
         self.columns: list[ColumnEncoding] = []
@@ -244,14 +274,24 @@ class _Decisions:
         self.complete: dict[str, tuple[bool, float, bool]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
-        self.incomplete = "incomplete, gaps " + ("have a response of their own" if keep_missing else "filled with the median")
+        self.incomplete = "incomplete, gaps " + (
+            "have a response of their own" if keep_missing else "filled with the median"
+        )
 
     def leave_out(self, name: str, why: str) -> None:
         if name in self.required:
             raise ValueError(f"--include {name}: cannot be used ({why})")
         self.left_out[name] = why
 
-    def number(self, name: str, numbers: np.ndarray, read: str = "", kind: str = NUMBER, style: str = "", levels: Any = ()) -> None:
+    def number(
+        self,
+        name: str,
+        numbers: np.ndarray,
+        read: str = "",
+        kind: str = NUMBER,
+        style: str = "",
+        levels: Any = (),
+    ) -> None:
         """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
         said."""
         if read:
@@ -303,9 +343,13 @@ class _Decisions:
         if len(levels) > max(2, _NEARLY_ALL * len(there)) and not asked:
             free = np.mean([level.count(" ") for level in levels[:1000]]) >= _WORDS - 1
             what = "free text" if free else "text that names the rows"
-            return self.leave_out(name, f"{what}, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
+            return self.leave_out(
+                name, f"{what}, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}"
+            )
         order = np.argsort(-counts, kind="stable")
-        frequent = [str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))][:MAX_LEVELS]
+        frequent = [
+            str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))
+        ][:MAX_LEVELS]
         if not frequent:
             return self.leave_out(name, "text, no value in two rows")
         chosen = list(order[: len(frequent)])
@@ -314,18 +358,33 @@ class _Decisions:
             frequent = [str(levels[i]) for i in chosen]
         n_other = len(there) - sum(counts[chosen])
         if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
-            return self.leave_out(name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}")
-        rows = [*zip(frequent[1:], counts[chosen[1:]]), *(pair for pair in ((OTHER, n_other), (MISSING, n_gone)) if pair[1])]
-        kept, shares = tuple(word for word, _ in rows), tuple(float(n / len(words)) for _, n in rows)
-        self.columns.append(ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form))
+            return self.leave_out(
+                name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}"
+            )
+        rows = [
+            *zip(frequent[1:], counts[chosen[1:]]),
+            *(pair for pair in ((OTHER, n_other), (MISSING, n_gone)) if pair[1]),
+        ]
+        kept, shares = (
+            tuple(word for word, _ in rows),
+            tuple(float(n / len(words)) for _, n in rows),
+        )
+        self.columns.append(
+            ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form)
+        )
         self.done[_PARTS if form else "text, one 0 / 1 for each level"].append(name)
         if n_other and not form:
             self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
 
     def notes(self) -> list[str]:
         """One line per reason."""
-        lines = {f"left out, {why}": names for why, names in by_reason(self.left_out).items()} | self.done
-        return [f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}" for what, names in lines.items()]
+        lines = {
+            f"left out, {why}": names for why, names in by_reason(self.left_out).items()
+        } | self.done
+        return [
+            f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}"
+            for what, names in lines.items()
+        ]
 
 
 def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
@@ -354,7 +413,10 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
         place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
         if all(word in place for word in plain):
             return _sorted(levels, [(place[word], 0) for word in plain])
-    numbered, ranges = [_NUMBERED.fullmatch(level) for level in levels], [_RANGE.fullmatch(level.casefold()) for level in levels]
+    numbered, ranges = (
+        [_NUMBERED.fullmatch(level) for level in levels],
+        [_RANGE.fullmatch(level.casefold()) for level in levels],
+    )
     if all(numbered):
         return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
     if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:
@@ -364,15 +426,25 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
 
 def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
     """Levels by their places; none where two have the same."""
-    return tuple(level for _, level in sorted(zip(places, levels))) if len(set(places)) == len(places) else ()
+    return (
+        tuple(level for _, level in sorted(zip(places, levels)))
+        if len(set(places)) == len(places)
+        else ()
+    )
 
 
 def _some(names: list[str], most: int = 40) -> str:
-    return ", ".join(names[:most]) + (f", and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:most]) + (
+        f", and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 def encode_frame(
-    frame: pd.DataFrame, keep_missing: bool, request: Request, ids: Collection[str], kinds: Mapping[str, str]
+    frame: pd.DataFrame,
+    keep_missing: bool,
+    request: Request,
+    ids: Collection[str],
+    kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
     """Return the matrix of a table and what was decided on its columns.
 
@@ -418,7 +490,10 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]
     for names, X in number_blocks(frame, frame.columns):
         complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
         X = X[:, complete]
-        constant, precise = (X[:1] == X).all(axis=0), np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0)
+        constant, precise = (
+            (X[:1] == X).all(axis=0),
+            np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0),
+        )
         facts = constant.tolist(), np.median(X, axis=0).tolist(), precise.tolist()
         found.update(zip(compress(names, complete), zip(*facts)))
     return found
@@ -429,8 +504,14 @@ def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     by at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
-    numbers = np.isin(encoding.groups, [i for i, column in enumerate(encoding.columns) if column.kind == NUMBER])
-    places, step, skewed = np.flatnonzero(numbers & (X.min(axis=0) > 0)), -(-len(X) // MAX_ROWS), set[int]()
+    numbers = np.isin(
+        encoding.groups, [i for i, column in enumerate(encoding.columns) if column.kind == NUMBER]
+    )
+    places, step, skewed = (
+        np.flatnonzero(numbers & (X.min(axis=0) > 0)),
+        -(-len(X) // MAX_ROWS),
+        set[int](),
+    )
     n_together = max(1, BLOCK // len(X))
     for start in range(0, len(places), n_together):
         part = places[start : start + n_together]
@@ -459,12 +540,20 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.category(name, as_words(values))
     elif "<" in kind:
         levels = tuple(level.strip() for level in kind.split("<"))
-        decisions.number(name, ranks(as_words(values), levels), f"of levels in the order {kind}", RANK, levels=levels)
+        decisions.number(
+            name,
+            ranks(as_words(values), levels),
+            f"of levels in the order {kind}",
+            RANK,
+            levels=levels,
+        )
     else:
         numbers = days(values, style) if kind == DATE else to_numbers(values)
         decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
-        raise ValueError(f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})")
+        raise ValueError(
+            f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
+        )
 
 
 def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[str]) -> None:
@@ -484,22 +573,35 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     numbers = to_numbers(values)
     bad = there[np.isnan(numbers[[word is not None for word in words]])]
     grouped = there[there.map(lambda word: bool(WITH_THOUSANDS.fullmatch(word)))]
-    if len(bad) <= (1.0 - _MOSTLY) * len(there) and not (len(grouped) and bad.str.contains(",").any()):
+    if len(bad) <= (1.0 - _MOSTLY) * len(there) and not (
+        len(grouped) and bad.str.contains(",").any()
+    ):
         if len(bad):
-            decisions.done[f"with cells that are no numbers, such as {bad.iloc[0]!r}, which count as missing"].append(name)
+            decisions.done[
+                f"with cells that are no numbers, such as {bad.iloc[0]!r}, which count as missing"
+            ].append(name)
         if len(grouped):
             such = f"of numbers with thousands separators, such as {grouped.iloc[0]} (--as COLUMN=category otherwise)"
             decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
-    if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(days(values)).mean() >= _MOSTLY * len(there) / len(words):
+    if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(
+        days(values)
+    ).mean() >= _MOSTLY * len(there) / len(words):
         return decisions.dates(name, days(values), "", _DATES)
     slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
     if len(slashed) >= _MOSTLY * len(there):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
         if len(fitting) == 2:
-            return decisions.leave_out(name, f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}")
+            return decisions.leave_out(
+                name,
+                f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}",
+            )
         if fitting:
-            short = "" if slashed.str.contains(r"[/.-]\d{4}").all() else ", two digits of a year as 1969 to 2068"
+            short = (
+                ""
+                if slashed.str.contains(r"[/.-]\d{4}").all()
+                else ", two digits of a year as 1969 to 2068"
+            )
             read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise){short}, as days since 1970-01-01"
             return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
     if levels := order_of(there.unique()):
@@ -520,8 +622,17 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
     there = values.dropna()
     if not len(there):
         return False
-    counts = first and len(there) == len(values) >= 10 and there.iloc[0] in (0, 1) and bool((there.diff().iloc[1:] == 1).all())
-    large = kind in "iu" and len(there) >= 10 and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
+    counts = (
+        first
+        and len(there) == len(values) >= 10
+        and there.iloc[0] in (0, 1)
+        and bool((there.diff().iloc[1:] == 1).all())
+    )
+    large = (
+        kind in "iu"
+        and len(there) >= 10
+        and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
+    )
     return (called or counts or large) and there.is_unique and not (there != there.round()).any()
 
 
@@ -534,12 +645,18 @@ def read_target(values: pd.Series) -> np.ndarray:
         For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
         none.
     """
-    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(values.dtype):
-        raise ValueError(f"the target {values.name!r} holds {values.dtype}: expected numbers or labels")
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
+        values.dtype
+    ):
+        raise ValueError(
+            f"the target {values.name!r} holds {values.dtype}: expected numbers or labels"
+        )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(numbers).any():
-            raise ValueError(f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}")
+            raise ValueError(
+                f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}"
+            )
         return numbers
     words = as_words(values)
     there = np.array([word is not None for word in words], bool)
@@ -556,23 +673,31 @@ def read_target(values: pd.Series) -> np.ndarray:
         )
     some = pd.Series(words[there][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
-        raise ValueError(f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels")
+        raise ValueError(
+            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels"
+        )
     return words
 
 
-def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()) -> tuple[Any, _Decisions]:
+def encode_matrix(
+    X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
+) -> tuple[Any, _Decisions]:
     """The same for a matrix of numbers, dense or sparse; all columns at once."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):
         first = X[:1].toarray()[0]
-        constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(X.min(axis=0).toarray()[0] == first)
+        constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(
+            X.min(axis=0).toarray()[0] == first
+        )
     else:
         gone = ~np.isfinite(X)
         missing = gone.mean(axis=0)
         if np.isinf(X).any():
             infinite = np.flatnonzero(np.isinf(X).any(axis=0))
-            decisions.done["with infinite values, which count as missing"] = [names[j] for j in infinite]
+            decisions.done["with infinite values, which count as missing"] = [
+                names[j] for j in infinite
+            ]
         some = (missing > 0) & (missing <= MAX_MISSING)
         fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
         if gone.any():
@@ -582,9 +707,16 @@ def encode_matrix(X: Any, names: list[str], keep_missing: bool, required: Collec
                 X = np.where(gone & some, fills, X)
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
-            decisions.done[decisions.incomplete] = [names[j] for j in np.flatnonzero(some & ~constant)]
+            decisions.done[decisions.incomplete] = [
+                names[j] for j in np.flatnonzero(some & ~constant)
+            ]
     keep = (missing <= MAX_MISSING) & ~constant
     for j in np.flatnonzero(~keep):
-        decisions.leave_out(names[j], "constant" if constant[j] else "more than half of the values missing")
-    decisions.columns = [ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j])) for j in np.flatnonzero(keep)]
+        decisions.leave_out(
+            names[j], "constant" if constant[j] else "more than half of the values missing"
+        )
+    decisions.columns = [
+        ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j]))
+        for j in np.flatnonzero(keep)
+    ]
     return (X if keep.all() else X[:, keep]), decisions

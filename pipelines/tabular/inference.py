@@ -42,17 +42,27 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
     groups = table.encoding.groups
     given = model.constraints or Constraints()
     grouped = clone(given).set_params(groups=groups if given.groups is None else given.groups)
-    found = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(_named(table), table.y)
+    found = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(
+        _named(table), table.y
+    )
     names = [table.names[number] for number in np.unique(groups[found.support_])]
-    method = "distilled conditional randomisation test" if found.method_ == "conditional" else "knockoffs"
+    method = (
+        "distilled conditional randomisation test"
+        if found.method_ == "conditional"
+        else "knockoffs"
+    )
     notes = [
         f"{method}: in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others",
         *_assumptions(table),
     ]
     if not names:
-        notes.append(f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}")
+        notes.append(
+            f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}"
+        )
     if found.exchangeability_ < 0.05:
-        notes.append(f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share")
+        notes.append(
+            f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share"
+        )
     return names, {
         "fdr": fdr,
         "chosen_by": "the share of false columns",
@@ -63,7 +73,9 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
     }
 
 
-def add_certainty(columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool) -> list[str]:
+def add_certainty(
+    columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
+) -> list[str]:
     """Give each column that a fitted model selected its ``pvalue``, and with ``intervals`` its
     ``interval`` of 95%; returns lines that say why there is none.
     """
@@ -94,7 +106,10 @@ def _named(table: Table) -> Any:
         return table.X
     groups = table.encoding.groups
     several = np.bincount(groups)[groups] > 1
-    names = [f"{table.names[j]} ({i})" if many else table.names[j] for i, (j, many) in enumerate(zip(groups, several))]
+    names = [
+        f"{table.names[j]} ({i})" if many else table.names[j]
+        for i, (j, many) in enumerate(zip(groups, several))
+    ]
     return pd.DataFrame(table.X, columns=names, copy=False)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from ...models.messages import first_of
 from .encoding import Table
 
-_ALMOST = 0.999  # share of the variance, or of the rows, from which on a prediction is almost perfect
+_ALMOST = (
+    0.999  # share of the variance, or of the rows, from which on a prediction is almost perfect
+)
 _MIN_ROWS = 30  # with fewer a single column may do so by chance
 _MAX_ROWS = 2_000  # that are looked at: a choice
 _COLUMNS = 1_000  # that are sorted together
@@ -35,7 +37,9 @@ def leaks(table: Table, task: str) -> list[str]:
     may_leak, end = np.empty(table.X.shape[1], bool), 0
     for start in range(0, len(may_leak), _COLUMNS):
         part = table.X[rows, start : start + _COLUMNS]
-        may_leak[start : start + _COLUMNS] = _few_changes(part, y, n_leaves) if is_classification else _correlated(part, y)
+        may_leak[start : start + _COLUMNS] = (
+            _few_changes(part, y, n_leaves) if is_classification else _correlated(part, y)
+        )
     for column in table.encoding.columns:
         end += column.width
         if column.width == 1 and not may_leak[end - 1]:
@@ -65,7 +69,9 @@ def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
     order = np.argsort(values, axis=0, kind="stable")  # equal ones by their classes
     changes, values = np.diff(codes[order], axis=0) != 0, np.take_along_axis(values, order, axis=0)
     # between equal values, with more of these than errors on each side
-    mixed = changes[n_errors : n - 1 - n_errors] & (values[2 * n_errors + 1 :] == values[: n - 1 - 2 * n_errors])
+    mixed = changes[n_errors : n - 1 - n_errors] & (
+        values[2 * n_errors + 1 :] == values[: n - 1 - 2 * n_errors]
+    )
     # one change for each leaf, where one more has the missing values; two for each error
     return ~mixed.any(axis=0) & (changes.sum(axis=0) <= n_leaves + 2 * n_errors)
 
@@ -82,8 +88,14 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
     missing exactly where the target has one value."""
     found = []
     for name, gone in gaps:
-        if 5 <= gone.sum() < len(y) and (y[gone] == (value := y[gone][0])).all() and not (y[~gone] == value).any():
-            found.append(f"column {name!r} is missing exactly where the target is {value}: known before it? {_out(name)}")
+        if (
+            5 <= gone.sum() < len(y)
+            and (y[gone] == (value := y[gone][0])).all()
+            and not (y[~gone] == value).any()
+        ):
+            found.append(
+                f"column {name!r} is missing exactly where the target is {value}: known before it? {_out(name)}"
+            )
     return found
 
 
@@ -91,12 +103,20 @@ def doubtful_test(train: Table, test: Table, task: str) -> list[str]:
     """Return a line for test rows that equal training rows, where these mostly differ, and a line
     for test rows of classes that the model does not know."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
-    if 2 * len(known) >= len(train.y) and (n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))):
+    if 2 * len(known) >= len(train.y) and (
+        n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
+    ):
         lines.append(f"{n_equal} of {n} test rows equal training rows: their score is too good")
-    strange = Counter(test.y[~np.isin(test.y, train.y)].tolist()) if task == "classification" else Counter[object]()
+    strange = (
+        Counter(test.y[~np.isin(test.y, train.y)].tolist())
+        if task == "classification"
+        else Counter[object]()
+    )
     if strange:
         shown = first_of([f"{label!r} ({count})" for label, count in strange.most_common()], 5)
-        lines.append(f"{strange.total()} of {n} test rows have a class that no training row has, which counts as wrong: {shown}")
+        lines.append(
+            f"{strange.total()} of {n} test rows have a class that no training row has, which counts as wrong: {shown}"
+        )
     return lines
 
 
@@ -105,7 +125,9 @@ def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
     for start in range(0, len(table.y), _MAX_ROWS):
         rows, y = table.X[start : start + _MAX_ROWS], table.y[start : start + _MAX_ROWS]
         dense = rows.toarray() if hasattr(rows, "toarray") else rows
-        yield from (hash((row.tobytes(), label)) for row, label in zip(dense.astype(dtype), y.tolist()))
+        yield from (
+            hash((row.tobytes(), label)) for row, label in zip(dense.astype(dtype), y.tolist())
+        )
 
 
 def _out(name: str) -> str:

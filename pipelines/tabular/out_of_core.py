@@ -60,7 +60,9 @@ class EncodedSource(ParquetSource):
                 column, there = self.encoding.columns[number], wanted == number
                 values = part.read(g, [column.source])[0][start - low : stop - low].to_pandas()
                 numbers = column.encode(values.rename(column.source))
-                out[start - rows.start : stop - rows.start, there] = numbers[:, (columns - first)[there]]
+                out[start - rows.start : stop - rows.start, there] = numbers[
+                    :, (columns - first)[there]
+                ]
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
@@ -86,7 +88,9 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     """
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
-            raise ValueError(f"{option}: needs the table in memory; expected no folder and no --memory-limit")
+            raise ValueError(
+                f"{option}: needs the table in memory; expected no folder and no --memory-limit"
+            )
     limit = parse_bytes(request.memory_limit or "2GiB")
     parts = open_parquet(path)
     names = _checked_names(parts)
@@ -97,12 +101,27 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     decided = table_from_frame(path, some, request, keep_missing, [], logarithms=False)
     whole = decided
     if len(some) < n:
-        own = [name for name in (request.target, request.row_groups, request.weight, request.time) if name]
-        frame, plain = _frame(path, parts, own, 1), replace(request, include=(), exclude=(), kinds=())
-        whole, lines = table_from_frame(path, frame, plain, keep_missing, [], logarithms=False), decided.notes
-        decided.notes = [*lines, f"columns are read as {len(some)} of {n} rows show, which are spread evenly"]
+        own = [
+            name
+            for name in (request.target, request.row_groups, request.weight, request.time)
+            if name
+        ]
+        frame, plain = (
+            _frame(path, parts, own, 1),
+            replace(request, include=(), exclude=(), kinds=()),
+        )
+        whole, lines = (
+            table_from_frame(path, frame, plain, keep_missing, [], logarithms=False),
+            decided.notes,
+        )
+        decided.notes = [
+            *lines,
+            f"columns are read as {len(some)} of {n} rows show, which are spread evenly",
+        ]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
-    source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(limit, 1.0)
+    source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(
+        limit, 1.0
+    )
     X = source if len(whole.rows) == n else source[whole.rows]
     table = replace(
         whole,
@@ -122,11 +141,15 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
         for name in dict.fromkeys([*first.kinds, *part.kinds]):
             kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
             if kinds[0] != kinds[1]:
-                raise ValueError(f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}")
+                raise ValueError(
+                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}"
+                )
     return list(first.kinds)
 
 
-def _frame(path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int) -> pd.DataFrame:
+def _frame(
+    path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int
+) -> pd.DataFrame:
     """Some columns of every so many rows; one column of a group of rows is in memory at a time."""
     import pyarrow as pa
 
@@ -135,7 +158,11 @@ def _frame(path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str
         for g in part.groups:
             n = part.file.metadata.row_group(g).num_rows
             at = pa.array(np.arange(-start % step, n, step))
-            tables.append(pa.table([part.read(g, [name])[0].take(at) for name in columns], names=list(columns)))
+            tables.append(
+                pa.table(
+                    [part.read(g, [name])[0].take(at) for name in columns], names=list(columns)
+                )
+            )
             start += n
     if not start:
         raise ValueError(f"{path}: holds no row")

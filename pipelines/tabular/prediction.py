@@ -35,12 +35,16 @@ def predict_table(
         If the model or the table cannot be read, or the table lacks a column of the model.
     """
     kept = TabularModel.load(model)
-    thousands = kept.encoding is not None and any(column.style == THOUSANDS for column in kept.encoding.columns)
+    thousands = kept.encoding is not None and any(
+        column.style == THOUSANDS for column in kept.encoding.columns
+    )
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources
     lines: list[str] = []
     X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
     try:
-        for column in kept.encoding.columns if kept.encoding is not None and not allow_empty else ():
+        for column in (
+            kept.encoding.columns if kept.encoding is not None and not allow_empty else ()
+        ):
             if column.source in X:
                 column.check_not_empty(X[column.source])
         predicted = kept.predict(X)
@@ -48,8 +52,16 @@ def predict_table(
         raise ValueError(f"{table}: {error}") from None
     for line in [*lines, *(kept.encoding.notes(X) if kept.encoding is not None else [])]:
         note(line)
-    names = ["prediction"] if predicted.ndim == 1 else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
+    names = (
+        ["prediction"]
+        if predicted.ndim == 1
+        else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
+    )
     found = dict(zip(names, predicted.reshape(len(predicted), -1).T))
     if kept.classes is not None and kept.probabilities is not None:
-        found |= {f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)}
-    return pd.DataFrame(found | (dict(explain(kept, X).to_frame().items()) if contributions else {}))
+        found |= {
+            f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)
+        }
+    return pd.DataFrame(
+        found | (dict(explain(kept, X).to_frame().items()) if contributions else {})
+    )

@@ -46,23 +46,44 @@ def write_report(folder: Path, found: Selection) -> None:
 def page(found: Selection) -> str:
     """Return the page."""
     name = Path(found.settings.get("table", "table")).name
-    sections = (_summary, _scores, _errors, _card, _columns, _responses, _rows, _alternatives, _left_out, _how)
+    sections = (
+        _summary,
+        _scores,
+        _errors,
+        _card,
+        _columns,
+        _responses,
+        _rows,
+        _alternatives,
+        _left_out,
+        _how,
+    )
     target = found.settings.get("target") or "its target"
     body = "".join(section(found) for section in sections)
-    return html_page(f"{name}: selected columns", f"{name}: the columns that predict {target}", body)
+    return html_page(
+        f"{name}: selected columns", f"{name}: the columns that predict {target}", body
+    )
 
 
 def _summary(found: Selection) -> str:
     k, total = len(found.columns), len(found.table.encoding.columns)
     chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
-    chosen = f"of which at most {found.certainty['fdr']:.0%} are false in the mean" if "fdr" in found.certainty else chosen
+    chosen = (
+        f"of which at most {found.certainty['fdr']:.0%} are false in the mean"
+        if "fdr" in found.certainty
+        else chosen
+    )
     words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
     if not k:
         return f"{words} <b>{escape(found.nothing)}.</b></p>"
     scores = found.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
-        rest = [f"{name} {text(next(iter(values.values())))}" for name, values in scores.items() if name != "selected"]
+        rest = [
+            f"{name} {text(next(iter(values.values())))}"
+            for name, values in scores.items()
+            if name != "selected"
+        ]
         long = escape(_LONG.get(measure, measure))
         words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
@@ -76,20 +97,39 @@ def _scores(found: Selection) -> str:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
     rows = [(name, *(text(values[m]) for m in measures)) for name, values in v.scores.items()]
-    body = "<h2>Scores by cross-validation</h2>" + table(["", *(_LONG.get(m, m) for m in measures)], rows, bold=0)
-    number = "" if not found.size_chosen else ", their number by the other folds" if v.nested else ", their number is not"
+    body = "<h2>Scores by cross-validation</h2>" + table(
+        ["", *(_LONG.get(m, m) for m in measures)], rows, bold=0
+    )
+    number = (
+        ""
+        if not found.size_chosen
+        else ", their number by the other folds"
+        if v.nested
+        else ", their number is not"
+    )
     constant = "the most frequent class" if found.task == "classification" else "the mean"
     body += small(
         f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
         f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
     )
-    mean, error = v.path_scores, v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0
+    mean, error = (
+        v.path_scores,
+        v.path.std(axis=0, ddof=1) / np.sqrt(len(v.path)) if len(v.path) > 1 else v.path[0] * 0,
+    )
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
-    words = "Score against the number of columns along one path per fold; bars are one standard error."
+    words = (
+        "Score against the number of columns along one path per fold; bars are one standard error."
+    )
     if found.size_chosen:
         score = found.settings.get("score")
-        loss = score.replace("_", " ") if score else "log loss" if found.task == "classification" else "squared error"
+        loss = (
+            score.replace("_", " ")
+            if score
+            else "log loss"
+            if found.task == "classification"
+            else "squared error"
+        )
         words += f" The size is {_RULES[found.settings.get('size_rule', 'explained')].format(loss=loss)}."
     return body + small(words) + small(f"{measures[0]} by the number of columns: {v.curve}.")
 
@@ -98,26 +138,40 @@ def _errors(found: Selection) -> str:
     """Where the predictions of held-out rows go wrong."""
     errors, body = found.validation.errors, ""
     if confusion := errors.get("confusion"):
-        classes, counts = confusion["classes"][:_MAX_SHOWN], np.array(confusion["rows"])[:_MAX_SHOWN, :_MAX_SHOWN]
+        classes, counts = (
+            confusion["classes"][:_MAX_SHOWN],
+            np.array(confusion["rows"])[:_MAX_SHOWN, :_MAX_SHOWN],
+        )
         rows = [(str(name), *(f"{n:g}" for n in row)) for name, row in zip(classes, counts)]
         body += table(["true class / predicted as", *map(str, classes)], rows)
     if calibration := errors.get("calibration"):
-        rows = [(str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration]
-        what = f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
+        rows = [
+            (str(g["rows"]), f"{g['predicted']:.3g}", f"{g['observed']:.3g}") for g in calibration
+        ]
+        what = (
+            f"probability of {short(str(confusion['classes'][1]))}" if confusion else "prediction"
+        )
         body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
         body += small(
             "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
         )
     if residuals := errors.get("residuals"):
-        body += table(["share of rows", "residual below"], [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals])
+        body += table(
+            ["share of rows", "residual below"],
+            [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals],
+        )
     return body and f"<h2>Where predictions go wrong</h2>{body}"
 
 
 def _card(found: Selection) -> str:
     if (card := found.card) is None:
         return ""
-    rules = table(["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]])
-    risks = [(str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]]
+    rules = table(
+        ["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]]
+    )
+    risks = [
+        (str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]
+    ]
     words = "Add the points of the rules that hold; the sum has this probability. Rows: so many of the table have it."
     head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
     return f"<h2>The score card</h2>{rules}{small(words)}{table(head, risks)}"
@@ -125,13 +179,27 @@ def _card(found: Selection) -> str:
 
 def _columns(found: Selection) -> str:
     cells = {"effect": ".3g", "stability": "0.0%", "pvalue": ".2g", "cost": ".3g"}
-    rows = [(shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items())) for c in found.columns]
+    rows = [
+        (shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items()))
+        for c in found.columns
+    ]
     pictured = found.columns[:MAX_PICTURES]
-    notes = "".join(small(f"{escape(line)}.") for line in [*found.certainty.get("notes", ()), *_interaction(found)])
+    notes = "".join(
+        small(f"{escape(line)}.")
+        for line in [*found.certainty.get("notes", ()), *_interaction(found)]
+    )
     if not pictured:
         return f"<h2>The selected columns</h2><p>None.</p>{notes}"
-    chart = effect_chart([shown(c) for c in pictured], [c["effect"] for c in pictured], [c["stability"] for c in pictured])
-    kappa = "" if found.kappa is None else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
+    chart = effect_chart(
+        [shown(c) for c in pictured],
+        [c["effect"] for c in pictured],
+        [c["stability"] for c in pictured],
+    )
+    kappa = (
+        ""
+        if found.kappa is None
+        else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
+    )
     words = (
         "Coefficient: change of the score for one unit of the column; over several classes the norm. "
         "Effect: standard deviation of what the column adds to the score. "
@@ -164,7 +232,11 @@ def _coefficient(column: dict[str, Any]) -> str:
         return "{:.4g} ({:.3g} to {:.3g})".format(column["coefficient"], *column["interval"])
     if "levels" in column:
         return f"{len(column['levels'])} levels"
-    return ("curve" if "curve" in column else "rules") if column["coefficient"] is None else f"{column['coefficient']:.4g}"
+    return (
+        ("curve" if "curve" in column else "rules")
+        if column["coefficient"] is None
+        else f"{column['coefficient']:.4g}"
+    )
 
 
 def _responses(found: Selection) -> str:
@@ -177,16 +249,31 @@ def _responses(found: Selection) -> str:
     for column, x, curves in shapes:
         if "levels" in column:
             if len(curves) == 1:
-                pictures.append(level_chart([entry["level"] for entry in column["levels"]], curves[0], column["name"], spread))
+                pictures.append(
+                    level_chart(
+                        [entry["level"] for entry in column["levels"]],
+                        curves[0],
+                        column["name"],
+                        spread,
+                    )
+                )
         else:
             unit = " (days since 1970)" if column["kind"] == DATE else ""
             if ranks := column.get("ranks"):
                 unit = f" (0 {short(ranks[0], 12)} to {len(ranks) - 1} {short(ranks[-1], 12)})"
-            pictures.append(curve_chart(x, curves, short(shown(column)) + unit, spread, column["distribution"]["rows"]))
+            pictures.append(
+                curve_chart(
+                    x, curves, short(shown(column)) + unit, spread, column["distribution"]["rows"]
+                )
+            )
     classes: list[Any] = list(getattr(found.model, "classes_", []))
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
-        legend = " Lines: " + ", ".join(f"{colours[i % 6]} {short(str(c))}" for i, c in enumerate(classes[:12])) + "."
+        legend = (
+            " Lines: "
+            + ", ".join(f"{colours[i % 6]} {short(str(c))}" for i, c in enumerate(classes[:12]))
+            + "."
+        )
     elif classes:
         legend = f" The score is the log odds of {classes[1]!s}."
     else:
@@ -195,7 +282,9 @@ def _responses(found: Selection) -> str:
         "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale. "
         f"The bars below count rows.{escape(legend)}"
     )
-    return f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
+    return (
+        f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
+    )
 
 
 def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
@@ -209,7 +298,9 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
         return x.tolist(), [np.interp(x, knots, curve).tolist() for curve in curves]
     place = int(np.flatnonzero(found.table.columns_of([column["name"]]))[0])
     x = np.array([low, high])
-    return x.tolist(), [(slope * (x - mean)).tolist() for slope in np.atleast_2d(found.model.coef_)[:, place]]
+    return x.tolist(), [
+        (slope * (x - mean)).tolist() for slope in np.atleast_2d(found.model.coef_)[:, place]
+    ]
 
 
 def _rows(found: Selection) -> str:
@@ -219,17 +310,27 @@ def _rows(found: Selection) -> str:
     rows, additive = found.table, AdditiveModel.from_estimator(found.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]
-    added = np.stack([parts[:, groups == number].sum(axis=1) for number in np.unique(groups)], axis=1)
+    added = np.stack(
+        [parts[:, groups == number].sum(axis=1) for number in np.unique(groups)], axis=1
+    )
     o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
     own = added.sum(axis=1)[np.arange(len(o)), o]
     predicted, body = found.model.predict(rows.X), ""
-    for i in np.argsort(own, kind="stable")[np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))]:
-        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[:MAX_PICTURES]
-        answer = predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
+    for i in np.argsort(own, kind="stable")[
+        np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))
+    ]:
+        strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[
+            :MAX_PICTURES
+        ]
+        answer = (
+            predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
+        )
         head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
         adds = [(name, f"{value:+.3g}") for name, value in strongest]
-        body += f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
+        body += (
+            f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
+        )
     words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
     return f"<h2>Why these rows</h2>{body}{small(words)}"
 
@@ -237,7 +338,10 @@ def _rows(found: Selection) -> str:
 def _alternatives(found: Selection) -> str:
     if not found.columns or found.card:
         return ""
-    costs = {c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]] for c in found.columns}
+    costs = {
+        c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]]
+        for c in found.columns
+    }
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
     if not rows:
         return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
@@ -251,13 +355,22 @@ def _alternatives(found: Selection) -> str:
 
 def _left_out(found: Selection) -> str:
     reasons = by_reason(found.table.left_out).items()
-    rows = [(why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else "")) for why, names in reasons]
-    body = table(["why", "columns", "names"], rows, numbers=(1,)) if rows else "<p>No column was left out.</p>"
+    rows = [
+        (why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else ""))
+        for why, names in reasons
+    ]
+    body = (
+        table(["why", "columns", "names"], rows, numbers=(1,))
+        if rows
+        else "<p>No column was left out.</p>"
+    )
     other = [note for note in found.table.notes if not re.match(r"\d+ columns? left out", note)]
     notes = "".join(f"<li>{escape(note)}</li>" for note in other)
     return f"<h2>What was left out, and why</h2>{body}" + (f"<ul>{notes}</ul>" if notes else "")
 
 
 def _how(found: Selection) -> str:
-    said = ", ".join(f"{name} = {value}" for name, value in found.settings.items() if value is not None)
+    said = ", ".join(
+        f"{name} = {value}" for name, value in found.settings.items() if value is not None
+    )
     return f"<h2>How</h2>{small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"

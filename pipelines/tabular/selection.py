@@ -22,7 +22,18 @@ from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
 from .tables import Note, check_table, read_table, read_test
-from .validation import HeldOut, Progress, Validation, check_score, costs, fitted, folds, interaction, measures, validate
+from .validation import (
+    HeldOut,
+    Progress,
+    Validation,
+    check_score,
+    costs,
+    fitted,
+    folds,
+    interaction,
+    measures,
+    validate,
+)
 
 N_HALVES = 20  # random halves of the rows that tell how stable a column is
 # the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
@@ -100,13 +111,20 @@ class Selection:
             return None
         encoding, model = self.table.encoding, self.model
         places = zip(model.rule_columns_, model.rule_thresholds_, strict=True)
-        names = [_rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut) for column, cut in places]
+        names = [
+            _rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut)
+            for column, cut in places
+        ]
         totals = model.total_points(self.table.X)
         return {
             "class": model.classes_[1],
-            "rules": [{"rule": name, "points": int(points)} for name, points in zip(names, model.points_, strict=True)],
+            "rules": [
+                {"rule": name, "points": int(points)}
+                for name, points in zip(names, model.points_, strict=True)
+            ],
             "risk": [
-                {"points": int(total), "probability": p, "rows": int((totals == total).sum())} for total, p in model.risk_table_
+                {"points": int(total), "probability": p, "rows": int((totals == total).sum())}
+                for total, p in model.risk_table_
             ],
         }
 
@@ -126,7 +144,10 @@ class Selection:
         """Return everything for JSON."""
         v = self.validation
         sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
-        path = [{"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())} for k, s, f, loss in sizes]
+        path = [
+            {"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())}
+            for k, s, f, loss in sizes
+        ]
         by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
         best = None if self.columns or v.best is None else path[v.best]
         return {
@@ -144,14 +165,19 @@ class Selection:
             "interaction": self.interaction,
             "certainty": self.certainty,
             **({"card": self.card} if self.card else {}),
-            "left_out": [{"name": name, "reason": why} for name, why in self.table.left_out.items()],
+            "left_out": [
+                {"name": name, "reason": why} for name, why in self.table.left_out.items()
+            ],
             "notes": self.table.notes,
             "settings": self.settings,
         }
 
 
 def select_file(
-    path: Path | str, request: Request, progress: Progress = lambda iterable, what: iterable, note: Note = lambda text: None
+    path: Path | str,
+    request: Request,
+    progress: Progress = lambda iterable, what: iterable,
+    note: Note = lambda text: None,
 ) -> Selection:
     """Read a table and select the columns that predict its target.
 
@@ -196,7 +222,9 @@ def select_file(
     if request.fdr is not None:
         from .inference import trusted_columns
 
-        trusted, certainty = trusted_columns(table, make_model(request, table, task, 1), request.fdr)
+        trusted, certainty = trusted_columns(
+            table, make_model(request, table, task, 1), request.fdr
+        )
         size = len(np.unique(units[table.columns_of(trusted)]))
     selection = select_columns(table, task, size, request, progress, trusted, sample)
     selection.settings = {"table": str(path), **request.record()}
@@ -204,7 +232,10 @@ def select_file(
         from .inference import add_certainty
 
         rows = sample.with_logarithms(selection.logarithms)
-        notes = [*certainty.get("notes", ()), *add_certainty(selection.columns, rows, selection.model, request.intervals)]
+        notes = [
+            *certainty.get("notes", ()),
+            *add_certainty(selection.columns, rows, selection.model, request.intervals),
+        ]
         selection.certainty = {**certainty, "notes": notes}
         for text in notes:
             note(text)
@@ -222,7 +253,9 @@ def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
     out_of_core = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
     if request.dask is not None:
         if not out_of_core:
-            raise ValueError(f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit")
+            raise ValueError(
+                f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit"
+            )
         check_scheduler(request.dask)
     table = (read_out_of_core if out_of_core else read_table)(path, request)
     task: str = request.task
@@ -263,8 +296,12 @@ def note_of_guess(y: np.ndarray, task: str) -> list[str]:
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
     if task == "classification":
-        return [f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"]
-    return [f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"]
+        return [
+            f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
+        ]
+    return [
+        f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
+    ]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
@@ -284,11 +321,15 @@ def check_target(y: np.ndarray, task: str) -> None:
         one value only.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
-        raise ValueError(f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression")
+        raise ValueError(
+            f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression"
+        )
     if task == "classification":
         broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(broken):
-            raise ValueError(f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification")
+            raise ValueError(
+                f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification"
+            )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
             otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
@@ -336,7 +377,9 @@ def select_columns(
     units = units_of(table, request.group)
     least = len(np.unique(units[table.columns_of(request.include)]))
     if k is not None and least > k:
-        raise ValueError(f"-k {k}: --include names {least} columns; expected at most as many as are selected")
+        raise ValueError(
+            f"-k {k}: --include names {least} columns; expected at most as many as are selected"
+        )
     model = make_model(request, table, task, k or max(least, 1))
     if only is not None and not only:
         return Selection(task, table, fitted(model, 0, table), [], Validation(0), None, False)
@@ -344,11 +387,19 @@ def select_columns(
     if k is None and not splits:
         labels, counts = np.unique(drawn.y, return_counts=True)
         alone = task == "classification" and len(drawn.y) >= 4 and counts.min() == 1
-        few = f"one row of the class {labels[counts.argmin()]!s} is" if alone else f"{len(drawn.y)} rows are"
+        few = (
+            f"one row of the class {labels[counts.argmin()]!s} is"
+            if alone
+            else f"{len(drawn.y)} rows are"
+        )
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
     if splits:
-        sizes = np.array([k]) if request.card else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
+        sizes = (
+            np.array([k])
+            if request.card
+            else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
+        )
         sizes = np.unique([*([0] if k is None else []), *np.maximum(sizes, max(least, 1))])
         validation = validate(drawn, task, model, k, sizes, splits, progress, request)
     logs = table.better_logarithms(task)
@@ -386,19 +437,25 @@ def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndar
     return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
 
 
-def _stability(model: Any, table: Table, task: str, seed: int, progress: Progress) -> tuple[np.ndarray, float | None]:
+def _stability(
+    model: Any, table: Table, task: str, seed: int, progress: Progress
+) -> tuple[np.ndarray, float | None]:
     """Share of random halves that select each column, and their agreement; NaN where the halves are
     too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
-    found = selection_stability(model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed)
+    found = selection_stability(
+        model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
+    )
     first = np.unique(table.encoding.groups, return_index=True)[1]
     return np.maximum.reduceat(found.frequency, first), float(found.kappa)
 
 
-def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray) -> list[dict[str, Any]]:
+def _describe(
+    table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
+) -> list[dict[str, Any]]:
     """The selected columns, that of the largest effect first."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
@@ -415,9 +472,17 @@ def _describe(table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
             "kind": encoding.kind,
             **({"form": encoding.form} if encoding.form else {}),
             "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
-            **({} if isinstance(model, ScoreCardClassifier) else _shape(encoding, additive, members)),
+            **(
+                {}
+                if isinstance(model, ScoreCardClassifier)
+                else _shape(encoding, additive, members)
+            ),
             **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
-            **({} if encoding.kind == CATEGORY else {"distribution": _distribution(table, int(number))}),
+            **(
+                {}
+                if encoding.kind == CATEGORY
+                else {"distribution": _distribution(table, int(number))}
+            ),
             "alternatives": _alternatives(table, int(number), units, model),
         }
         columns.append(found)
@@ -436,7 +501,12 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
     values = values[~np.isnan(values)]
     low, high = np.percentile(values, [1, 99])
     counts, edges = np.histogram(values, 20, (low, high) if high > low else None)
-    return {"from": float(edges[0]), "to": float(edges[-1]), "rows": counts.tolist(), "mean": float(values.mean())}
+    return {
+        "from": float(edges[0]),
+        "to": float(edges[-1]),
+        "rows": counts.tolist(),
+        "mean": float(values.mean()),
+    }
 
 
 def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
@@ -445,11 +515,16 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
         return f"{label} is missing"
     if column.kind == CATEGORY:
         return label
-    words = {DATE: lambda: str(np.datetime64(0, "D") + int(threshold)), RANK: lambda: column.levels[int(np.ceil(threshold))]}
+    words = {
+        DATE: lambda: str(np.datetime64(0, "D") + int(threshold)),
+        RANK: lambda: column.levels[int(np.ceil(threshold))],
+    }
     return f"{label} >= {words.get(column.kind, lambda: format(threshold, '.10g'))()}"
 
 
-def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray) -> dict[str, Any]:
+def _shape(
+    encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
+) -> dict[str, Any]:
     """The coefficient of a column, the steps of its levels, or its response curve; over several
     classes the norm."""
     table = additive.responses[members]
@@ -457,7 +532,10 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
         levels = [
             {"level": encoding.reference, "coefficient": [0.0] * table.shape[2]},
-            *({"level": level, "coefficient": step.tolist()} for level, step in zip(encoding.levels, steps)),
+            *(
+                {"level": level, "coefficient": step.tolist()}
+                for level, step in zip(encoding.levels, steps)
+            ),
         ]
         value = float(steps[0, 0]) if steps.shape == (1, 1) else float(np.sqrt((steps**2).sum()))
         return {"coefficient": value, "levels": levels}
@@ -470,7 +548,11 @@ def _shape(encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarra
         }
         return {"curve": curve}
     coefficient = table[0, 0]
-    return {"coefficient": float(coefficient[0]) if len(coefficient) == 1 else float(np.sqrt((coefficient**2).sum()))}
+    return {
+        "coefficient": float(coefficient[0])
+        if len(coefficient) == 1
+        else float(np.sqrt((coefficient**2).sum()))
+    }
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
@@ -479,4 +561,7 @@ def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> l
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
     found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
     names = table.encoding.groups
-    return [{"name": table.names[names[j]], "cost": max(cost, 0.0)} for j, cost in found[:_MAX_ALTERNATIVES]]
+    return [
+        {"name": table.names[names[j]], "cost": max(cost, 0.0)}
+        for j, cost in found[:_MAX_ALTERNATIVES]
+    ]

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import Constraints, FSAClassifier, FSARegressor, PiecewiseLinear, Prior, Refinement, Schedule, ScoreCardClassifier
+from ...learners import (
+    Constraints,
+    FSAClassifier,
+    FSARegressor,
+    PiecewiseLinear,
+    Prior,
+    Refinement,
+    Schedule,
+    ScoreCardClassifier,
+)
 from ...learners.objective.losses import get_loss
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table
@@ -24,7 +33,12 @@ NOT_SET = {
     "warm_start": "a command fits once",
     "verbose": "progress is shown unless there is --quiet",
 }
-_PARTS: dict[str, Any] = {"prior": Prior, "refinement": Refinement, "schedule": Schedule, "response": PiecewiseLinear}
+_PARTS: dict[str, Any] = {
+    "prior": Prior,
+    "refinement": Refinement,
+    "schedule": Schedule,
+    "response": PiecewiseLinear,
+}
 
 
 def units_of(table: Table, beginnings: Sequence[str]) -> np.ndarray:
@@ -40,7 +54,9 @@ def units_of(table: Table, beginnings: Sequence[str]) -> np.ndarray:
     for beginning in beginnings:
         numbers = [i for i, name in enumerate(table.names) if name.startswith(beginning)]
         if not numbers:
-            raise ValueError(f"--group {beginning}: no usable column begins so; the columns are {', '.join(table.names[:10])}")
+            raise ValueError(
+                f"--group {beginning}: no usable column begins so; the columns are {', '.join(table.names[:10])}"
+            )
         together = np.isin(table.encoding.groups, numbers)
         units[together] = units[together].min()
     return np.unique(units, return_inverse=True)[1]
@@ -56,25 +72,41 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     """
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
-        raise ValueError(f"--{'card' if request.card else 'response piecewise'}: a sparse table has linear responses only")
+        raise ValueError(
+            f"--{'card' if request.card else 'response piecewise'}: a sparse table has linear responses only"
+        )
     if request.card and len(np.unique(y)) != 2:
-        raise ValueError(f"--card: the target has {len(np.unique(y))} different values; expected two classes")
+        raise ValueError(
+            f"--card: the target has {len(np.unique(y))} different values; expected two classes"
+        )
     if request.card:
         return _with_params(ScoreCardClassifier(k), request)
     if request.class_weight and task != "classification":
-        raise ValueError(f"--class-weight {request.class_weight[0]}: a regression has no classes; expected no weights of classes")
+        raise ValueError(
+            f"--class-weight {request.class_weight[0]}: a regression has no classes; expected no weights of classes"
+        )
     model: Any = FSAClassifier(k) if task == "classification" else FSARegressor(k)
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in request.include])
     directions, bounds = _directions(request.monotone, table, task), _bounds(request.bounds, table)
-    for name in {given.rpartition("=")[0] for given in request.monotone} & {given.rpartition("=")[0] for given in request.bounds}:
+    for name in {given.rpartition("=")[0] for given in request.monotone} & {
+        given.rpartition("=")[0] for given in request.bounds
+    }:
         raise ValueError(f"column {name!r} has --bounds and --monotone; expected one of them")
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
-        constraints = Constraints(None if alone else units, wanted if wanted.any() else None, bounds=bounds, monotone=directions)
+        constraints = Constraints(
+            None if alone else units,
+            wanted if wanted.any() else None,
+            bounds=bounds,
+            monotone=directions,
+        )
         model.set_params(constraints=constraints)
     if task == "classification":
         model.set_params(class_weight=_class_weight(request.class_weight, np.unique(y)))
-    return _with_params(model.set_params(response=request.response, loss=request.loss, random_state=request.seed), request)
+    return _with_params(
+        model.set_params(response=request.response, loss=request.loss, random_state=request.seed),
+        request,
+    )
 
 
 def _with_params(model: Any, request: Request) -> Any:
@@ -88,14 +120,26 @@ def _with_params(model: Any, request: Request) -> Any:
         if not owner and name in NOT_SET:
             raise ValueError(f"--param {given}: {NOT_SET[name]}")
         known = model.get_params(deep=False).keys() - NOT_SET.keys()
-        make = _PARTS.get(owner) or (type(get_loss(request.loss)) if owner == "loss" and request.loss != "auto" else None)
-        if (owner == "loss" and make is None) or (owner == "response" and request.response != "piecewise"):
+        make = _PARTS.get(owner) or (
+            type(get_loss(request.loss)) if owner == "loss" and request.loss != "auto" else None
+        )
+        if (owner == "loss" and make is None) or (
+            owner == "response" and request.response != "piecewise"
+        ):
             raise ValueError(f"--param {given}: expected a --{owner} that has parameters")
         if owner:
-            known = set(inspect.signature(make).parameters) if make is not None and owner in model.get_params(deep=False) else set()
+            known = (
+                set(inspect.signature(make).parameters)
+                if make is not None and owner in model.get_params(deep=False)
+                else set()
+            )
         if part not in known:
-            expected = ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the point"
-            raise ValueError(f"--param {given}: {type(model).__name__} has no such parameter; expected {expected}")
+            expected = (
+                ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the point"
+            )
+            raise ValueError(
+                f"--param {given}: {type(model).__name__} has no such parameter; expected {expected}"
+            )
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -116,7 +160,9 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
     for text in given:
         name = text.rpartition("=")[0]
         if name not in labels:
-            raise ValueError(f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}")
+            raise ValueError(
+                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}"
+            )
         weights[labels[name]] = number_of("--class-weight", text)
     return weights or None
 
@@ -127,10 +173,14 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
     if not sign or not name:
         raise ValueError(f"{option} {given}: expected {expected}")
     if name not in table.names:
-        raise ValueError(f"{option} {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}")
+        raise ValueError(
+            f"{option} {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}"
+        )
     number = table.names.index(name)
     if table.encoding.columns[number].kind == CATEGORY:
-        raise ValueError(f"{option} {given}: {name!r} is a category; expected a column of numbers or dates")
+        raise ValueError(
+            f"{option} {given}: {name!r} is a category; expected a column of numbers or dates"
+        )
     return table.encoding.groups == number
 
 
@@ -140,21 +190,31 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
     for given in monotone:
         if given[-1:] not in "+-":
             raise ValueError(f"--monotone {given}: expected {expected}")
-        directions[_columns_of("--monotone", given, table, expected)] = 1 if given[-1:] == "+" else -1
+        directions[_columns_of("--monotone", given, table, expected)] = (
+            1 if given[-1:] == "+" else -1
+        )
     if monotone and task == "classification" and (n := len(np.unique(table.y))) > 2:
-        raise ValueError(f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression")
+        raise ValueError(
+            f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression"
+        )
     return directions if monotone else None
 
 
-def _bounds(bounds: Sequence[str], table: Table) -> dict[int, tuple[float | None, float | None]] | None:
+def _bounds(
+    bounds: Sequence[str], table: Table
+) -> dict[int, tuple[float | None, float | None]] | None:
     """Pairs of bounds by column of the matrix, from "COLUMN=LEAST:GREATEST"."""
     found = {}
     for given in bounds:
         low, sign, high = given.rpartition("=")[2].partition(":")
         if not sign:
-            raise ValueError(f"--bounds {given}: expected COLUMN=LEAST:GREATEST, such as age=0: or age=-1:1")
+            raise ValueError(
+                f"--bounds {given}: expected COLUMN=LEAST:GREATEST, such as age=0: or age=-1:1"
+            )
         ends = tuple(number_of("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
             raise ValueError(f"--bounds {given}: expected bounds with 0 between them")
-        found[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LEAST:GREATEST"))[0])] = ends
+        found[
+            int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LEAST:GREATEST"))[0])
+        ] = ends
     return found or None  # type: ignore[return-value]

@@ -15,7 +15,16 @@ import pandas as pd
 from ...models.files import replacing
 from ...models.messages import first_of
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
-from .encoding import KINDS, Table, encode_frame, encode_matrix, is_precise, numbers_rows, read_target, skewed_columns
+from .encoding import (
+    KINDS,
+    Table,
+    encode_frame,
+    encode_matrix,
+    is_precise,
+    numbers_rows,
+    read_target,
+    skewed_columns,
+)
 from .leaks import gap_leaks
 from .request import Request
 
@@ -71,7 +80,9 @@ def read_table(path: str | Path, request: Request) -> Table:
     keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(f"{path}: brings its own target; expected no --target {request.target}")
+            raise ValueError(
+                f"{path}: brings its own target; expected no --target {request.target}"
+            )
         for option, names in _special(request):
             if names:
                 raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
@@ -89,14 +100,19 @@ def read_table(path: str | Path, request: Request) -> Table:
 def usable(path: Path, table: Table) -> Table:
     """Return a table that has columns; else a ValueError."""
     if not table.encoding.columns:
-        raise ValueError(f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})")
+        raise ValueError(
+            f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})"
+        )
     return table
 
 
 def _special(request: Request) -> list[tuple[str, list[str]]]:
     """Columns that tables of numbers alone have not, by the options that name them."""
     named = {"--row-groups": request.row_groups, "--weight": request.weight, "--time": request.time}
-    return [*((option, [name] if name else []) for option, name in named.items()), ("--as", list(request.kinds))]
+    return [
+        *((option, [name] if name else []) for option, name in named.items()),
+        ("--as", list(request.kinds)),
+    ]
 
 
 def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
@@ -104,13 +120,17 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
     for text in given:
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
-            raise ValueError(f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high")
+            raise ValueError(
+                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high"
+            )
         _check_column(path, name, names, "--as")
         found[name] = kind
     return found
 
 
-def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
+def _check_names(
+    path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]
+) -> None:
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             _check_column(path, name, names, option)
@@ -121,11 +141,18 @@ def _check_names(path: Path, names: Sequence[str], include: Sequence[str], exclu
 
 def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
-        raise ValueError(f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}")
+        raise ValueError(
+            f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}"
+        )
 
 
 def table_from_frame(
-    path: Path, frame: pd.DataFrame, request: Request, keep_missing: bool, notes: list[str], logarithms: bool = True
+    path: Path,
+    frame: pd.DataFrame,
+    request: Request,
+    keep_missing: bool,
+    notes: list[str],
+    logarithms: bool = True,
 ) -> Table:
     """Decide what becomes of the columns of a data frame, after some notes; see
     :func:`read_table`. Without ``logarithms`` skewed numbers stay as they are."""
@@ -150,7 +177,11 @@ def table_from_frame(
 
     encoding = TableEncoding(tuple(decisions.columns))
     y = _of_rows(target, rows)
-    incomplete = [column.name for column in encoding.columns if not column.form and column.name not in decisions.complete]
+    incomplete = [
+        column.name
+        for column in encoding.columns
+        if not column.form and column.name not in decisions.complete
+    ]
     leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
     skewed: tuple[str, ...] = ()
     if logarithms and not keep_missing and request.fdr is None and not request.intervals:
@@ -186,7 +217,9 @@ def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+def _weights(
+    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
+) -> np.ndarray | None:
     if name is None:
         return None
     _check_column(path, name, list(frame.columns), "--weight")
@@ -194,11 +227,15 @@ def _weights(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
     bad = np.flatnonzero(~(weight >= 0))
     if len(bad) or not weight.any():
         row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
-        raise ValueError(f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected numbers of at least 0, some above")
+        raise ValueError(
+            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected numbers of at least 0, some above"
+        )
     return weight
 
 
-def _row_groups(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+def _row_groups(
+    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
+) -> np.ndarray | None:
     if name is None:
         return None
     _check_column(path, name, list(frame.columns), "--row-groups")
@@ -206,15 +243,23 @@ def _row_groups(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndar
     return np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
 
 
-def _times(path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray, style: str) -> np.ndarray | None:
+def _times(
+    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray, style: str
+) -> np.ndarray | None:
     if name is None:
         return None
     _check_column(path, name, list(frame.columns), "--time")
     values = frame[name].iloc[rows]
-    times = values.to_numpy(np.float64, na_value=np.nan) if values.dtype.kind in "iuf" else days(values, style)
+    times = (
+        values.to_numpy(np.float64, na_value=np.nan)
+        if values.dtype.kind in "iuf"
+        else days(values, style)
+    )
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
-        raise ValueError(f"{path}: --time {name}: {cell!s} is no number and no date (--dates says how dates are written)")
+        raise ValueError(
+            f"{path}: --time {name}: {cell!s} is no number and no date (--dates says how dates are written)"
+        )
     return times
 
 
@@ -224,7 +269,12 @@ def _of_rows(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def read_rows(
-    path: Path, wanted: Sequence[str], sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool = True
+    path: Path,
+    wanted: Sequence[str],
+    sep: str | None,
+    encoding: str | None,
+    notes: list[str],
+    decimal_comma: bool = True,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read rows for a model: a frame with at least the ``wanted`` columns, and the target of a file
     that brings its own; ``notes`` gets lines about how it is read.
@@ -244,7 +294,10 @@ def read_rows(
     if len(there) < len(wanted) and not is_sparse:
         gone = next(name for name in wanted if name not in places)
         raise ValueError(f"{path}: the table has no column {gone!r}, which the model needs")
-    X, chosen = np.zeros((len(matrix.y), len(wanted))), matrix.X[:, [places[wanted[i]] for i in there]]
+    X, chosen = (
+        np.zeros((len(matrix.y), len(wanted))),
+        matrix.X[:, [places[wanted[i]] for i in there]],
+    )
     X[:, there] = chosen.toarray() if is_sparse else chosen
     return pd.DataFrame(X, columns=list(wanted)), matrix.y
 
@@ -268,9 +321,18 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     y = _of_rows(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
-    if y.dtype.kind not in "US" and table.y.dtype.kind in "US":  # classes of which these rows have the numbers only
+    if (
+        y.dtype.kind not in "US" and table.y.dtype.kind in "US"
+    ):  # classes of which these rows have the numbers only
         y = as_words(pd.Series(y)).astype(str)
-    return Table(X, y, table.encoding, notes=notes, rows=rows, weight=_weights(path, frame, request.weight, rows))
+    return Table(
+        X,
+        y,
+        table.encoding,
+        notes=notes,
+        rows=rows,
+        weight=_weights(path, frame, request.weight, rows),
+    )
 
 
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
@@ -283,10 +345,18 @@ def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray
 
 
 def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: bool) -> Table:
-    y, X, names, include, exclude = matrix.y, matrix.X, matrix.names, request.include, request.exclude
+    y, X, names, include, exclude = (
+        matrix.y,
+        matrix.X,
+        matrix.names,
+        request.include,
+        request.exclude,
+    )
     notes = list(matrix.notes)
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(f"{path}: the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}")
+        raise ValueError(
+            f"{path}: the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}"
+        )
     rows = _rows_with_target(path, y, notes)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     _check_names(path, names, include, exclude)
@@ -342,7 +412,11 @@ def read_matrix(path: Path) -> Matrix:
 
 
 def read_frame(
-    path: Path, sep: str | None = None, encoding: str | None = None, notes: list[str] | None = None, decimal_comma: bool = True
+    path: Path,
+    sep: str | None = None,
+    encoding: str | None = None,
+    notes: list[str] | None = None,
+    decimal_comma: bool = True,
 ) -> pd.DataFrame:
     """Read a csv, tsv, parquet or xlsx file (the first sheet).
 
@@ -376,14 +450,18 @@ def read_frame(
         try:
             frame = _read_parquet(path)
         except ImportError:
-            raise ValueError(f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)") from None
+            raise ValueError(
+                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
+            ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
     elif name.endswith(".xlsx"):
         try:
             frame = pd.read_excel(path, engine="openpyxl")
         except ImportError:
-            raise ValueError(f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)") from None
+            raise ValueError(
+                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)"
+            ) from None
         except Exception as error:  # of a damaged file: those of zipfile, xml and openpyxl
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
     else:
@@ -392,10 +470,17 @@ def read_frame(
     return frame
 
 
-def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool) -> pd.DataFrame:
+def _read_text(
+    path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
+) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
         raise ValueError(f"--sep {sep}: expected one character")
-    given, sep = sep, "\t" if sep is None and path.suffix.lower() == ".tsv" else _LONG_SEPARATORS.get(sep or ",", sep or ",")
+    given, sep = (
+        sep,
+        "\t"
+        if sep is None and path.suffix.lower() == ".tsv"
+        else _LONG_SEPARATORS.get(sep or ",", sep or ","),
+    )
     try:
         header, n_cells = _header(path, sep, encoding)
         found = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
@@ -404,25 +489,45 @@ def _read_text(path: Path, sep: str | None, encoding: str | None, notes: list[st
             sep, (header, n_cells) = found, _header(path, found, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = _read_csv(path, options)
-        if (n_more := n_cells - len(header)) > 0:  # pandas takes as many first cells as names of the rows
+        if (
+            n_more := n_cells - len(header)
+        ) > 0:  # pandas takes as many first cells as names of the rows
             if frame.iloc[:, -n_more:].isna().all(axis=None):
-                notes.append(f"rows of {path.name} end in a separator, unlike the names: read without their empty last cell")
+                notes.append(
+                    f"rows of {path.name} end in a separator, unlike the names: read without their empty last cell"
+                )
                 options["index_col"] = False
                 frame = _read_csv(path, options)
             elif n_more > 1 or not frame.index.is_unique or frame.index.dtype.kind == "f":
-                raise ValueError(f"rows have {n_cells} cells, expected {len(header)} as there are names")
+                raise ValueError(
+                    f"rows have {n_cells} cells, expected {len(header)} as there are names"
+                )
             else:  # as R's write.table has them
-                notes.append(f"rows of {path.name} have one cell more than there are names: the first is taken as the row's name")
-        if decimal_comma and sep != "," and any(_decimal_comma(frame[column]) for column in frame.columns):
+                notes.append(
+                    f"rows of {path.name} have one cell more than there are names: the first is taken as the row's name"
+                )
+        if (
+            decimal_comma
+            and sep != ","
+            and any(_decimal_comma(frame[column]) for column in frame.columns)
+        ):
             notes.append("numbers with a decimal comma are read as such")
             frame = pd.read_csv(path, decimal=",", **options)
             # those with a bad cell are text: their commas are no thousands separators
             for column in frame.columns:
                 if _decimal_comma(frame[column], 0.9):
-                    frame[column] = frame[column].str.replace(r"^(-?\d+),(\d+)$", r"\1.\2", regex=True)
+                    frame[column] = frame[column].str.replace(
+                        r"^(-?\d+),(\d+)$", r"\1.\2", regex=True
+                    )
     except (UnicodeError, LookupError) as error:
-        hint = "expected a known --encoding" if isinstance(error, LookupError) else "name its --encoding, such as latin-1 or utf-16"
-        raise ValueError(f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}") from None
+        hint = (
+            "expected a known --encoding"
+            if isinstance(error, LookupError)
+            else "name its --encoding, such as latin-1 or utf-16"
+        )
+        raise ValueError(
+            f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
+        ) from None
     # pandas' parser errors are ValueErrors
     except (ValueError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable table ({error})") from None
@@ -438,10 +543,16 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
         return pd.read_csv(path, **options)
     parts = []
     for part in pd.read_csv(path, chunksize=_CHUNK, **options):
-        floats = [name for name in part.columns if part[name].dtype == np.float64 and is_precise(part[name].to_numpy())]
+        floats = [
+            name
+            for name in part.columns
+            if part[name].dtype == np.float64 and is_precise(part[name].to_numpy())
+        ]
         parts.append(part.astype(dict.fromkeys(floats, np.float32)))
         # text, for the parser, of which some parts look like numbers
-        if any((a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)):
+        if any(
+            (a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)
+        ):
             return pd.read_csv(path, **options)
     return pd.concat(parts)
 
@@ -451,16 +562,24 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
-        return parquet.read_table(path, pre_buffer=False).to_pandas(split_blocks=True, self_destruct=True)
+        return parquet.read_table(path, pre_buffer=False).to_pandas(
+            split_blocks=True, self_destruct=True
+        )
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False) as file:
         names = file.schema_arrow.empty_table().to_pandas().columns
-        if file.metadata.num_rows * len(names) * 8 <= _SMALL:  # many columns, of which each has its own statistics
+        if (
+            file.metadata.num_rows * len(names) * 8 <= _SMALL
+        ):  # many columns, of which each has its own statistics
             return file.read().to_pandas()
-        block = np.empty((len(names), file.metadata.num_rows), np.float32)  # in one piece, which the system has back at once
+        block = np.empty(
+            (len(names), file.metadata.num_rows), np.float32
+        )  # in one piece, which the system has back at once
         n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
         for start in range(0, len(names), n_together):
-            part = file.read(columns=list(names[start : start + n_together])).to_pandas(split_blocks=True)
+            part = file.read(columns=list(names[start : start + n_together])).to_pandas(
+                split_blocks=True
+            )
             for (name, values), narrow in zip(part.items(), block[start:]):
                 columns[name] = values
                 if values.dtype == np.float64 and is_precise(values.to_numpy()):
@@ -474,7 +593,9 @@ def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]
     cells of the first row. None and 0 where the separator is more than one character."""
     if len(sep) > 1:
         return [], 0
-    encoding = "utf-8-sig" if encoding is None or encoding.lower() in ("utf8", "utf-8") else encoding
+    encoding = (
+        "utf-8-sig" if encoding is None or encoding.lower() in ("utf8", "utf-8") else encoding
+    )
     open_text = gzip.open if path.suffix == ".gz" else open
     with open_text(path, "rt", encoding=encoding, newline="") as file:
         lines = (row for row in csv.reader(file, delimiter=sep) if row)
@@ -483,7 +604,11 @@ def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]
 
 def _decimal_comma(values: pd.Series, share: float = 1.0) -> bool:
     words = values.dropna().head(100)
-    return len(words) > 0 and words.dtype.kind not in "biuf" and words.astype(str).str.fullmatch(r"-?\d+,\d+").mean() >= share
+    return (
+        len(words) > 0
+        and words.dtype.kind not in "biuf"
+        and words.astype(str).str.fullmatch(r"-?\d+,\d+").mean() >= share
+    )
 
 
 def _different(path: Path, header: Iterable[Any]) -> list[str]:
@@ -502,14 +627,25 @@ def _read_npz(path: Path) -> Matrix:
     except Exception as error:
         raise ValueError(f"{path}: not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
-        raise ValueError(f"{path}: holds {', '.join(arrays) or 'nothing'}, expected the arrays X and y")
+        raise ValueError(
+            f"{path}: holds {', '.join(arrays) or 'nothing'}, expected the arrays X and y"
+        )
     X, y = arrays["X"], arrays["y"]
-    if X.ndim != 2 or y.shape != X.shape[:1] or X.dtype.kind not in "biuf" or y.dtype.kind not in "biufSU":
-        raise ValueError(f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers (n, m) and (n,)")
+    if (
+        X.ndim != 2
+        or y.shape != X.shape[:1]
+        or X.dtype.kind not in "biuf"
+        or y.dtype.kind not in "biufSU"
+    ):
+        raise ValueError(
+            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers (n, m) and (n,)"
+        )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
     if labels.shape != (X.shape[1],):
         raise ValueError(f"{path}: {labels.size} names for {X.shape[1]} columns")
-    names = [n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in labels.tolist()]
+    names = [
+        n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in labels.tolist()
+    ]
     y = np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
     return Matrix(X.astype(np.float64), y, _different(path, names))
 
@@ -532,7 +668,14 @@ def _read_svmlight(path: Path) -> Matrix:
     return table
 
 
-def write_columns(source: Path, out: Path, names: Sequence[str], target: str | None, sep: str | None, encoding: str | None) -> None:
+def write_columns(
+    source: Path,
+    out: Path,
+    names: Sequence[str],
+    target: str | None,
+    sep: str | None,
+    encoding: str | None,
+) -> None:
     """Write the columns ``names`` of a table and its target, as the file has them, to a table of
     another file.
 

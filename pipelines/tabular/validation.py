@@ -69,7 +69,9 @@ class Validation:
     @property
     def path_scores(self) -> np.ndarray:
         """Accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
-        return np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
+        return (
+            np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
+        )
 
     @property
     def curve(self) -> str:
@@ -90,14 +92,23 @@ class Validation:
             self.best: " (least loss)",
             at: f" (selected{', least loss' if at == self.best else ''})",
         }
-        parts = [f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}" for place in sorted(marks)]
-        return "; ".join(parts).replace(" ", " column " if parts[0].startswith("1 ") else " columns ", 1)
+        parts = [
+            f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}"
+            for place in sorted(marks)
+        ]
+        return "; ".join(parts).replace(
+            " ", " column " if parts[0].startswith("1 ") else " columns ", 1
+        )
 
     @property
     def best(self) -> int | None:
         """Position of the size from 1 on with the least mean loss; None where there is none."""
         from_one = np.flatnonzero(self.sizes)
-        return int(from_one[self.losses.mean(axis=0)[from_one].argmin()]) if len(self.losses) and len(from_one) else None
+        return (
+            int(from_one[self.losses.mean(axis=0)[from_one].argmin()])
+            if len(self.losses) and len(from_one)
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,11 @@ class HeldOut:
         if hasattr(model, "predict_proba"):
             return cls(table.y, predicted, table.weight, classes, model.predict_proba(table.X))
         score = model.decision_function(table.X)
-        p = softmax(score, axis=1) if score.ndim == 2 else np.column_stack([expit(-score), expit(score)])
+        p = (
+            softmax(score, axis=1)
+            if score.ndim == 2
+            else np.column_stack([expit(-score), expit(score)])
+        )
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
@@ -154,15 +169,24 @@ class HeldOut:
 
 
 def _balanced(held: HeldOut) -> float:
-    right, weight = held.y == held.predicted, np.ones(len(held.y)) if held.weight is None else held.weight
-    return float(np.mean([np.average(right[held.y == c], weights=weight[held.y == c]) for c in np.unique(held.y)]))
+    right, weight = (
+        held.y == held.predicted,
+        np.ones(len(held.y)) if held.weight is None else held.weight,
+    )
+    return float(
+        np.mean(
+            [np.average(right[held.y == c], weights=weight[held.y == c]) for c in np.unique(held.y)]
+        )
+    )
 
 
 def _row_losses(held: HeldOut, least: float = MIN_PROBABILITY) -> np.ndarray:
     """Squared error, or log loss, of each row."""
     if held.classes is None:
         return (held.y - held.predicted) ** 2
-    likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(axis=1)
+    likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(
+        axis=1
+    )
     return -np.log(np.maximum(likelihood, least))
 
 
@@ -185,8 +209,12 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
         truth, p = (held.y[:, None] == held.classes).astype(int), held.probabilities
         two = slice(1, None) if len(held.classes) == 2 else slice(None)
         if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
-            raise ValueError(f"--score {name}: a fold lacks one of the classes; expected another score, or more rows")
-        return float(getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight))
+            raise ValueError(
+                f"--score {name}: a fold lacks one of the classes; expected another score, or more rows"
+            )
+        return float(
+            getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight)
+        )
 
     return of
 
@@ -202,7 +230,10 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
 }
-_SHOWN = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2", "mean_absolute_error")}
+_SHOWN = {
+    "classification": ("accuracy", "balanced_accuracy"),
+    "regression": ("r2", "mean_absolute_error"),
+}
 
 
 def check_score(score: str | None, task: str) -> None:
@@ -233,7 +264,9 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
     without = {"log_loss"} if not held.calibrated else set()
     without |= {"log_loss", "average_precision", "roc_auc"} if held.probabilities is None else set()
     values = {name: np.nan if name in without else SCORES[name][2](held) for name in names}
-    return {"R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()}
+    return {
+        "R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()
+    }
 
 
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
@@ -251,33 +284,57 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
 
     y, classes, rows = table.y, task == "classification", np.arange(len(table.y))
     if table.times is not None:
-        ends = np.unique(np.quantile(table.times, np.linspace(0, 1, N_FOLDS + 2)[1:], method="lower"))
-        parts = [(table.times <= low, (table.times > low) & (table.times <= high)) for low, high in pairwise(ends)]
+        ends = np.unique(
+            np.quantile(table.times, np.linspace(0, 1, N_FOLDS + 2)[1:], method="lower")
+        )
+        parts = [
+            (table.times <= low, (table.times > low) & (table.times <= high))
+            for low, high in pairwise(ends)
+        ]
     elif table.row_groups is not None:
         n = min(N_FOLDS, len(np.unique(table.row_groups)))
         if n < 2:
-            raise ValueError("--row-groups: all rows are of one group, expected at least two groups")
-        parts = list((StratifiedGroupKFold if classes else GroupKFold)(n).split(rows, y, table.row_groups))
+            raise ValueError(
+                "--row-groups: all rows are of one group, expected at least two groups"
+            )
+        parts = list(
+            (StratifiedGroupKFold if classes else GroupKFold)(n).split(rows, y, table.row_groups)
+        )
     else:
         least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
         if least < 2 or len(y) < 4:
             return []
         n = min(N_FOLDS, least, len(y))
-        parts = list((StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(rows, y))
+        parts = list(
+            (StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(
+                rows, y
+            )
+        )
         if table.twins is not None:
             fold = np.zeros(len(y), int)
             for i, (_, test) in enumerate(parts):
                 fold[test] = i
             parts = [(fold[table.twins] != i, fold[table.twins] == i) for i in range(n)]
     found = [(rows[a], rows[b]) for a, b in parts]
-    found = [(train, test) for train, test in found if len(test) and (not classes or len(np.unique(y[train])) > 1)]
+    found = [
+        (train, test)
+        for train, test in found
+        if len(test) and (not classes or len(np.unique(y[train])) > 1)
+    ]
     if table.times is not None and not found:
         raise ValueError("--time: all rows are of one time, expected at least two")
     return found
 
 
 def validate(
-    table: Table, task: str, model: Any, size: int | None, sizes: np.ndarray, splits: Splits, progress: Progress, request: Request
+    table: Table,
+    task: str,
+    model: Any,
+    size: int | None,
+    sizes: np.ndarray,
+    splits: Splits,
+    progress: Progress,
+    request: Request,
 ) -> Validation:
     """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
     and a baseline.
@@ -294,7 +351,9 @@ def validate(
         rows, new_rows = table.take(train), table.take(test)
         logarithms = rows.better_logarithms(task)
         rows, new_rows = rows.with_logarithms(logarithms), new_rows.with_logarithms(logarithms)
-        by_fold.append([HeldOut.of(fitted_model, new_rows) for fitted_model in _models(model, sizes, rows)])
+        by_fold.append(
+            [HeldOut.of(fitted_model, new_rows) for fitted_model in _models(model, sizes, rows)]
+        )
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
@@ -308,13 +367,17 @@ def validate(
     def best_size(without: int | None = None) -> int:
         """The size by the losses of all folds, or all but one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
-        return chosen_size(sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request)
+        return chosen_size(
+            sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request
+        )
 
     nested = size is None and len(splits) > 1
     size = best_size() if size is None else size
     for fold, of_sizes in enumerate(by_fold):
         size_of_fold = best_size(without=fold) if nested else size
-        held_out["selected"].append(of_sizes[min(int(np.searchsorted(sizes, size_of_fold)), len(sizes) - 1)])
+        held_out["selected"].append(
+            of_sizes[min(int(np.searchsorted(sizes, size_of_fold)), len(sizes) - 1)]
+        )
     joined = {name: HeldOut.together(parts) for name, parts in held_out.items()}
     return Validation(
         size,
@@ -328,7 +391,9 @@ def validate(
     )
 
 
-def _competitors(task: str, request: Request, class_weight: Any) -> dict[str, Callable[[Table], Any]]:
+def _competitors(
+    task: str, request: Request, class_weight: Any
+) -> dict[str, Callable[[Table], Any]]:
     """What is scored beside the selected columns: functions that fit it to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
@@ -357,23 +422,33 @@ def errors(held: HeldOut) -> dict[str, Any]:
     predicted, observed = held.predicted, held.y
     if held.classes is None:
         residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
-        found["residuals"] = [{"share": share, "residual": value} for share, value in residuals.items()]
+        found["residuals"] = [
+            {"share": share, "residual": value} for share, value in residuals.items()
+        ]
     else:
         from sklearn.metrics import confusion_matrix
 
-        counts = confusion_matrix(held.y, held.predicted, labels=held.classes, sample_weight=held.weight)
+        counts = confusion_matrix(
+            held.y, held.predicted, labels=held.classes, sample_weight=held.weight
+        )
         found["confusion"] = {"classes": held.classes.tolist(), "rows": counts.tolist()}
         if len(held.classes) > 2 or held.probabilities is None or not held.calibrated:
             return found
         predicted, observed = held.probabilities[:, 1], held.y == held.classes[1]
     weight = np.ones(len(observed)) if held.weight is None else held.weight
-    groups = [g for g in np.array_split(np.argsort(predicted, kind="stable"), 10) if weight[g].any()]
+    groups = [
+        g for g in np.array_split(np.argsort(predicted, kind="stable"), 10) if weight[g].any()
+    ]
     means = [[_mean(values[g], weight[g]) for values in (predicted, observed)] for g in groups]
-    found["calibration"] = [{"predicted": p, "observed": o, "rows": len(g)} for (p, o), g in zip(means, groups)]
+    found["calibration"] = [
+        {"predicted": p, "observed": o, "rows": len(g)} for (p, o), g in zip(means, groups)
+    ]
     return found
 
 
-def costs(table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress) -> dict[str, float]:
+def costs(
+    table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
+) -> dict[str, float]:
     """Return by how much the first measure gets worse without each of some columns, the others
     refitted; of the first ``_MAX_COSTS``.
 
@@ -383,13 +458,20 @@ def costs(table: Table, task: str, request: Request, names: list[str], splits: S
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
-        return sign * measure(_refitted(_part(table, kept or names), task, request, splits, bool(kept)))
+        return sign * measure(
+            _refitted(_part(table, kept or names), task, request, splits, bool(kept))
+        )
 
     whole = score()
-    return {name: whole - score(name) for name in progress(names[:_MAX_COSTS], "columns left out one by one")}
+    return {
+        name: whole - score(name)
+        for name in progress(names[:_MAX_COSTS], "columns left out one by one")
+    }
 
 
-def interaction(table: Table, task: str, request: Request, names: list[str], splits: Splits) -> dict[str, Any] | None:
+def interaction(
+    table: Table, task: str, request: Request, names: list[str], splits: Splits
+) -> dict[str, Any] | None:
     """Return the pair of columns of numbers, of the first ``_MAX_PAIRED``, whose product agrees
     best with what all leave over in held-out rows, and by how much the first measure of these rows
     gets better with it; None without a pair.
@@ -397,14 +479,25 @@ def interaction(table: Table, task: str, request: Request, names: list[str], spl
     It is the best of all pairs on the rows that score it: a hint, not a test.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
-    numbers = [name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY][:_MAX_PAIRED]
+    numbers = [
+        name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY
+    ][:_MAX_PAIRED]
     if len(numbers) < 2 or hasattr(table.X, "tocsr"):
         return None
-    base, rows = _refitted(whole, task, request, splits), np.concatenate([test for _, test in splits])
+    base, rows = (
+        _refitted(whole, task, request, splits),
+        np.concatenate([test for _, test in splits]),
+    )
     if base.classes is not None and base.probabilities is None:
         return None
-    rest = (base.y - base.predicted)[:, None] if base.classes is None else (base.y[:, None] == base.classes) - base.probabilities
-    X = np.column_stack([table.X[:, table.columns_of([name])] for name in numbers]).astype(np.float64)
+    rest = (
+        (base.y - base.predicted)[:, None]
+        if base.classes is None
+        else (base.y[:, None] == base.classes) - base.probabilities
+    )
+    X = np.column_stack([table.X[:, table.columns_of([name])] for name in numbers]).astype(
+        np.float64
+    )
     X = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.maximum(np.nanstd(X, axis=0), 1e-300))
 
     def agreement(pair: tuple[int, int]) -> float:
@@ -415,7 +508,9 @@ def interaction(table: Table, task: str, request: Request, names: list[str], spl
 
     i, j = max(combinations(range(len(numbers)), 2), key=agreement)
     columns = (*whole.encoding.columns, ColumnEncoding(f"{numbers[i]} x {numbers[j]}", fill=0.0))
-    more_columns = replace(whole, X=np.column_stack([whole.X, X[:, i] * X[:, j]]), encoding=TableEncoding(columns))
+    more_columns = replace(
+        whole, X=np.column_stack([whole.X, X[:, i] * X[:, j]]), encoding=TableEncoding(columns)
+    )
     gain = sign * (measure(_refitted(more_columns, task, request, splits)) - measure(base))
     return {"columns": [numbers[i], numbers[j]], "gain": gain}
 
@@ -423,16 +518,30 @@ def interaction(table: Table, task: str, request: Request, names: list[str], spl
 def _part(table: Table, names: list[str]) -> Table:
     """The table of some columns."""
     places = [i for i, name in enumerate(table.names) if name in names]
-    return replace(table, X=table.X[:, np.isin(table.encoding.groups, places)], encoding=table.encoding.only(places))
+    return replace(
+        table,
+        X=table.X[:, np.isin(table.encoding.groups, places)],
+        encoding=table.encoding.only(places),
+    )
 
 
-def _refitted(part: Table, task: str, request: Request, splits: Splits, columns: bool = True) -> HeldOut:
+def _refitted(
+    part: Table, task: str, request: Request, splits: Splits, columns: bool = True
+) -> HeldOut:
     """Held-out rows as models of all columns of a table predict them; or constants."""
-    limits = [[g for g in given if g.rpartition("=")[0] in part.names] for given in (request.bounds, request.monotone)]
+    limits = [
+        [g for g in given if g.rpartition("=")[0] in part.names]
+        for given in (request.bounds, request.monotone)
+    ]
     own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
     model = make_model(own, part, task, len(part.names))
     size = len(part.names) if columns else 0
-    return HeldOut.together([HeldOut.of(fitted(model, size, part.take(train)), part.take(test)) for train, test in splits])
+    return HeldOut.together(
+        [
+            HeldOut.of(fitted(model, size, part.take(train)), part.take(test))
+            for train, test in splits
+        ]
+    )
 
 
 def _variance(rows: np.ndarray, table: Table) -> float:
@@ -458,12 +567,16 @@ class RowLosses:
     groups: np.ndarray | None = None
 
 
-def _rows_of_folds(table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]) -> RowLosses:
+def _rows_of_folds(
+    table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]
+) -> RowLosses:
     """Losses of the rows that some of the folds hold out."""
     rows = np.concatenate([tests[fold] for fold in folds])
     losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
     groups = table.twins if table.row_groups is None else table.row_groups
-    return RowLosses(losses, *(None if values is None else values[rows] for values in (table.weight, groups)))
+    return RowLosses(
+        losses, *(None if values is None else values[rows] for values in (table.weight, groups))
+    )
 
 
 def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
@@ -477,13 +590,22 @@ def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request:
     2
     """
     best = 1 + choose_size(losses[:, 1:], "best")
-    if not (request.include or beats_constant(rows.losses[best], rows.losses[0], rows.weight, rows.groups)):
+    if not (
+        request.include
+        or beats_constant(rows.losses[best], rows.losses[0], rows.weight, rows.groups)
+    ):
         return 0
-    return int(sizes[1 + choose_size(losses[:, 1:], request.size_rule.replace("-", "_"), losses[:, 0])])
+    return int(
+        sizes[1 + choose_size(losses[:, 1:], request.size_rule.replace("-", "_"), losses[:, 0])]
+    )
 
 
 def _loss(held: HeldOut, score: str | None) -> float:
-    return _mean(_row_losses(held), held.weight) if score is None else -SCORES[score][1] * SCORES[score][2](held)
+    return (
+        _mean(_row_losses(held), held.weight)
+        if score is None
+        else -SCORES[score][1] * SCORES[score][2](held)
+    )
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
@@ -508,14 +630,26 @@ def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
     from sklearn.preprocessing import StandardScaler
 
     X, y, weight, sparse = table.X, table.y, table.weight, hasattr(table.X, "tocsr")
-    gaps = [SimpleImputer(strategy="median", keep_empty_features=True)] if not sparse and np.isnan(X).any() else []
+    gaps = (
+        [SimpleImputer(strategy="median", keep_empty_features=True)]
+        if not sparse and np.isnan(X).any()
+        else []
+    )
     before = make_pipeline(*gaps, StandardScaler(with_mean=not sparse)).fit(X)
     Z = before.transform(X)
     some = np.linspace(0, len(y) - 1, min(len(y), _MAX_ROWS)).astype(np.int64)
-    choice, ridge = (RidgeClassifierCV, RidgeClassifier) if task == "classification" else (RidgeCV, Ridge)
+    choice, ridge = (
+        (RidgeClassifierCV, RidgeClassifier) if task == "classification" else (RidgeCV, Ridge)
+    )
     more = {"class_weight": class_weight} if task == "classification" else {}
-    alpha = choice(alphas=_ALPHAS, **more).fit(Z[some], y[some], None if weight is None else weight[some]).alpha_
-    return Pipeline([*before.steps, ("ridge", ridge(alpha=alpha, copy_X=False, **more).fit(Z, y, weight))])
+    alpha = (
+        choice(alphas=_ALPHAS, **more)
+        .fit(Z[some], y[some], None if weight is None else weight[some])
+        .alpha_
+    )
+    return Pipeline(
+        [*before.steps, ("ridge", ridge(alpha=alpha, copy_X=False, **more).fit(Z, y, weight))]
+    )
 
 
 def _boosting(task: str, table: Table) -> Any:
@@ -524,5 +658,9 @@ def _boosting(task: str, table: Table) -> Any:
 
     if hasattr(table.X, "tocsr"):
         raise ValueError("--boosting: not for sparse tables")
-    make = HistGradientBoostingClassifier if task == "classification" else HistGradientBoostingRegressor
+    make = (
+        HistGradientBoostingClassifier
+        if task == "classification"
+        else HistGradientBoostingRegressor
+    )
     return make(random_state=0).fit(table.X, table.y, table.weight)

@@ -25,12 +25,19 @@ def pytest_terminal_summary(terminalreporter):
     if not TALLY.trials:
         return
     rows = [[kind, str(n), str(bad)] for kind, n, bad in TALLY.rows()]
-    rows.append(["all", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])])
+    rows.append(
+        ["all", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])]
+    )
     seconds = time.monotonic() - TALLY.seconds["start"]
     terminalreporter.section("trials")
     for line in (*map(" | ".join, rows), f"{seconds:.0f} s"):
         terminalreporter.line(line)
     if file := os.environ.get("ANNEALED_CAMPAIGN_RESULTS"):
         made = [run_of("make campaign", {})]
-        content = {"name": "campaign", "made": made, "columns": ["class", "trials", "failures"], "rows": rows}
+        content = {
+            "name": "campaign",
+            "made": made,
+            "columns": ["class", "trials", "failures"],
+            "rows": rows,
+        }
         Path(file).write_text(json.dumps(content, indent=1) + "\n")

@@ -26,12 +26,16 @@ def test_damaged_tables(tally, tmp_path):
 
     rng = np.random.default_rng(8)
     X = rng.standard_normal((40, 5)).round(3)
-    frame = pd.DataFrame(X, columns=list("abcde")).assign(price=(X[:, 1] - X[:, 3]).round(3), kind=["u", "v"] * 20)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(
+        price=(X[:, 1] - X[:, 3]).round(3), kind=["u", "v"] * 20
+    )
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
     frame.to_parquet(tmp_path / "a.parquet")
     np.savez(tmp_path / "a.npz", X=X, y=X[:, 1], names=list("abcde"))
-    lines = [f"{v} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row)) for v, row in zip(X[:, 1], X)]
+    lines = [
+        f"{v} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row)) for v, row in zip(X[:, 1], X)
+    ]
     (tmp_path / "a.svm").write_text("\n".join(lines))
     for name in ("a.csv", "a.tsv", "a.parquet", "a.npz", "a.svm"):
         data, path = (tmp_path / name).read_bytes(), tmp_path / ("x" + name)
@@ -39,21 +43,38 @@ def test_damaged_tables(tally, tmp_path):
         for i in range(30):
             path.write_bytes(damaged(data, rng))
             result = run("select", path, *target, "-k", "2", "--json")
-            failure = f"{result.exception!r}" if result.exit_code == 1 else judged(result.exit_code, result.stdout, result.stderr)
+            failure = (
+                f"{result.exception!r}"
+                if result.exit_code == 1
+                else judged(result.exit_code, result.stdout, result.stderr)
+            )
             tally.note("tables", f"{name} {i}", failure)
     tally.check("tables")
 
 
 def leaves(command, path=()):
     below = getattr(command, "commands", {})
-    return [leaf for name, part in below.items() for leaf in leaves(part, (*path, name))] if below else [path]
+    return (
+        [leaf for name, part in below.items() for leaf in leaves(part, (*path, name))]
+        if below
+        else [path]
+    )
 
 
 def test_help_and_unknown_options(tally):
     for path in leaves(get_command(app)):
-        for arguments, code in ((("--help",), 0), (("-h",), 0), (("--no-such-option",), 2), (("x",) * 9 + ("--no",), 2)):
+        for arguments, code in (
+            (("--help",), 0),
+            (("-h",), 0),
+            (("--no-such-option",), 2),
+            (("x",) * 9 + ("--no",), 2),
+        ):
             result = run(*path, *arguments)
-            failure = None if result.exit_code == code and (code == 0 or not result.stdout) else f"{result.exit_code}"
+            failure = (
+                None
+                if result.exit_code == code and (code == 0 or not result.stdout)
+                else f"{result.exit_code}"
+            )
             tally.note("command line", " ".join((*path, *arguments)), failure)
     tally.check("command line")
 
@@ -84,7 +105,15 @@ def test_full_disk(tally, place):
     commands = {
         "overlay.png": ["faces", "detect", str(place / "a.png"), *detector, "--json", "--overlay"],
         "overlay.avi": ["faces", "detect", str(place / "v.avi"), *detector, "--json", "--overlay"],
-        "tracks.avi": ["motion", "segment", str(place / "sequences" / "s0.npz"), "--motions", "2", "--json", "--overlay"],
+        "tracks.avi": [
+            "motion",
+            "segment",
+            str(place / "sequences" / "s0.npz"),
+            "--motions",
+            "2",
+            "--json",
+            "--overlay",
+        ],
         "m.safetensors": ["models", "convert", "motion", "--out"],
     }
     for name, command in commands.items():
@@ -95,15 +124,29 @@ def test_full_disk(tally, place):
         whole = target.stat().st_size
         for i in range(3):
             for old in (True, False):
-                target.write_bytes(b"old") if old and name != "m.safetensors" else target.unlink(missing_ok=True)
+                target.write_bytes(b"old") if old and name != "m.safetensors" else target.unlink(
+                    missing_ok=True
+                )
                 before = target.read_bytes() if target.exists() else None
                 size = int(rng.integers(1, whole))
                 done = subprocess.run(
-                    [*COMMAND, *command, target], capture_output=True, text=True, errors="replace", preexec_fn=limited(size)
+                    [*COMMAND, *command, target],
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    preexec_fn=limited(size),
                 )
                 after = target.read_bytes() if target.exists() else None
-                failure = judged(done.returncode, done.stdout, done.stderr) if "--json" in command else None
-                if failure is None and (done.returncode != 2 or before != after or len(list(out.iterdir())) > (after is not None)):
+                failure = (
+                    judged(done.returncode, done.stdout, done.stderr)
+                    if "--json" in command
+                    else None
+                )
+                if failure is None and (
+                    done.returncode != 2
+                    or before != after
+                    or len(list(out.iterdir())) > (after is not None)
+                ):
                     failure = f"exit code {done.returncode}, left {[path.name for path in out.iterdir()]}: {done.stderr[-200:]}"
                 tally.note("disk full", f"{name} {i} {size} of {whole}", failure)
     tally.check("disk full")
@@ -117,7 +160,16 @@ def test_places_that_cannot_be_written(tally, place):
     missing = place / "nowhere"
     for where in (folder / "x.png", missing / "x.png", place):
         for command in (
-            ["faces", "detect", place / "a.png", place / "a.png", "--model", place / "tiny.safetensors", "--overlay", folder],
+            [
+                "faces",
+                "detect",
+                place / "a.png",
+                place / "a.png",
+                "--model",
+                place / "tiny.safetensors",
+                "--overlay",
+                folder,
+            ],
             ["faces", "train", "--data", place, "--out", where],
             ["motion", "train", "--data", place / "sequences", "--out", where],
             ["motion", "evaluate", "--data", place / "sequences", "--report", folder],
@@ -126,7 +178,13 @@ def test_places_that_cannot_be_written(tally, place):
             ["models", "convert", "motion", "--out", where],
         ):
             result = run(*command)
-            failure = None if result.exit_code == 2 and folder.read_text() == "mine" else f"{result.exit_code} {result.stderr}"
+            failure = (
+                None
+                if result.exit_code == 2 and folder.read_text() == "mine"
+                else f"{result.exit_code} {result.stderr}"
+            )
             tally.note("places that cannot be written", " ".join(map(str, command)), failure)
-    assert (place / "tiny.safetensors").read_bytes() == data and read_header(place / "tiny.safetensors")
+    assert (place / "tiny.safetensors").read_bytes() == data and read_header(
+        place / "tiny.safetensors"
+    )
     tally.check("places that cannot be written")

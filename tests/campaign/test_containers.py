@@ -52,7 +52,17 @@ def container(tmp_path):
 
     def run(*words):
         script = INSIDE.format(root=root, out=out)
-        command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", sys.executable, *map(str, words)]
+        command = [
+            "unshare",
+            "--mount",
+            "--map-root-user",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            sys.executable,
+            *map(str, words),
+        ]
         return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
     if shutil.which("unshare") is None or run("-c", f"open({str(out / 'x')!r}, 'w')").returncode:
@@ -62,13 +72,19 @@ def container(tmp_path):
 
 def said(done):
     """Lines on stderr, but for that on compiling."""
-    return [line for line in done.stderr.splitlines() if not line.startswith("annealed: compiling for this processor, once")]
+    return [
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith("annealed: compiling for this processor, once")
+    ]
 
 
 def one_line(done):
     """None, or what is wrong with what a command said."""
     lines = said(done)
-    return f"exit code {done.returncode}: {done.stderr[-400:]}" if done.returncode or lines else None
+    return (
+        f"exit code {done.returncode}: {done.stderr[-400:]}" if done.returncode or lines else None
+    )
 
 
 def test_a_read_only_container(tally, container):
@@ -78,19 +94,38 @@ def test_a_read_only_container(tally, container):
     tracks, labels = rigid_motions(n_points=20, n_frames=10)
     np.savez(out / "t.npz", tracks=tracks, labels=labels)
     X = rng.normal(size=(300, 6))
-    pd.DataFrame(X, columns=list("abcdef")).assign(y=X[:, 1] - X[:, 4]).to_csv(out / "t.csv", index=False)
+    pd.DataFrame(X, columns=list("abcdef")).assign(y=X[:, 1] - X[:, 4]).to_csv(
+        out / "t.csv", index=False
+    )
     package = os.path.dirname(__import__("annealed").__file__)
     kind, main = "read-only container", ("-m", "annealed.pipelines.cli")
-    done = run("-c", "import annealed.learners, annealed.vision, annealed.models; annealed.learners.FSAClassifier; print(1)")
+    done = run(
+        "-c",
+        "import annealed.learners, annealed.vision, annealed.models; annealed.learners.FSAClassifier; print(1)",
+    )
     tally.note(kind, "import", one_line(done) or (None if done.stdout == "1\n" else done.stdout))
     done = run("-c", FIT.format(package=package))
-    tally.note(kind, "fits", one_line(done) or (None if done.stdout == "[3, 5]\n[3, 5]\n(300,)\n" else done.stdout))
+    tally.note(
+        kind,
+        "fits",
+        one_line(done) or (None if done.stdout == "[3, 5]\n[3, 5]\n(300,)\n" else done.stdout),
+    )
     commands = {
         "faces detect": ("faces", "detect", "a.png", "--overlay", "o.png", "--json"),
         "faces detect, again": ("faces", "detect", "a.png", "--json"),
         "motion segment": ("motion", "segment", "t.npz", "--motions", "2", "--json"),
         "pets classify": ("pets", "classify", "a.png", "--json"),
-        "select": ("select", "t.csv", "--target", "y", "-k", "2", "--save", "m.safetensors", "--json"),
+        "select": (
+            "select",
+            "t.csv",
+            "--target",
+            "y",
+            "-k",
+            "2",
+            "--save",
+            "m.safetensors",
+            "--json",
+        ),
         "predict": ("predict", "m.safetensors", "t.csv", "--json"),
         "models list": ("models", "list", "--json"),
     }
@@ -98,7 +133,11 @@ def test_a_read_only_container(tally, container):
         done = run(*main, *words)
         failure = one_line(done)
         if failure is None:
-            failure = None if all(json.loads(line) for line in done.stdout.splitlines()) and done.stdout else "no answer"
+            failure = (
+                None
+                if all(json.loads(line) for line in done.stdout.splitlines()) and done.stdout
+                else "no answer"
+            )
         if failure is None and "detect" in name and json.loads(done.stdout)["seconds"] > 5:
             failure = f"{json.loads(done.stdout)['seconds']} s: what compiling took is counted as detection"
         tally.note(kind, name, failure)
@@ -110,7 +149,18 @@ def test_a_read_only_container(tally, container):
     }.items():
         done = run(*main, *words)
         good = done.returncode == 2 and len(said(done)) == 1
-        tally.note(kind, f"{name} that cannot be written", None if good else f"{done.returncode}: {done.stderr[-300:]}")
-    left = {path.name for path in out.iterdir()} - {"x", "a.png", "o.png", "t.npz", "t.csv", "m.safetensors"}
+        tally.note(
+            kind,
+            f"{name} that cannot be written",
+            None if good else f"{done.returncode}: {done.stderr[-300:]}",
+        )
+    left = {path.name for path in out.iterdir()} - {
+        "x",
+        "a.png",
+        "o.png",
+        "t.npz",
+        "t.csv",
+        "m.safetensors",
+    }
     tally.note(kind, "nothing else is written", f"{left}" if left else None)
     tally.check(kind)

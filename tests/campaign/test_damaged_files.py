@@ -41,7 +41,11 @@ def use(model):
 
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
 def test_damaged_models(tally, tmp_path, name):
-    data, rng, path = path_of(name).read_bytes(), np.random.default_rng(1), tmp_path / f"{name}_x.safetensors"
+    data, rng, path = (
+        path_of(name).read_bytes(),
+        np.random.default_rng(1),
+        tmp_path / f"{name}_x.safetensors",
+    )
 
     def must_fail():
         load_model(path)
@@ -62,12 +66,19 @@ def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, nam
     arrays, header = read_model(path_of(name), kind)
     skip = {"format", "version", "kind"}
     for i in range(120):
-        some, described = dict(arrays), {key: value for key, value in header.items() if key not in skip}
+        some, described = (
+            dict(arrays),
+            {key: value for key, value in header.items() if key not in skip},
+        )
         which = list(some)[int(rng.integers(len(some)))]
         array = some[which].copy()
         way = int(rng.integers(5))
         if way == 0 and array.size:
-            extreme = [np.nan, np.inf, -np.inf, 1e38, -1e38, 0] if array.dtype.kind == "f" else [0, 127, 255, 100]
+            extreme = (
+                [np.nan, np.inf, -np.inf, 1e38, -1e38, 0]
+                if array.dtype.kind == "f"
+                else [0, 127, 255, 100]
+            )
             array.flat[int(rng.integers(array.size))] = extreme[int(rng.integers(len(extreme)))]
             some[which] = array
         elif way == 1:
@@ -79,7 +90,9 @@ def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, nam
         if not isinstance(described, dict):
             continue
         write_model(path, kind, some, described)
-        tally.attempt("model files, senseless content", f"{name} {i}", lambda: use(load_model(path)), path)
+        tally.attempt(
+            "model files, senseless content", f"{name} {i}", lambda: use(load_model(path)), path
+        )
     tally.check("model files, senseless content")
 
 
@@ -93,7 +106,14 @@ def image_bytes(kind, mode, **options):
     "kind, mode",
     [
         *[("png", mode) for mode in ("RGB", "P", "LA", "1")],
-        *[("jpeg", "RGB"), ("jpeg", "CMYK"), ("tiff", "RGB"), ("gif", "P"), ("webp", "RGB"), ("bmp", "RGB")],
+        *[
+            ("jpeg", "RGB"),
+            ("jpeg", "CMYK"),
+            ("tiff", "RGB"),
+            ("gif", "P"),
+            ("webp", "RGB"),
+            ("bmp", "RGB"),
+        ],
     ],
 )
 def test_damaged_images(tally, tmp_path, kind, mode):
@@ -101,7 +121,11 @@ def test_damaged_images(tally, tmp_path, kind, mode):
 
     def read():
         pixels = read_image(path)
-        return None if pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.size else f"{pixels.dtype} {pixels.shape}"
+        return (
+            None
+            if pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.size
+            else f"{pixels.dtype} {pixels.shape}"
+        )
 
     for i in range(80):
         path.write_bytes(damaged(data, rng))
@@ -117,7 +141,11 @@ def test_damaged_tracks(tally, tmp_path):
     np.savez(tmp_path / "a.npz", tracks=tracks, labels=labels)
     homogeneous = np.concatenate([tracks.transpose(2, 1, 0), np.ones((1, 20, 6))])
     savemat(tmp_path / "a_truth.mat", {"y": homogeneous, "s": labels[:, None] + 1})
-    rows = [f"{f},{p},{x:.4f},{y:.4f}" for f, frame in enumerate(tracks) for p, (x, y) in enumerate(frame)]
+    rows = [
+        f"{f},{p},{x:.4f},{y:.4f}"
+        for f, frame in enumerate(tracks)
+        for p, (x, y) in enumerate(frame)
+    ]
     (tmp_path / "a.csv").write_text("\n".join(["frame,point,x,y", *rows]))
     for name in ("a.npz", "a_truth.mat", "a.csv"):
         path = tmp_path / ("x" + name)
@@ -142,7 +170,12 @@ def test_damaged_videos(tally, tmp_path):
         path = tmp_path / ("x" + name)
         for i in range(25):
             path.write_bytes(damaged((tmp_path / name).read_bytes(), rng))
-            tally.attempt("videos", f"{name} {i}", lambda p=path: finite([frame.size for frame in read_frames(p)] or 0), path)
+            tally.attempt(
+                "videos",
+                f"{name} {i}",
+                lambda p=path: finite([frame.size for frame in read_frames(p)] or 0),
+                path,
+            )
     tally.check("videos")
 
 
@@ -153,7 +186,13 @@ def annotations(folder):
     coco = {
         "images": [{"id": 1, "file_name": "a.png"}],
         "categories": [{"id": 1, "keypoints": list(KEYPOINTS)}],
-        "annotations": [{"image_id": 1, "category_id": 1, "keypoints": [v for x, y in points.values() for v in (x, y, 2)]}],
+        "annotations": [
+            {
+                "image_id": 1,
+                "category_id": 1,
+                "keypoints": [v for x, y in points.values() for v in (x, y, 2)],
+            }
+        ],
     }
     square = "\n".join(f"{20 + i % 30}.5 {20 + i // 2}.25" for i in range(68))
     texts = {
@@ -175,7 +214,10 @@ def test_damaged_annotations(tally, tmp_path):
         for i in range(70):
             path.write_bytes(damaged(data, rng))
             tally.attempt(
-                "annotations", f"{path.name} {i}", lambda f=folder: finite(read_annotations(f)[0].reference_length), folder
+                "annotations",
+                f"{path.name} {i}",
+                lambda f=folder: finite(read_annotations(f)[0].reference_length),
+                folder,
             )
     tally.check("annotations")
 
@@ -191,10 +233,14 @@ def matrices(folder, X):
     with h5py.File(folder / "a.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(20, 8), compression="gzip")
     pd.DataFrame(X, columns=list("abcdefgh")).to_parquet(folder / "a.parquet")
-    stored = zarr.open_array(str(folder / "a.zarr"), mode="w", shape=X.shape, chunks=(20, 8), dtype="f4")
+    stored = zarr.open_array(
+        str(folder / "a.zarr"), mode="w", shape=X.shape, chunks=(20, 8), dtype="f4"
+    )
     stored[:] = X
     found = {name: (folder / name, folder / name) for name in ("a.npy", "a.h5", "a.parquet")}
-    for i, path in enumerate(sorted(path for path in (folder / "a.zarr").rglob("*") if path.is_file())):
+    for i, path in enumerate(
+        sorted(path for path in (folder / "a.zarr").rglob("*") if path.is_file())
+    ):
         found[f"a.zarr {i}"] = folder / "a.zarr", path
     return found
 

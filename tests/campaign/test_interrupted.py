@@ -31,7 +31,12 @@ def interrupted(command, cache, seconds, compiles=True):
     shutil.rmtree(cache, ignore_errors=True)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
     limit = threading.Timer(90, child.kill)
     limit.start()
@@ -52,16 +57,30 @@ def interrupted(command, cache, seconds, compiles=True):
 
 def test_interrupted_first_commands(tally, tmp_path):
     path, model = tmp_path / "a.png", save_tiny_detector(tmp_path / "tiny.safetensors")
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 240, 3), dtype=np.uint8)).save(path)
-    command = [sys.executable, "-m", "annealed.pipelines.cli", "faces", "detect", "--model", str(model)]
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (200, 240, 3), dtype=np.uint8)).save(
+        path
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "annealed.pipelines.cli",
+        "faces",
+        "detect",
+        "--model",
+        str(model),
+    ]
     rng = np.random.default_rng(32)
     # more than a few photographs: their loops are compiled
     for compiles, moments in ((True, rng.uniform(0.0, 6.0, 6)), (False, rng.uniform(0.1, 1.0, 8))):
         for seconds in moments:
             photographs = [str(path)] * (MAX_FEW + 1 if compiles else 1)
-            code, said = interrupted([*command, *photographs], tmp_path / "cache", seconds, compiles)
+            code, said = interrupted(
+                [*command, *photographs], tmp_path / "cache", seconds, compiles
+            )
             good = code == 0 or (code == 130 and "interrupted" in said.splitlines()[-1])
-            failure = None if good and "Traceback" not in said else f"exit code {code}: {said[-400:]}"
+            failure = (
+                None if good and "Traceback" not in said else f"exit code {code}: {said[-400:]}"
+            )
             tally.note("Ctrl-C in a first call", f"faces detect, {seconds:.1f} s", failure)
     tally.check("Ctrl-C in a first call")
 
@@ -69,6 +88,12 @@ def test_interrupted_first_commands(tally, tmp_path):
 def test_interrupted_first_fits(tally, tmp_path):
     for seconds in np.random.default_rng(33).uniform(0.0, 5.0, 4):
         code, said = interrupted([sys.executable, "-c", FIT], tmp_path / "cache", seconds)
-        good = code == 0 or (code in (-signal.SIGINT, 130) and said.splitlines()[-1] == "KeyboardInterrupt")
-        tally.note("Ctrl-C in a first call", f"fit, {seconds:.1f} s", None if good else f"exit code {code}: {said[-400:]}")
+        good = code == 0 or (
+            code in (-signal.SIGINT, 130) and said.splitlines()[-1] == "KeyboardInterrupt"
+        )
+        tally.note(
+            "Ctrl-C in a first call",
+            f"fit, {seconds:.1f} s",
+            None if good else f"exit code {code}: {said[-400:]}",
+        )
     tally.check("Ctrl-C in a first call")

@@ -36,7 +36,11 @@ def face_folder(folder):
     rng, rows = np.random.default_rng(0), ["image,face,keypoint,x,y,visible"]
     folder.mkdir()
     for i in range(12):
-        pixels = cv2.resize(rng.integers(60, 200, (12, 14, 3), dtype=np.uint8), (112, 96), interpolation=cv2.INTER_CUBIC)
+        pixels = cv2.resize(
+            rng.integers(60, 200, (12, 14, 3), dtype=np.uint8),
+            (112, 96),
+            interpolation=cv2.INTER_CUBIC,
+        )
         x, y = (int(v) for v in rng.integers(20, 60, 2))
         for name, across in (("right_eye", 0), ("left_eye", 30)):
             cv2.circle(pixels, (x + across, y), 6, (250, 240, 230), 2)
@@ -52,7 +56,10 @@ def home_folder(folder):
     events, activities = ["start,end,sensor,type,place"], ["start,end,activity"]
     folder.mkdir()
     for day in ("2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04"):
-        for hour, activity, sensor in ((1, "Sleeping", "Bed,Pressure,Bedroom"), (9, "Cooking", "Stove,Heat,Kitchen")):
+        for hour, activity, sensor in (
+            (1, "Sleeping", "Bed,Pressure,Bedroom"),
+            (9, "Cooking", "Stove,Heat,Kitchen"),
+        ):
             activities.append(f"{day} 0{hour}:00:00,{day} {hour + 6:02d}:00:00,{activity}")
             events.append(f"{day} 0{hour}:05:00,{day} 0{hour}:55:00,{sensor}")
     (folder / "flat_events.csv").write_text("\n".join(events))
@@ -69,19 +76,31 @@ def kill_and_resume(tally, kind, command, resumed, result, clear, n, seed):
     rng = np.random.default_rng(seed)
     clear()
     start = time.monotonic()
-    done = subprocess.run([*COMMAND, *command], check=True, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [*COMMAND, *command], check=True, capture_output=True, text=True, timeout=600
+    )
     seconds, first = time.monotonic() - start, result(done.stdout)
     for i in range(n):
         clear()
         for _ in range(2):
-            child = subprocess.Popen([*COMMAND, *command, *resumed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            child = subprocess.Popen(
+                [*COMMAND, *command, *resumed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             try:
                 child.wait(float(rng.uniform(0.3, 0.95)) * seconds)
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGKILL)
                 child.wait()
-        done = subprocess.run([*COMMAND, *command, *resumed], capture_output=True, text=True, timeout=600)
-        failure = done.stderr[-300:] if done.returncode else None if result(done.stdout) == first else "another result"
+        done = subprocess.run(
+            [*COMMAND, *command, *resumed], capture_output=True, text=True, timeout=600
+        )
+        failure = (
+            done.stderr[-300:]
+            if done.returncode
+            else None
+            if result(done.stdout) == first
+            else "another result"
+        )
         tally.note("killed and resumed", f"{kind} {i}", failure)
     tally.check("killed and resumed")
 
@@ -89,14 +108,27 @@ def kill_and_resume(tally, kind, command, resumed, result, clear, n, seed):
 def test_killed_faces_train(tally, tmp_path):
     (tmp_path / "c.toml").write_text(TRAINING)
     data, out = face_folder(tmp_path / "photographs"), tmp_path / "made" / "m.safetensors"
-    command = ["faces", "train", "--data", data, "--out", out, "--keypoint", "left_eye", "--mode", "scan"]
+    command = [
+        "faces",
+        "train",
+        "--data",
+        data,
+        "--out",
+        out,
+        "--keypoint",
+        "left_eye",
+        "--mode",
+        "scan",
+    ]
     command += ["--config", tmp_path / "c.toml", "--n-background", "0"]
 
     def clear():
         shutil.rmtree(out.parent, ignore_errors=True)
         out.parent.mkdir()
 
-    kill_and_resume(tally, "faces train", command, ["--resume"], lambda _: out.read_bytes(), clear, 3, 12)
+    kill_and_resume(
+        tally, "faces train", command, ["--resume"], lambda _: out.read_bytes(), clear, 3, 12
+    )
 
 
 def test_killed_motion_evaluate(tally, tmp_path):
@@ -105,7 +137,20 @@ def test_killed_motion_evaluate(tally, tmp_path):
     for i in range(10):
         tracks, labels = rigid_motions(n_points=8, n_frames=6, seed=i)
         np.savez(data / f"s{i}.npz", tracks=tracks, labels=labels)
-    command = ["motion", "evaluate", "--data", data, "--method", "fit", "--method", "fsa", "--partitions", "2", "--report", report]
+    command = [
+        "motion",
+        "evaluate",
+        "--data",
+        data,
+        "--method",
+        "fit",
+        "--method",
+        "fsa",
+        "--partitions",
+        "2",
+        "--report",
+        report,
+    ]
 
     def rows(_):
         return json.loads(next(report.glob("*.json")).read_text())["rows"]
@@ -116,7 +161,20 @@ def test_killed_motion_evaluate(tally, tmp_path):
 
 def test_killed_sensors_evaluate(tally, tmp_path):
     report, data = tmp_path / "report", home_folder(tmp_path / "home")
-    command = ["sensors", "evaluate", "--data", data, "-k", "1", "--method", "forward", "--folds", "2", "--report", report]
+    command = [
+        "sensors",
+        "evaluate",
+        "--data",
+        data,
+        "-k",
+        "1",
+        "--method",
+        "forward",
+        "--folds",
+        "2",
+        "--report",
+        report,
+    ]
 
     def rows(_):
         return json.loads((report / "results.json").read_text())["rows"]
@@ -127,12 +185,27 @@ def test_killed_sensors_evaluate(tally, tmp_path):
 
 def test_killed_reproduce(tally, tmp_path):
     cells = tmp_path / "cells"
-    command = ["reproduce", "fsa-regression", "--runs", "2", "--method", "FSA", "--json", "--checkpoint", cells]
+    command = [
+        "reproduce",
+        "fsa-regression",
+        "--runs",
+        "2",
+        "--method",
+        "FSA",
+        "--json",
+        "--checkpoint",
+        cells,
+    ]
 
     def rows(stdout):
-        return [{key: value for key, value in row.items() if key != "seconds"} for row in json.loads(stdout)["rows"]]
+        return [
+            {key: value for key, value in row.items() if key != "seconds"}
+            for row in json.loads(stdout)["rows"]
+        ]
 
-    kill_and_resume(tally, "reproduce", command, [], rows, lambda: cells.unlink(missing_ok=True), 3, 14)
+    kill_and_resume(
+        tally, "reproduce", command, [], rows, lambda: cells.unlink(missing_ok=True), 3, 14
+    )
 
 
 WRITER = """
@@ -146,12 +219,16 @@ for i in range(200):
 
 def test_two_writers(tally, tmp_path):
     path = tmp_path / "cells"
-    children = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)]) for n in range(3)]
+    children = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(n)]) for n in range(3)
+    ]
     codes = [child.wait(120) for child in children]
     lines = path.read_text().splitlines()
     cells = [json.loads(line) for line in lines[1:]]
     for writer, code in enumerate(codes):
-        whole = sum(key["writer"] == str(writer) and value == {"x": [key["i"]] * 50} for key, value in cells)
+        whole = sum(
+            key["writer"] == str(writer) and value == {"x": [key["i"]] * 50} for key, value in cells
+        )
         failure = None if code == 0 and whole == 200 else f"exit code {code}, {whole} of 200 cells"
         tally.note("writers at a time", str(writer), failure)
     tally.check("writers at a time")

@@ -60,13 +60,17 @@ def draws(name):
 
 def ordered(name):
     """Whether the model depends on the order of the rows."""
-    return draws(name) or "CRF" in name or name.endswith("CV")  # CV: rows are shared out in their order
+    return (
+        draws(name) or "CRF" in name or name.endswith("CV")
+    )  # CV: rows are shared out in their order
 
 
 def make(name):
     estimator = getattr(learners, name.split(",")[0])()
     parameters = {"n_features_to_select": 3, "random_state": 0, **ESTIMATORS[name]}
-    return estimator.set_params(**{k: v for k, v in parameters.items() if k in estimator.get_params()})
+    return estimator.set_params(
+        **{k: v for k, v in parameters.items() if k in estimator.get_params()}
+    )
 
 
 def target(name):
@@ -162,8 +166,12 @@ SPARSE = {
     "CSR matrix": sp.csr_matrix,
     "CSC": sp.csc_array,
     "COO": sp.coo_array,
-    "64-bit indices": lambda A: sp.csr_array((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape),
-    "unsorted": lambda A: sp.csr_array((A.data[(order := unsorted(A))], A.indices[order], A.indptr), A.shape),
+    "64-bit indices": lambda A: sp.csr_array(
+        (A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape
+    ),
+    "unsorted": lambda A: sp.csr_array(
+        (A.data[(order := unsorted(A))], A.indices[order], A.indptr), A.shape
+    ),
     "explicit zeros": lambda A: sp.csr_array(
         (np.append(A.data, 0.0), np.append(A.indices, 0), [*A.indptr[:-1], A.nnz + 1]), A.shape
     ),
@@ -176,7 +184,9 @@ def unsorted(A):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if get_tags(make(name)).input_tags.sparse])
+@pytest.mark.parametrize(
+    "name", [name for name in ESTIMATORS if get_tags(make(name)).input_tags.sparse]
+)
 def test_forms_of_sparse_data(tally, name):
     # Nearest neighbours: rows that are nearly all zero lie at one distance, and rounding would
     # choose among them.
@@ -192,7 +202,11 @@ def test_forms_of_sparse_data(tally, name):
 
         tally.attempt("laws of estimators", f"{name}, sparse, {form}", fit)
     if not draws(name) and "piecewise" not in name and name != "LinearChainCRF":
-        same = lambda: None if (support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))).all() else "other columns"  # noqa: E731
+        same = lambda: (
+            None
+            if (support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))).all()
+            else "other columns"
+        )  # noqa: E731
         tally.attempt("laws of estimators", f"{name}, sparse and dense", same)
     tally.check("laws of estimators")
 
@@ -230,7 +244,9 @@ def test_forms_of_the_targets(tally, name):
     for form, change in forms.items():
 
         def fit(change=change, form=form):
-            return differs(expected, answer(fitted(name, X, change(y)), X), 1e-3 if form == "float32" else 1e-9)
+            return differs(
+                expected, answer(fitted(name, X, change(y)), X), 1e-3 if form == "float32" else 1e-9
+            )
 
         tally.attempt("laws of estimators", f"{name}, targets as {form}", fit)
     tally.check("laws of estimators")
@@ -247,7 +263,11 @@ def test_order_scale_weights_and_copies(tally, name):
         tally.attempt("laws of estimators", f"{name}, {law}", use)
 
     def same_columns(data=X, targets=y, back=slice(None)):
-        return None if (support(fitted(name, data, targets))[back] == support(first)).all() else "other columns"
+        return (
+            None
+            if (support(fitted(name, data, targets))[back] == support(first)).all()
+            else "other columns"
+        )
 
     copies = {
         "pickle": lambda one: pickle.loads(pickle.dumps(one)),
@@ -257,33 +277,61 @@ def test_order_scale_weights_and_copies(tally, name):
     }
     for way, copied in copies.items():
         note(way, lambda copied=copied: differs(expected, answer(copied(first), X), 0))
-    note("clone", lambda: differs(expected, answer(clone(first).fit(X, y, **({"qid": QUERIES} if "Rank" in name else {})), X), 0))
+    note(
+        "clone",
+        lambda: differs(
+            expected,
+            answer(clone(first).fit(X, y, **({"qid": QUERIES} if "Rank" in name else {})), X),
+            0,
+        ),
+    )
     before = X.copy()
     note("data left alone", lambda: None if (before == X).all() else "the data were changed")
     note(
         "rows one by one",
-        lambda: None if "CRF" in name else differs(expected[:5], np.concatenate([answer(first, X[i : i + 1]) for i in range(5)])),
+        lambda: (
+            None
+            if "CRF" in name
+            else differs(
+                expected[:5], np.concatenate([answer(first, X[i : i + 1]) for i in range(5)])
+            )
+        ),
     )
     if "n_jobs" in first.get_params():
         note("two jobs", lambda: differs(expected, answer(fitted_with(name, y, n_jobs=2), X), 0))
     if selects and not draws(name):
         order = rng.permutation(8)
         note("columns in another order", lambda: same_columns(X[:, order], back=np.argsort(order)))
-        for factor in () if "CRF" in name else (2.0**-20, 2.0**20):  # their ridge is in units of the columns
+        for factor in (
+            () if "CRF" in name else (2.0**-20, 2.0**20)
+        ):  # their ridge is in units of the columns
             note(f"columns times {factor:g}", lambda factor=factor: same_columns(X * factor))
         # Columns and targets at the ends of the range: the right columns, or a refusal.
         for factor in (1e-300, 1e-160, 1e160, 1e300):
             note(f"columns times {factor:g}", lambda factor=factor: same_columns(X * factor))
             if not is_classifier(first) and "Rank" not in name:
-                note(f"targets times {factor:g}", lambda factor=factor: same_columns(targets=y * factor))
+                note(
+                    f"targets times {factor:g}",
+                    lambda factor=factor: same_columns(targets=y * factor),
+                )
         if not ordered(name) and "Rank" not in name:
             rows = rng.permutation(90)
             note("rows in another order", lambda: same_columns(X[rows], y[rows]))
     if has_fit_parameter(first, "sample_weight"):
-        note("weights of one", lambda: differs(expected, answer(fitted(name, X, y, sample_weight=np.ones(90)), X)))
-        note("weights as a list", lambda: differs(expected, answer(fitted(name, X, y, sample_weight=[1] * 90), X)))
+        note(
+            "weights of one",
+            lambda: differs(expected, answer(fitted(name, X, y, sample_weight=np.ones(90)), X)),
+        )
+        note(
+            "weights as a list",
+            lambda: differs(expected, answer(fitted(name, X, y, sample_weight=[1] * 90), X)),
+        )
         for weights in (np.full(90, np.nan), np.full(90, np.inf), np.ones(89), np.zeros(90)):
-            refused(note, f"weights of {len(weights)} times {weights[0]}", lambda w=weights: fitted(name, X, y, sample_weight=w))
+            refused(
+                note,
+                f"weights of {len(weights)} times {weights[0]}",
+                lambda w=weights: fitted(name, X, y, sample_weight=w),
+            )
     tally.check("laws of estimators")
 
 
@@ -295,7 +343,11 @@ def stored(estimator):
 
 
 def fitted_with(name, y, **parameters):
-    return make(name).set_params(**parameters).fit(X, y, **({"qid": QUERIES} if "Rank" in name else {}))
+    return (
+        make(name)
+        .set_params(**parameters)
+        .fit(X, y, **({"qid": QUERIES} if "Rank" in name else {}))
+    )
 
 
 def refused(note, law, use):
@@ -338,7 +390,10 @@ def test_bad_data(tally, name):
     }
     for form, (data, targets) in others.items():
         refused(note, form, lambda data=data, targets=targets: make(name).fit(data, targets))
-    for form, data in {"a column less": X[:, :7], "a column more": np.hstack([X, X[:, :1]])}.items():
+    for form, data in {
+        "a column less": X[:, :7],
+        "a column more": np.hstack([X, X[:, :1]]),
+    }.items():
         refused(note, form, lambda data=data: answer(first, data))
     tally.check("laws of estimators")
 
@@ -356,7 +411,11 @@ def test_threads_and_forks(tally, name):
     def threads():
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda _: answer(fitted(name, X, y), X), range(8)))
-        return None if all(np.array_equal(one, expected) for one in found) else "another answer in a thread"
+        return (
+            None
+            if all(np.array_equal(one, expected) for one in found)
+            else "another answer in a thread"
+        )
 
     def fork():
         context = multiprocessing.get_context("fork")

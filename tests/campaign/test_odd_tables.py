@@ -36,7 +36,11 @@ def disagreement(table, result):
     silent = [name for name in table.named if name not in result.stderr]
     if silent:
         return f"not said: {silent}: {result.stderr}"
-    return "a day became a level" if table.kind == "dates" and re.search(r'"name": "sold ?=', result.stdout) else None
+    return (
+        "a day became a level"
+        if table.kind == "dates" and re.search(r'"name": "sold ?=', result.stdout)
+        else None
+    )
 
 
 def test_odd_tables(tally, tmp_path):
@@ -44,7 +48,13 @@ def test_odd_tables(tally, tmp_path):
     for i, table in enumerate(odd_tables(120, seed=29)):
         table.frame.to_csv(path, index=False)
         result = run(
-            "select", path, "--target", "target", "-k", "auto" if i % 3 == 0 else min(2, table.frame.shape[1] - 1), "--json"
+            "select",
+            path,
+            "--target",
+            "target",
+            "-k",
+            "auto" if i % 3 == 0 else min(2, table.frame.shape[1] - 1),
+            "--json",
         )
         failure = poor_lines(result) or disagreement(table, result)
         tally.note("odd tables", f"{table.kind} {i}", failure)
@@ -60,24 +70,51 @@ def test_changed_copies(tally, tmp_path):
             frame["target"] = np.where(frame["target"] > frame["target"].median(), "yes", "no")
         frame.to_csv(train, index=False)
         response = ["--response", "piecewise"] if seed in (2, 3) else []
-        selected = run("select", train, "--target", "target", "-k", "2", "--exclude", "noise", "--save", model, "--json", *response)
+        selected = run(
+            "select",
+            train,
+            "--target",
+            "target",
+            "-k",
+            "2",
+            "--exclude",
+            "noise",
+            "--save",
+            model,
+            "--json",
+            *response,
+        )
         assert selected.exit_code == 0, selected.stderr
         for copy in changed_copies(frame, rng):
             copy.frame.to_csv(new, index=False)
             result = run("predict", model, new, "--json")
             failure = poor_lines(result)
-            if failure is None and copy.refused is not None and (result.exit_code == 2) != copy.refused:
+            if (
+                failure is None
+                and copy.refused is not None
+                and (result.exit_code == 2) != copy.refused
+            ):
                 failure = f"exit code {result.exit_code}: {result.stderr}"
             answered = result.exit_code == 0
-            if failure is None and copy.column not in result.stderr + result.stdout * (not answered):
+            if failure is None and copy.column not in result.stderr + result.stdout * (
+                not answered
+            ):
                 failure = f"not said: {result.stderr}"
-            if failure is None and answered and copy.column not in str(json.loads(result.stdout).get("notes")):
+            if (
+                failure is None
+                and answered
+                and copy.column not in str(json.loads(result.stdout).get("notes"))
+            ):
                 failure = "not in the notes"
             tally.note("changed copies", f"{copy.name}, model {seed}", failure)
         blanks = frame.assign(city=frame["city"] + " ").drop(columns="target")
         frame.drop(columns="target").to_csv(new, index=False)
         plain = json.loads(run("predict", model, new, "--json").stdout)["prediction"]
         blanks.to_csv(new, index=False)
-        failure = None if json.loads(run("predict", model, new, "--json").stdout)["prediction"] == plain else "another answer"
+        failure = (
+            None
+            if json.loads(run("predict", model, new, "--json").stdout)["prediction"] == plain
+            else "another answer"
+        )
         tally.note("changed copies", f"blanks, model {seed}", failure)
     tally.check("changed copies")

@@ -10,7 +10,17 @@ from sklearn.metrics import log_loss
 
 pytestmark = pytest.mark.slow
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-FORMS = ("dense", "float32", "sparse", "weights", "piecewise", "cross-validation", "several classes", "path only", "on disk")
+FORMS = (
+    "dense",
+    "float32",
+    "sparse",
+    "weights",
+    "piecewise",
+    "cross-validation",
+    "several classes",
+    "path only",
+    "on disk",
+)
 
 
 def table(share, seed, several):
@@ -31,20 +41,34 @@ def test_rare_classes(tally, form, tmp_path):
     for share in SHARES:
         for seed in range(2):
             X, y = table(share, seed, form == "several classes")
-            weight = np.random.default_rng(seed).uniform(0.5, 2.0, len(y)) if form == "weights" else np.ones(len(y))
-            model = FSAClassifierCV([1, 2, 3], cv=2) if form == "cross-validation" else FSAClassifier(3)
+            weight = (
+                np.random.default_rng(seed).uniform(0.5, 2.0, len(y))
+                if form == "weights"
+                else np.ones(len(y))
+            )
+            model = (
+                FSAClassifierCV([1, 2, 3], cv=2) if form == "cross-validation" else FSAClassifier(3)
+            )
             if form in ("piecewise", "path only"):
-                model.set_params(**({"response": "piecewise"} if form == "piecewise" else {"refinement": None}))
+                model.set_params(
+                    **({"response": "piecewise"} if form == "piecewise" else {"refinement": None})
+                )
             data = {"sparse": sp.csr_array, "float32": np.float32}.get(form, np.asarray)(X)
             if form == "on disk":
                 np.save(tmp_path / "x.npy", X)
                 data = on_disk(str(tmp_path / "x.npy"))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                p = model.fit(data, y, sample_weight=weight if form == "weights" else None).predict_proba(X)
+                p = model.fit(
+                    data, y, sample_weight=weight if form == "weights" else None
+                ).predict_proba(X)
             shares = np.bincount(y, weight) / weight.sum()
             loss, constant = log_loss(y, p, sample_weight=weight), -float(shares @ np.log(shares))
             # The best constant is one of the models; a ridge of the fit may cost the last digits.
-            failure = None if loss <= constant * (1.0 + 1e-6) else f"{loss:.4g}, a constant {constant:.4g}"
+            failure = (
+                None
+                if loss <= constant * (1.0 + 1e-6)
+                else f"{loss:.4g}, a constant {constant:.4g}"
+            )
             tally.note("rare classes", f"{form}, share {share}, seed {seed}", failure)
     tally.check("rare classes")

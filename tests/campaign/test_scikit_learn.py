@@ -8,8 +8,13 @@ from sklearn.utils.estimator_checks import check_estimator
 pytestmark = pytest.mark.slow
 # Named checks that an estimator fails on purpose, with the reason.
 DRAWN = "rows are drawn at random, one by one"
-CONTEXT, WEIGHT = "the answer for a row depends on its sequence", "a weight belongs to a whole sequence"
-EXPECTED_ONLINE = {f"check_sample_weight_equivalence_on_{kind}_data": DRAWN for kind in ("dense", "sparse")}
+CONTEXT, WEIGHT = (
+    "the answer for a row depends on its sequence",
+    "a weight belongs to a whole sequence",
+)
+EXPECTED_ONLINE = {
+    f"check_sample_weight_equivalence_on_{kind}_data": DRAWN for kind in ("dense", "sparse")
+}
 EXPECTED_OF_SEQUENCES = {
     **{f"check_sample_weight_equivalence_on_{kind}_data": WEIGHT for kind in ("dense", "sparse")},
     "check_sample_weights_not_overwritten": WEIGHT,
@@ -26,8 +31,16 @@ def test_checks_of_scikit_learn(tally, name):
         estimator = getattr(learners, name)()
     except TypeError:
         pytest.skip("takes an estimator")
-    failing = EXPECTED_OF_SEQUENCES if name.endswith("CRF") else EXPECTED_ONLINE if hasattr(estimator, "partial_fit") else {}
-    for found in check_estimator(estimator, expected_failed_checks=failing, on_fail=None, on_skip=None):
+    failing = (
+        EXPECTED_OF_SEQUENCES
+        if name.endswith("CRF")
+        else EXPECTED_ONLINE
+        if hasattr(estimator, "partial_fit")
+        else {}
+    )
+    for found in check_estimator(
+        estimator, expected_failed_checks=failing, on_fail=None, on_skip=None
+    ):
         failure = f"{found['exception']!r}"[:300] if found["status"] == "failed" else None
         if found["status"] != "skipped":
             tally.note("checks of scikit-learn", f"{name}, {found['check_name']}", failure)

@@ -35,7 +35,9 @@ def measured(*arguments):
     with tempfile.TemporaryDirectory() as folder:
         found = os.path.join(folder, "found")
         watch = [sys.executable, "-c", WATCH, found, *COMMAND, *map(str, arguments)]
-        with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:
+        with subprocess.Popen(
+            watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as child:
             try:
                 out, err = child.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
@@ -107,7 +109,15 @@ def test_many_jobs(tally, place):
     it failed."""
     for jobs in ("2", "1000", "100000"):
         code, out, err, _ = measured(
-            "faces", "detect", place / "a.png", place / "b.png", "--model", place / "tiny.safetensors", "--jobs", jobs, "--json"
+            "faces",
+            "detect",
+            place / "a.png",
+            place / "b.png",
+            "--model",
+            place / "tiny.safetensors",
+            "--jobs",
+            jobs,
+            "--json",
         )
         failure = "it hung" if code is None else judged(code, out, err)
         if failure is None and (len(out.splitlines()) != 2 or len(err.splitlines()) > 3):

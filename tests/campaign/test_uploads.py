@@ -48,7 +48,10 @@ def encoded(pixels, kind, **options):
 def uploads(tmp_path):
     """A hundred: endpoint, name, content, and the statuses that are right."""
     face = sample_photograph()
-    jpeg, large = encoded(face, "JPEG"), encoded(np.asarray(Image.fromarray(face).resize((2000, 2000))), "JPEG", quality=95)
+    jpeg, large = (
+        encoded(face, "JPEG"),
+        encoded(np.asarray(Image.fromarray(face).resize((2000, 2000))), "JPEG", quality=95),
+    )
     write_video(tmp_path / "v.avi", Scene().frames(), 25.0)
     video = (tmp_path / "v.avi").read_bytes()
     huge, zeros = bomb(30_000), bytes(200_000_000)
@@ -61,7 +64,10 @@ def uploads(tmp_path):
         *[("select", f"table{i}.csv", table, {200}) for i in range(4)],
         *[("faces", f"text{i}.jpg", b"this is text", {400}) for i in range(10)],
         *[("faces", f"truncated{i}.jpg", jpeg[: 2000 + 3000 * i], {400}) for i in range(10)],
-        *[("motion", f"truncated{i}.avi", video[: len(video) // (i + 2)], {200, 400}) for i in range(4)],
+        *[
+            ("motion", f"truncated{i}.avi", video[: len(video) // (i + 2)], {200, 400})
+            for i in range(4)
+        ],
         *[("faces", f"bomb{i}.png", huge, {400}) for i in range(8)],
         *[("pets", f"bomb{i}.png", huge, {400}) for i in range(2)],
         *[("faces", f"zeros{i}.jpg", zeros, {413}) for i in range(4)],
@@ -99,7 +105,12 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
             kind, name, content, right = one
             fields = {"target": "y"} if kind == "select" else {}
             start = time.monotonic()
-            answer = httpx.post(f"{url}api/{kind}", files={"file": (name, content)}, data=fields, timeout=MOST_SECONDS)
+            answer = httpx.post(
+                f"{url}api/{kind}",
+                files={"file": (name, content)},
+                data=fields,
+                timeout=MOST_SECONDS,
+            )
             return kind, name, answer.status_code, answer.json(), time.monotonic() - start, right
 
         start = time.monotonic()
@@ -112,11 +123,18 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
         assert status["running"] == status["waiting"] == 0
         for kind, name, status, record, _, right in answers:
             good = status in right and (status == 200) == ("error" not in record)
-            tally.note("uploads at once to annealed serve", name, None if good else f"{kind}: {status} {json.dumps(record)[:200]}")
+            tally.note(
+                "uploads at once to annealed serve",
+                name,
+                None if good else f"{kind}: {status} {json.dumps(record)[:200]}",
+            )
         with capsys.disabled():
             times = sorted(answer[4] for answer in answers)
             counts = dict(Counter(answer[2] for answer in answers))
-            print(f"\n100 uploads: {counts}, {seconds:.0f} s in all, median {times[50]:.1f} s, last {times[-1]:.1f} s,", end=" ")
+            print(
+                f"\n100 uploads: {counts}, {seconds:.0f} s in all, median {times[50]:.1f} s, last {times[-1]:.1f} s,",
+                end=" ",
+            )
             print(f"memory at most {watch.most / 2**20:.0f} MiB")
     tally.check("uploads at once to annealed serve")
     assert watch.most < MOST_BYTES
@@ -141,7 +159,13 @@ def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
         before = family(process.pid)
         for _ in range(5):
             lines = {"Accept": "application/x-ndjson"}
-            with httpx.stream("POST", f"{url}api/motion", files={"file": ("v.avi", content)}, headers=lines, timeout=600) as answer:
+            with httpx.stream(
+                "POST",
+                f"{url}api/motion",
+                files={"file": ("v.avi", content)},
+                headers=lines,
+                timeout=600,
+            ) as answer:
                 for line in answer.iter_lines():
                     message = json.loads(line)
                     if message.get("of") and message["done"] >= message["of"] / 2:
@@ -153,11 +177,19 @@ def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
             gone = time.monotonic() - given_up
             tally.note("videos given up half-way", "v.avi", None)
         # The last worker is ended, and its folder removed, just after its job counts as stopped.
-        while (len(family(process.pid)) > len(before) or left_in_homes(process.pid)) and time.monotonic() < given_up + 60:
+        while (
+            len(family(process.pid)) > len(before) or left_in_homes(process.pid)
+        ) and time.monotonic() < given_up + 60:
             time.sleep(0.1)
         after = family(process.pid)
         with capsys.disabled():
-            print(f"\n5 videos given up: {len(before)} processes before, {len(after)} after; the last ended in {gone:.2f} s")
-        assert len(after) <= len(before)  # a worker that was ended is started again when it is needed
+            print(
+                f"\n5 videos given up: {len(before)} processes before, {len(after)} after; the last ended in {gone:.2f} s"
+            )
+        assert len(after) <= len(
+            before
+        )  # a worker that was ended is started again when it is needed
         assert not left_in_homes(process.pid)
-        assert httpx.post(f"{url}api/pets", files=photograph, timeout=MOST_SECONDS).status_code == 200
+        assert (
+            httpx.post(f"{url}api/pets", files=photograph, timeout=MOST_SECONDS).status_code == 200
+        )

@@ -42,8 +42,18 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
-SELECTORS = [ForwardBackwardClassifier(2), LogitBoostClassifier(2), MinimaxSparseClassifier(), TISPClassifier(2)]
-ONLINE = [FOBOSClassifier(), RDAClassifier(), StabilizedTruncatedSGDClassifier(2), TruncatedGradientClassifier()]
+SELECTORS = [
+    ForwardBackwardClassifier(2),
+    LogitBoostClassifier(2),
+    MinimaxSparseClassifier(),
+    TISPClassifier(2),
+]
+ONLINE = [
+    FOBOSClassifier(),
+    RDAClassifier(),
+    StabilizedTruncatedSGDClassifier(2),
+    TruncatedGradientClassifier(),
+]
 EVERY = [*SELECTORS, *ONLINE, SDist(), SDistCV(), FSAClassifier(2)]
 X = np.random.default_rng(0).standard_normal((40, 6))
 Y = X[:, 2] > 0
@@ -64,12 +74,22 @@ BAD = {
         "threshold": "x",
         "n_features_to_select": True,
     },
-    SDist: {"kappa": "x", "bagging": None, "n_features_to_select": 2.5, "feature_fraction": "x", "n_jobs": 1.5, "max_products": -1},
+    SDist: {
+        "kappa": "x",
+        "bagging": None,
+        "n_features_to_select": 2.5,
+        "feature_fraction": "x",
+        "n_jobs": 1.5,
+        "max_products": -1,
+    },
     SDistCV: {"param_grid": 3, "tolerance": -1.0, "n_jobs": 0},
 }
 
 
-@pytest.mark.parametrize("cls, name, value", [(cls, name, value) for cls, some in BAD.items() for name, value in some.items()])
+@pytest.mark.parametrize(
+    "cls, name, value",
+    [(cls, name, value) for cls, some in BAD.items() for name, value in some.items()],
+)
 def test_bad_parameters(cls, name, value):
     with pytest.raises(ValueError) as caught:
         cls(**{name: value}).fit(X, Y)
@@ -80,17 +100,25 @@ def test_bad_parameters(cls, name, value):
 
 @pytest.mark.parametrize("model", EVERY, ids=lambda m: type(m).__name__)
 def test_bad_labels(model):
-    with pytest.raises(ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"):
+    with pytest.raises(
+        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+    ):
         model.fit(X, ["a"] * 40)
-    with pytest.raises(ValueError, match=r"^y mixes labels of type NoneType and str; expected labels of one type$"):
+    with pytest.raises(
+        ValueError, match=r"^y mixes labels of type NoneType and str; expected labels of one type$"
+    ):
         model.fit(X, np.array(["a", None] * 20, dtype=object))
     with pytest.raises(TypeError, match="bytes is not supported"):
         model.fit(X, np.array([b"a", b"b"] * 20))
 
 
-@pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__
+)
 def test_numbers_without_squares(model):
-    with pytest.raises(ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"):
+    with pytest.raises(
+        ValueError, match=r"squares overflow float64.*expected finite numbers of moderate size"
+    ):
         model.fit(X * 1e200, Y)
 
 
@@ -107,34 +135,60 @@ def test_pairs_and_searches_of_a_metric():
     ):
         with pytest.raises(ValueError, match=message):
             SDistCV(SDist(), grid).fit(X, Y)
-    with pytest.raises(ValueError, match=r"^estimator=FSAClassifier.* is not valid; expected an SDist or None"):
+    with pytest.raises(
+        ValueError, match=r"^estimator=FSAClassifier.* is not valid; expected an SDist or None"
+    ):
         SDistCV(FSAClassifier()).fit(X, Y)
 
 
 def test_distances_that_overflow():
     for kind in (np.asarray, sp.csr_array):
-        with pytest.raises(ValueError, match=r"^X holds values up to .*e\+30, whose squares overflow float32; expected"):
+        with pytest.raises(
+            ValueError,
+            match=r"^X holds values up to .*e\+30, whose squares overflow float32; expected",
+        ):
             SDist().fit(kind((X * 1e30).astype(np.float32)), Y)
 
 
-@pytest.mark.parametrize("model", [FSARegressor(2), ForwardBackwardRegressor(2), TISPRegressor(2)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [FSARegressor(2), ForwardBackwardRegressor(2), TISPRegressor(2)],
+    ids=lambda m: type(m).__name__,
+)
 def test_targets_without_squares(model):
-    with pytest.raises(ValueError, match=r"^y holds values up to .*e\+200, whose squares overflow; expected"):
+    with pytest.raises(
+        ValueError, match=r"^y holds values up to .*e\+200, whose squares overflow; expected"
+    ):
         model.fit(X, 1e200 * X[:, 0])
 
 
 def test_losses_that_do_not_fit():
-    for model in (*SELECTORS[:2], SELECTORS[3], FSAClassifier(2), FSARegressor(2), TISPRegressor(2)):
-        with pytest.raises(ValueError, match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected one of single samples"):
+    for model in (
+        *SELECTORS[:2],
+        SELECTORS[3],
+        FSAClassifier(2),
+        FSARegressor(2),
+        TISPRegressor(2),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected one of single samples",
+        ):
             clone(model).set_params(loss=PairwiseLogisticLoss()).fit(X, Y)
     for model in (LogitBoostClassifier(2), TISPClassifier(2), FSAClassifier(2)):
-        with pytest.raises(ValueError, match=r"loss=ExponentialLoss\(\) has a curvature without bound; expected"):
+        with pytest.raises(
+            ValueError, match=r"loss=ExponentialLoss\(\) has a curvature without bound; expected"
+        ):
             model.set_params(loss=ExponentialLoss()).fit(X, Y)
 
 
 def test_a_loss_of_class_differences_serves_two_classes():
-    differences = ForwardBackwardClassifier(3, loss=VapnikLoss(LogisticLoss()), ridge=1e-2).fit(X, Y)
-    np.testing.assert_array_equal(differences.support_, ForwardBackwardClassifier(3, ridge=1e-2).fit(X, Y).support_)
+    differences = ForwardBackwardClassifier(3, loss=VapnikLoss(LogisticLoss()), ridge=1e-2).fit(
+        X, Y
+    )
+    np.testing.assert_array_equal(
+        differences.support_, ForwardBackwardClassifier(3, ridge=1e-2).fit(X, Y).support_
+    )
     assert np.isfinite(differences.predict_proba(X)).all()
     assert differences.score(X, Y) > 0.9
 
@@ -148,7 +202,9 @@ def test_the_exponential_loss_fits_an_intercept():
     def objective(w):
         return np.exp(-y * (w[0] * z + w[1])).mean() + 0.5e-4 * w[0] ** 2
 
-    assert model.path_[-1].objective == pytest.approx(minimize(objective, np.zeros(2)).fun, rel=1e-6)
+    assert model.path_[-1].objective == pytest.approx(
+        minimize(objective, np.zeros(2)).fun, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("model", ONLINE, ids=lambda m: type(m).__name__)
@@ -158,12 +214,17 @@ def test_streams(model):
     model = clone(model).partial_fit(X, np.where(Y, "a", "b"), classes=["a", "b"])
     with pytest.raises(ValueError, match=r"^y holds 'c'; expected only the classes \['a', 'b'\]$"):
         model.partial_fit(X, ["c"] * 40)
-    with pytest.raises(ValueError, match=r"^classes=\['a', 'c'\] are not those of the first call, \['a', 'b'\]$"):
+    with pytest.raises(
+        ValueError, match=r"^classes=\['a', 'c'\] are not those of the first call, \['a', 'b'\]$"
+    ):
         model.partial_fit(X, np.where(Y, "a", "b"), classes=["a", "c"])
 
 
 def test_fewer_features_than_asked_for_are_told():
-    with pytest.warns(UserWarning, match="2 features found, n_features_to_select=5; expected a greater r or max_cuts"):
+    with pytest.warns(
+        UserWarning,
+        match="2 features found, n_features_to_select=5; expected a greater r or max_cuts",
+    ):
         MinimaxSparseClassifier(1, max_cuts=2, n_features_to_select=5).fit(X, Y)
     with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 6 features"):
         MinimaxSparseClassifier(6, n_features_to_select=9).fit(X, Y)
@@ -171,9 +232,9 @@ def test_fewer_features_than_asked_for_are_told():
 
 def test_the_search_keeps_the_names_of_columns():
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    search = SDistCV(SDist(n_neighbors=3, random_state=0), {"max_order": [2], "n_steps": [5]}, cv=2).fit(
-        frame, X[:, 0] * X[:, 1] > 0
-    )
+    search = SDistCV(
+        SDist(n_neighbors=3, random_state=0), {"max_order": [2], "n_steps": [5]}, cv=2
+    ).fit(frame, X[:, 0] * X[:, 1] > 0)
     assert set("".join(search.best_estimator_.interactions_)) <= set("abcdef*^2")
     assert search.predict(frame).shape == (40,)
 
@@ -181,7 +242,9 @@ def test_the_search_keeps_the_names_of_columns():
 def test_stability_says_what_is_wrong():
     some = FSAClassifier(2)
     for options in ({"n_repeats": 1}, {"n_repeats": 2.5}, {"n_features": 7}, {"n_features": 0}):
-        with pytest.raises(ValueError, match=rf"^{next(iter(options))}=.* is not valid; expected an integer"):
+        with pytest.raises(
+            ValueError, match=rf"^{next(iter(options))}=.* is not valid; expected an integer"
+        ):
             selection_stability(some, X, Y, **options)
     for y in (Y[:-1], np.tile(Y, 2)):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -211,7 +274,9 @@ def test_the_size_is_searched_in_files_too(tmp_path):
     y = X[:, 2] + 0.1 * X[:, 3]
     np.save(tmp_path / "X.npy", X)
     model = FSARegressorCV([1, 2, 3], cv=3).fit(on_disk(tmp_path / "X.npy", memory_limit="1KB"), y)
-    np.testing.assert_allclose(model.coef_, FSARegressorCV([1, 2, 3], cv=3).fit(X, y).coef_, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.coef_, FSARegressorCV([1, 2, 3], cv=3).fit(X, y).coef_, rtol=1e-6
+    )
 
 
 def untidy(A):
@@ -224,13 +289,19 @@ def untidy(A):
     row, column = np.append(row, empty[:, 0]), np.append(column, empty[:, 1])
     data = np.append(data, np.zeros(len(empty)))
     order = np.lexsort((-column, row))
-    parts = data[order], column[order], np.append(0, np.cumsum(np.bincount(row, minlength=A.shape[0])))
+    parts = (
+        data[order],
+        column[order],
+        np.append(0, np.cumsum(np.bincount(row, minlength=A.shape[0]))),
+    )
     for part in parts:
         part.flags.writeable = False
     return sp.csr_array(parts, shape=A.shape)
 
 
-@pytest.mark.parametrize("model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [*SELECTORS, *ONLINE, FSAClassifier(2)], ids=lambda m: type(m).__name__
+)
 def test_untidy_sparse_matrices_are_what_they_stand_for(model):
     tidy = sp.csr_array(np.where(X > 0.3, X, 0.0))
     model = clone(model)
@@ -244,7 +315,9 @@ def test_untidy_sparse_matrices_are_what_they_stand_for(model):
 def test_numbers_whose_squares_underflow_are_refused(make):
     X = np.random.default_rng(0).standard_normal((60, 6))
     y = X[:, 2] - X[:, 4]
-    with pytest.raises(ValueError, match=r"column 0 of X holds values around .*whose squares underflow"):
+    with pytest.raises(
+        ValueError, match=r"column 0 of X holds values around .*whose squares underflow"
+    ):
         make(2).fit(X * 1e-300, y)
     with pytest.raises(ValueError, match=r"y holds values up to .*whose squares underflow"):
         make(2).fit(X, y * 1e-300)
@@ -259,12 +332,16 @@ def test_numbers_whose_squares_underflow_are_refused(make):
 def test_numbers_without_squares_are_refused_for_sequences(make, scale, what):
     X = np.random.default_rng(0).standard_normal((30, 4))
     for data in (X * scale, sp.csr_matrix(X * scale)):
-        with pytest.raises(ValueError, match=f"column 0 of X holds values up to .*, whose squares {what}"):
+        with pytest.raises(
+            ValueError, match=f"column 0 of X holds values up to .*, whose squares {what}"
+        ):
             make(2).fit(data, X[:, 1] > 0)
 
 
 @pytest.mark.parametrize(
-    "estimator", [FSARegressor(3), FSAClassifier(3), TISPRegressor(3), *SELECTORS], ids=lambda e: type(e).__name__
+    "estimator",
+    [FSARegressor(3), FSAClassifier(3), TISPRegressor(3), *SELECTORS],
+    ids=lambda e: type(e).__name__,
 )
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_columns_that_are_all_constant_are_said(estimator, kind):
@@ -283,22 +360,33 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
 
 
 def test_a_fold_of_one_class_is_said_to_be_a_fold():
-    with pytest.raises(ValueError, match=r"^the training rows of fold 1 of 2 that cv makes hold one class only \('b'\); a class"):
+    with pytest.raises(
+        ValueError,
+        match=r"^the training rows of fold 1 of 2 that cv makes hold one class only \('b'\); a class",
+    ):
         FSAClassifierCV(cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
 
 
-@pytest.mark.parametrize("estimator", [FSAClassifier(2), FSAClassifierCV(), *SELECTORS, *ONLINE], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [FSAClassifier(2), FSAClassifierCV(), *SELECTORS, *ONLINE],
+    ids=lambda e: type(e).__name__,
+)
 def test_weights_that_leave_one_class(estimator):
     """A row of weight zero is a row that is not there."""
     with pytest.raises(ValueError, match="rows of positive weight hold one class only"):
         clone(estimator).fit(X, Y, sample_weight=1.0 * Y)
 
 
-@pytest.mark.parametrize("estimator", [FSARegressor(2), TISPRegressor(2), ForwardBackwardRegressor(2)])
+@pytest.mark.parametrize(
+    "estimator", [FSARegressor(2), TISPRegressor(2), ForwardBackwardRegressor(2)]
+)
 @pytest.mark.parametrize("kind", [np.asarray, list, pd.Series])
 @pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]"])
 def test_targets_that_are_times(estimator, kind, dtype):
-    with pytest.raises(ValueError, match=r"^y holds (datetime|timedelta)64\[.*\] values; expected numbers, as"):
+    with pytest.raises(
+        ValueError, match=r"^y holds (datetime|timedelta)64\[.*\] values; expected numbers, as"
+    ):
         clone(estimator).fit(X, kind(np.arange(40).astype(dtype)))
 
 
@@ -324,25 +412,39 @@ def test_masks_are_not_ignored():
     FSARegressor(2).fit(np.ma.array(X), X[:, 0])  # nothing is hidden
 
 
-@pytest.mark.parametrize("estimator", [FSARegressor(2), FSAClassifier(2), TISPClassifier(2), FOBOSClassifier()])
+@pytest.mark.parametrize(
+    "estimator", [FSARegressor(2), FSAClassifier(2), TISPClassifier(2), FOBOSClassifier()]
+)
 def test_frames_that_are_lazy(estimator):
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(X, schema=list("abcdef"))
     fitted = clone(estimator).fit(frame, Y)
-    for attempt in (lambda: clone(estimator).fit(frame.lazy(), Y), lambda: fitted.predict(frame.lazy())):
+    for attempt in (
+        lambda: clone(estimator).fit(frame.lazy(), Y),
+        lambda: fitted.predict(frame.lazy()),
+    ):
         with pytest.raises(
-            TypeError, match=r"^X is a LazyFrame, which holds no values yet; expected data: call its collect\(\) first$"
+            TypeError,
+            match=r"^X is a LazyFrame, which holds no values yet; expected data: call its collect\(\) first$",
         ):
             attempt()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("estimator", [FSAClassifier(2), FSARegressor(2), FSAClassifierCV([1, 2])], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [FSAClassifier(2), FSARegressor(2), FSAClassifierCV([1, 2])],
+    ids=lambda e: type(e).__name__,
+)
 def test_an_interrupted_fit_leaves_no_trace(estimator, error, monkeypatch):
     """Not fitted is not fitted; and the last fit stays whole."""
     estimator = clone(estimator)
     fitted = clone(estimator).fit(X[:, :5], Y)
-    before = {name: np.array(value, copy=True) for name, value in vars(fitted).items() if name.endswith("_")}
+    before = {
+        name: np.array(value, copy=True)
+        for name, value in vars(fitted).items()
+        if name.endswith("_")
+    }
 
     def interrupted(*_, **__):
         raise error

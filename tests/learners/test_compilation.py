@@ -103,12 +103,26 @@ def test_small_first_fits_never_meet_the_compiler():
 
 
 @pytest.mark.parametrize(
-    "kind", ["import annealed.learners", "from annealed.learners import FSAClassifier", "import annealed.vision"]
+    "kind",
+    [
+        "import annealed.learners",
+        "from annealed.learners import FSAClassifier",
+        "import annealed.vision",
+    ],
 )
 def test_imports_load_what_is_used_only(kind):
     code = f"import sys, sklearn.feature_selection; before = set(sys.modules); {kind}; print(*set(sys.modules) - before)"
     loaded = set(python(code).stdout.split())
-    assert not loaded & {"numba", "scipy.stats", "matplotlib", "cv2", "rich", "pandas", "skimage", "PIL"}
+    assert not loaded & {
+        "numba",
+        "scipy.stats",
+        "matplotlib",
+        "cv2",
+        "rich",
+        "pandas",
+        "skimage",
+        "PIL",
+    }
 
 
 def test_the_stubs_list_what_there_is():
@@ -135,7 +149,9 @@ def test_the_stubs_list_what_there_is():
     order=st.sampled_from("CF"),
     seed=st.integers(0, 3),
 )
-def test_classifiers(loss, response, exchange, weighted, sparse, classes, ridge, offset, order, seed):
+def test_classifiers(
+    loss, response, exchange, weighted, sparse, classes, ridge, offset, order, seed
+):
     X, f = table(120, 12, seed)
     X = np.asarray(X + offset, order=order)
     y = f > 0 if classes == 2 else np.digitize(f, [-0.7, 0.7])
@@ -144,7 +160,9 @@ def test_classifiers(loss, response, exchange, weighted, sparse, classes, ridge,
         X = sp.csr_array(np.where(np.abs(X - offset) > 0.5, X, 0.0)) if sparse else X
     else:
         X = np.where(np.abs(X - offset) > 2.0, np.nan, X) if sparse else X  # dense, with gaps
-        response = learners.PiecewiseLinear(4, bins="range" if response == "piecewise" else "quantile")
+        response = learners.PiecewiseLinear(
+            4, bins="range" if response == "piecewise" else "quantile"
+        )
     refinement = None if exchange is None else learners.Refinement(exchange, ridge)
     settings = {"loss": loss, "response": response, "refinement": refinement}
     plain, compiled = both(lambda: learners.FSAClassifier(3, **settings).fit(X, y, weight))
@@ -153,7 +171,9 @@ def test_classifiers(loss, response, exchange, weighted, sparse, classes, ridge,
     # The ridge of several classes is chosen by fits that end where a step gains no more: with the
     # majorising curvature of some losses the last steps differ by the rounding of the objective.
     tolerance = 1e-8 if classes == 3 and ridge == "auto" else 1e-10
-    assert np.abs(plain.decision_function(X) - scores).max() <= tolerance * max(1.0, np.abs(scores).max())
+    assert np.abs(plain.decision_function(X) - scores).max() <= tolerance * max(
+        1.0, np.abs(scores).max()
+    )
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
@@ -184,14 +204,23 @@ def estimators():
         (learners.SDist(n_steps=20), X[:, :10], y, {}),
         (learners.SDist(n_steps=20, solver="sgd", random_state=0), X[:, :10], grades, {}),
     ]
-    for learner in (learners.FOBOSClassifier, learners.RDAClassifier, learners.TruncatedGradientClassifier):
+    for learner in (
+        learners.FOBOSClassifier,
+        learners.RDAClassifier,
+        learners.TruncatedGradientClassifier,
+    ):
         for loss in ("hinge", "logistic"):
             yield learner(loss=loss, **online), X, y, {}
 
 
-@pytest.mark.parametrize("estimator, X, y, options", list(estimators()), ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "estimator, X, y, options", list(estimators()), ids=lambda value: type(value).__name__
+)
 def test_other_estimators(estimator, X, y, options):
-    scores = [getattr(e, "decision_function", e.predict)(X) for e in both(lambda: _clone(estimator).fit(X, y, **options))]
+    scores = [
+        getattr(e, "decision_function", e.predict)(X)
+        for e in both(lambda: _clone(estimator).fit(X, y, **options))
+    ]
     assert np.allclose(*scores, rtol=1e-10, atol=1e-10)
 
 
@@ -216,18 +245,34 @@ def kernel_cases():
     yield kernels.encode_knots, (X, edges, 63, np.zeros((7, kernels.ROWS), np.uint8))
     scale = 252.0 / np.maximum(high - low, 0.1)
     yield kernels.encode_even, (X, low, scale, 252.0, np.zeros((7, kernels.ROWS), np.uint8))
-    yield kernels.encode_even_columns, (np.asfortranarray(X), low, scale, 252.0, np.zeros((7, kernels.ROWS), np.uint8))
+    yield (
+        kernels.encode_even_columns,
+        (np.asfortranarray(X), low, scale, 252.0, np.zeros((7, kernels.ROWS), np.uint8)),
+    )
     f4 = [np.float32(v) for v in (low, scale)]
-    yield kernels.encode_even, (X.astype("f"), *f4, np.float32(252), np.zeros((7, kernels.ROWS), np.uint8))
+    yield (
+        kernels.encode_even,
+        (X.astype("f"), *f4, np.float32(252), np.zeros((7, kernels.ROWS), np.uint8)),
+    )
     yield kernels.table_histograms, (0, 2, codes, features, residual, np.empty((3, 256)))
     for flip in (0.0, 0.02):
         terms = np.empty(y.shape), np.empty(y.shape)
         yield losses.flipped_logistic_terms, (y, scores, weight, flip, *terms)
-    sums = np.ascontiguousarray(full.T), low, high, features, weight, scores[:, 0].copy(), np.empty((3, 3))
+    sums = (
+        np.ascontiguousarray(full.T),
+        low,
+        high,
+        features,
+        weight,
+        scores[:, 0].copy(),
+        np.empty((3, 3)),
+    )
     yield logitboost.weighted_sums, sums
 
 
-@pytest.mark.parametrize("kernel, args", list(kernel_cases()), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    "kernel, args", list(kernel_cases()), ids=lambda value: getattr(value, "__name__", "")
+)
 def test_plain_forms_are_the_compiled_ones(kernel, args):
     results = []
     for form in (kernel.plain, kernel.compiled):
@@ -241,7 +286,9 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
 
 
 def test_the_size_of_the_problem_decides():
-    assert compilation.is_small(compilation.SMALL) and not compilation.is_small(compilation.SMALL + 1)
+    assert compilation.is_small(compilation.SMALL) and not compilation.is_small(
+        compilation.SMALL + 1
+    )
     with compilation.problem_of(np.inf):
         assert not compilation.is_small(1)
         with compilation.problem_of(1):
@@ -252,10 +299,14 @@ def test_the_size_of_the_problem_decides():
 def test_read_only_data_are_no_second_variant(compiled):
     X, f = table(60, 5)
     learners.FSAClassifier(2).fit(X, f > 0)
-    variants = {k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)}
+    variants = {
+        k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)
+    }
     X.flags.writeable = False
     learners.FSAClassifier(2).fit(X, f > 0)
-    assert variants == {k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)}
+    assert variants == {
+        k.__name__: len(k.dispatcher.signatures) for k in (kernels.first_rows, kernels.fused_rows)
+    }
 
 
 # -- threads and forks -----------------------------------------------------------------------------
@@ -267,9 +318,15 @@ def test_threads_change_nothing(compiled, response):
     one = learners.FSAClassifier(3, response=response).fit(X, f > 0).decision_function(X)
     os.environ["NUMBA_NUM_THREADS"], before = "3", os.environ.get("NUMBA_NUM_THREADS")
     try:
-        three = learners.FSAClassifier(3, response=response, n_jobs=3).fit(X, f > 0).decision_function(X)
+        three = (
+            learners.FSAClassifier(3, response=response, n_jobs=3)
+            .fit(X, f > 0)
+            .decision_function(X)
+        )
     finally:
-        os.environ.pop("NUMBA_NUM_THREADS") if before is None else os.environ.update(NUMBA_NUM_THREADS=before)
+        os.environ.pop("NUMBA_NUM_THREADS") if before is None else os.environ.update(
+            NUMBA_NUM_THREADS=before
+        )
     assert np.array_equal(one, three)
 
 
@@ -283,7 +340,10 @@ def test_eight_threads_at_once(small, monkeypatch):
         X, f = data
         if wait:
             gate.wait()
-        return [learners.FSAClassifier(3, response=r).fit(X, f > 0).decision_function(X) for r in ("linear", "piecewise")]
+        return [
+            learners.FSAClassifier(3, response=r).fit(X, f > 0).decision_function(X)
+            for r in ("linear", "piecewise")
+        ]
 
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(fit, tables))
@@ -334,7 +394,10 @@ assert shrink.compiled(3.0, 1.0) == 2.0
 
 def test_a_line_says_that_code_is_compiled(tmp_path):
     first = python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept")
-    assert first.stderr.startswith("annealed: compiling for this processor, once") and len(first.stderr.splitlines()) == 1
+    assert (
+        first.stderr.startswith("annealed: compiling for this processor, once")
+        and len(first.stderr.splitlines()) == 1
+    )
     assert python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept").stderr == ""  # found on disk
     assert python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "other", ANNEALED_QUIET=1).stderr == ""
 
@@ -349,7 +412,9 @@ def test_no_folder_can_be_written(tmp_path):
     assert python(COMPILE, "nowhere", TMPDIR=temporary).stderr == ""
     work = tmp_path / "work"
     work.mkdir()
-    code = f"import os, tempfile; os.chdir({str(work)!r}); tempfile.tempdir = {str(work)!r}\n{COMPILE}"
+    code = (
+        f"import os, tempfile; os.chdir({str(work)!r}); tempfile.tempdir = {str(work)!r}\n{COMPILE}"
+    )
     # where no temporary folder can be written
     assert "nowhere" in python(code, "nowhere").stderr and not list(work.iterdir())
     for folder in temporary.iterdir():  # anyone may write to it: nothing is loaded from there
@@ -432,7 +497,10 @@ from annealed.pipelines.cli import main
 main()
 """
 MOMENTS = [("callback", 1), ("callback", 3), ("pass", 101)]
-MOMENTS += [pytest.param(*moment, marks=pytest.mark.slow) for moment in (("callback", 2), ("pass", 1), ("pass", 30))]
+MOMENTS += [
+    pytest.param(*moment, marks=pytest.mark.slow)
+    for moment in (("callback", 2), ("pass", 1), ("pass", 30))
+]
 
 
 @pytest.mark.parametrize("where, number", MOMENTS)

@@ -8,7 +8,9 @@ from collections import defaultdict
 import annealed.learners as learners
 import pytest
 
-ESTIMATORS = [cls for cls in (getattr(learners, name) for name in learners.__all__) if hasattr(cls, "fit")]
+ESTIMATORS = [
+    cls for cls in (getattr(learners, name) for name in learners.__all__) if hasattr(cls, "fit")
+]
 MAX_WORDS = 700  # of a class docstring, without its references and examples
 
 # Parameters whose default depends on the method, with the reason.
@@ -64,12 +66,16 @@ def test_shared_parameters_stand_in_one_order():
     wrong = []
     for cls in ESTIMATORS:
         # Two things have the name "criterion".
-        names = [p.name for p in parameters(cls) if p.kind is p.KEYWORD_ONLY and p.name != "criterion"]
+        names = [
+            p.name for p in parameters(cls) if p.kind is p.KEYWORD_ONLY and p.name != "criterion"
+        ]
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 before.setdefault((first, second), cls.__name__)
                 if (second, first) in before:
-                    wrong.append(f"{first} before {second} in {cls.__name__}, after it in {before[second, first]}")
+                    wrong.append(
+                        f"{first} before {second} in {cls.__name__}, after it in {before[second, first]}"
+                    )
     assert not wrong
 
 
@@ -82,7 +88,10 @@ def test_shared_parameters_stand_in_one_order():
     ],
 )
 def test_parameters_of_the_family_that_a_class_has_not(cls, name):
-    with pytest.raises(TypeError, match=rf"{cls.__name__}\.__init__\(\) got an unexpected keyword argument '{name}'"):
+    with pytest.raises(
+        TypeError,
+        match=rf"{cls.__name__}\.__init__\(\) got an unexpected keyword argument '{name}'",
+    ):
         cls(**{name: None})
     assert name not in cls().get_params()
     with pytest.raises(ValueError, match="Invalid parameter"):
@@ -97,5 +106,6 @@ def test_docstrings_of_classes(cls):
     described = [name for entry in entries for name in entry.split(", ")]
     assert described == [parameter.name for parameter in parameters(cls)]
     assert re.search(
-        r"\b([Mm]inimise|sample|goes\s+downhill|keeps\s+those\s+of\s+the\s+least|objective)", text.split("Parameters\n---")[0]
+        r"\b([Mm]inimise|sample|goes\s+downhill|keeps\s+those\s+of\s+the\s+least|objective)",
+        text.split("Parameters\n---")[0],
     )

@@ -44,7 +44,9 @@ def test_path_lines(response):
     assert np.isfinite(lines["f9"].get_ydata()).tolist() == path.supports_[:, 9].tolist()
     if response == "linear":
         last = path.get_estimator(5)
-        assert lines["f7"].get_ydata()[-1] == pytest.approx(last.coef_[7] * np.std(X["f7"]) / np.std(y), rel=1e-6)
+        assert lines["f7"].get_ydata()[-1] == pytest.approx(
+            last.coef_[7] * np.std(X["f7"]) / np.std(y), rel=1e-6
+        )
     steps = plot_path(path, against="step", n_labels=3)
     assert {"f3", "f7"} <= {line.get_label() for line in steps.get_lines()}
     with pytest.raises(ValueError, match="against='time' is unknown"):
@@ -58,18 +60,24 @@ def test_response_curves():
     X.iloc[::5, 3] = np.nan
     model = FSARegressor(3, response=PiecewiseLinear(5)).fit(X, y)
     axes = plot_responses(model, n_columns=2)
-    assert [ax.get_title() for ax in axes] == [f"f{j}" for j in np.argsort(-model.feature_importances_)[:3]]
+    assert [ax.get_title() for ax in axes] == [
+        f"f{j}" for j in np.argsort(-model.feature_importances_)[:3]
+    ]
     j = [ax.get_title() for ax in axes].index("f3")
     curve, dotted = axes[j].get_lines()
     at = np.flatnonzero(np.flatnonzero(model.support_) == 3)[0]
-    assert np.array_equal(curve.get_ydata(), model.responses_[at, :, 0]) and dotted.get_linestyle() == ":"
+    assert (
+        np.array_equal(curve.get_ydata(), model.responses_[at, :, 0])
+        and dotted.get_linestyle() == ":"
+    )
     assert sum(len(ax.get_lines()) for ax in axes) == 4  # only f3 has seen NaN
     row = X.iloc[[7]].copy()
     moved = row.copy()
     moved["f3"] = model.knots_[at, 2]
     gain = model.predict(moved)[0] - model.predict(row)[0]
     assert gain == pytest.approx(
-        model.responses_[at, 2, 0] - np.interp(row["f3"].iloc[0], model.knots_[at], model.responses_[at, :, 0])
+        model.responses_[at, 2, 0]
+        - np.interp(row["f3"].iloc[0], model.knots_[at], model.responses_[at, :, 0])
     )
     with pytest.raises(ValueError, match="feature 0 was not selected"):
         plot_responses(model, [0])

@@ -7,21 +7,42 @@ import struct
 
 import numpy as np
 import pytest
-from annealed.models.files import FORMAT, check_array, check_settings, read_header, read_model, replacing, write_model
+from annealed.models.files import (
+    FORMAT,
+    check_array,
+    check_settings,
+    read_header,
+    read_model,
+    replacing,
+    write_model,
+)
 
-ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([True, False]), "c": np.int64([1, 2])}
+ARRAYS = {
+    "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "b": np.array([True, False]),
+    "c": np.int64([1, 2]),
+}
 
 
 def test_round_trip_and_same_bytes(tmp_path):
     one, two = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
     write_model(one, "thing", ARRAYS, {"settings": {"x": 1, "y": [1.5]}, "name": "ä"})
-    write_model(two, "thing", dict(reversed(ARRAYS.items())), {"name": "ä", "settings": {"y": [1.5], "x": 1}})
+    write_model(
+        two,
+        "thing",
+        dict(reversed(ARRAYS.items())),
+        {"name": "ä", "settings": {"y": [1.5], "x": 1}},
+    )
     assert one.read_bytes() == two.read_bytes()
     arrays, header = read_model(one, "thing")
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
         np.testing.assert_array_equal(arrays[name], array)
-    assert header["settings"] == {"x": 1, "y": [1.5]} and header["name"] == "ä" and header["kind"] == "thing"
+    assert (
+        header["settings"] == {"x": 1, "y": [1.5]}
+        and header["name"] == "ä"
+        and header["kind"] == "thing"
+    )
     assert read_header(one) == header
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one.safetensors", "two.safetensors"]
     assert (one.stat().st_mode & 0o777) == (0o666 & ~current_umask())
@@ -54,7 +75,9 @@ def test_damage_is_one_line_with_the_name(tmp_path, damage):
     path = tmp_path / "model.safetensors"
     write_model(path, "thing", ARRAYS, {})
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"model\.safetensors: damaged, or not a safetensors file") as error:
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors: damaged, or not a safetensors file"
+    ) as error:
         read_model(path, "thing")
     assert "\n" not in str(error.value)
 
@@ -67,7 +90,9 @@ def test_other_headers(tmp_path):
         write_raw(path, json.dumps({"__metadata__": {"annealed": text} if text else {}}).encode())
         with pytest.raises(ValueError, match="not an annealed model"):
             read_model(path, "thing")
-    write_raw(path, json.dumps({"__metadata__": {"annealed": json.dumps({"format": FORMAT})}}).encode())
+    write_raw(
+        path, json.dumps({"__metadata__": {"annealed": json.dumps({"format": FORMAT})}}).encode()
+    )
     with pytest.raises(ValueError, match="lacks its version"):
         read_model(path, "thing")
     newer = json.dumps({"format": FORMAT, "version": 99, "kind": "thing"})
@@ -88,9 +113,14 @@ def test_check_array():
     with pytest.raises(ValueError, match="expected float64"):
         check_array("f", ARRAYS, "a", np.float64, (2, 3))
     for bad in (np.nan, np.inf, 1e13):
-        with pytest.raises(ValueError, match=r"'n' has an entry outside -1e\+12 to 1e\+12, or that is no number"):
+        with pytest.raises(
+            ValueError, match=r"'n' has an entry outside -1e\+12 to 1e\+12, or that is no number"
+        ):
             check_array("f", {"n": np.array([bad])}, "n", np.float64, (1,))
-    assert check_array("f", {"n": np.array([-np.inf])}, "n", np.float64, (1,), low=-np.inf)[0] == -np.inf
+    assert (
+        check_array("f", {"n": np.array([-np.inf])}, "n", np.float64, (1,), low=-np.inf)[0]
+        == -np.inf
+    )
 
 
 def test_every_flipped_bit_is_found(tmp_path):
@@ -133,7 +163,16 @@ def test_check_settings():
     example = {"n": 3, "rate": 0.5, "kind": "x", "sides": (1, 2)}
     good = {"n": 4, "rate": 1, "kind": "y", "sides": [3]}
     assert check_settings(good, example) == {"n": 4, "rate": 1, "kind": "y", "sides": (3,)}
-    bad = [{"n": 3.7}, {"n": True}, {"rate": "1"}, {"rate": 1e300}, {"kind": None}, {"sides": 3}, {"sides": ["x"]}, {"more": 1}]
+    bad = [
+        {"n": 3.7},
+        {"n": True},
+        {"rate": "1"},
+        {"rate": 1e300},
+        {"kind": None},
+        {"sides": 3},
+        {"sides": ["x"]},
+        {"more": 1},
+    ]
     for change in bad:
         with pytest.raises(ValueError, match="expected"):
             check_settings({**good, **change}, example)
@@ -157,7 +196,9 @@ def test_nothing_half_written(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(ValueError, match=r"m\.safetensors: cannot be written \(No space left on device\)"):
+    with pytest.raises(
+        ValueError, match=r"m\.safetensors: cannot be written \(No space left on device\)"
+    ):
         write_model(path, "thing", {}, {})
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]
     with pytest.raises(ValueError, match="cannot be written"):

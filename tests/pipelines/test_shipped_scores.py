@@ -26,12 +26,17 @@ AP, SHARE = 0.02, 0.015  # greatest difference of an average precision, of an er
 @pytest.mark.slow
 def test_average_precision_of_the_shipped_faces(data_dir):
     card = (CARDS / "faces.md").read_text()
-    printed = {m[1]: (float(m[2]), float(m[3])) for m in re.finditer(r"^\| (\w+) \| ([\d.]+) / ([\d.]+) \|", card, re.MULTILINE)}
+    printed = {
+        m[1]: (float(m[2]), float(m[3]))
+        for m in re.finditer(r"^\| (\w+) \| ([\d.]+) / ([\d.]+) \|", card, re.MULTILINE)
+    }
     assert len(printed) == 9
     made = run("faces", "evaluate", "--data", data_dir / "faces" / "test", "--json", "--quiet")
     rows = json.loads(made.stdout)["rows"]
     for keypoint, expected in printed.items():
-        found = [row["ap"] for row in rows if row["keypoint"] == keypoint and row["source"] == "all"]
+        found = [
+            row["ap"] for row in rows if row["keypoint"] == keypoint and row["source"] == "all"
+        ]
         assert found == pytest.approx(expected, abs=AP), keypoint
 
 
@@ -39,10 +44,15 @@ def test_average_precision_of_the_shipped_faces(data_dir):
 @pytest.mark.slow
 def test_errors_of_the_shipped_pets(data_dir, tmp_path):
     card = (CARDS / "pets.md").read_text()
-    printed = {m[1]: float(m[2]) for m in re.finditer(r"^\| (without|with) \|.*\| ([\d.]+) \|$", card, re.MULTILINE)}
+    printed = {
+        m[1]: float(m[2])
+        for m in re.finditer(r"^\| (without|with) \|.*\| ([\d.]+) \|$", card, re.MULTILINE)
+    }
     table = (data_dir / "pets" / "labels.csv").read_text().splitlines()
     split = table[0].split(",").index("split")
-    (tmp_path / "labels.csv").write_text("\n".join([table[0], *(r for r in table[1:] if r.split(",")[split] == "test")]) + "\n")
+    (tmp_path / "labels.csv").write_text(
+        "\n".join([table[0], *(r for r in table[1:] if r.split(",")[split] == "test")]) + "\n"
+    )
     (tmp_path / "images").symlink_to(data_dir / "pets" / "images")
     made = run("pets", "evaluate", "--data", tmp_path, "--json", "--quiet")
     rows = {row["heads"]: row["error"] for row in json.loads(made.stdout)["rows"]}
@@ -59,7 +69,9 @@ def test_the_shipped_motion_model_segments_what_it_was_trained_on(data_dir):
     for path in sorted((data_dir / "hopkins155").rglob("*.npz"))[::13]:
         sequence = read_tracks(path)
         n_motions = len(np.unique(sequence.labels))
-        errors.append(misclassification(sequence.labels, ranker.segment(sequence.tracks, n_motions).labels))
+        errors.append(
+            misclassification(sequence.labels, ranker.segment(sequence.tracks, n_motions).labels)
+        )
     assert len(errors) >= 10 and np.mean(errors) < 0.01
 
 
@@ -76,5 +88,12 @@ def test_the_shipped_motion_model_on_perspective_sequences():
     for seed in TEST_SEEDS:
         one = perspective_sequence(seed).shuffled(seed)
         found = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
-        errors.append((found.known_errors.min(), found.known_errors[np.argmax(ranker.function.scores(found.features))]))
-    assert np.mean(errors, axis=0) == pytest.approx([float(line[2]) / 100, float(line[3]) / 100], abs=SHARE)
+        errors.append(
+            (
+                found.known_errors.min(),
+                found.known_errors[np.argmax(ranker.function.scores(found.features))],
+            )
+        )
+    assert np.mean(errors, axis=0) == pytest.approx(
+        [float(line[2]) / 100, float(line[3]) / 100], abs=SHARE
+    )

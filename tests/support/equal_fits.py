@@ -3,9 +3,22 @@
 import numpy as np
 from annealed.learners import FSARanker, FSARegressor
 
-CASES = [("binary", loss) for loss in ("logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared")]
-CASES += [("classes", "multinomial"), ("classes", "lorenz"), ("number", "squared"), ("numbers", "squared"), ("grades", None)]
-ESTIMATORS = {"grades": FSARanker, "number": FSARegressor, "numbers": FSARegressor}  # the others are classified
+CASES = [
+    ("binary", loss)
+    for loss in ("logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared")
+]
+CASES += [
+    ("classes", "multinomial"),
+    ("classes", "lorenz"),
+    ("number", "squared"),
+    ("numbers", "squared"),
+    ("grades", None),
+]
+ESTIMATORS = {
+    "grades": FSARanker,
+    "number": FSARegressor,
+    "numbers": FSARegressor,
+}  # the others are classified
 
 
 def correlated_matrix(n_samples, n_features, seed=0):
@@ -33,6 +46,15 @@ def targets(X, task):
 def assert_same_fit(a, b, tol=1e-5):
     """The same support, and the same numbers to rounding."""
     np.testing.assert_array_equal(a.support_, b.support_)
-    for name in ("coef_", "responses_", "intercept_", "knots_", "missing_responses_", "loss_curve_"):
+    for name in (
+        "coef_",
+        "responses_",
+        "intercept_",
+        "knots_",
+        "missing_responses_",
+        "loss_curve_",
+    ):
         if hasattr(a, name):
-            np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tol, atol=tol, err_msg=name)
+            np.testing.assert_allclose(
+                getattr(a, name), getattr(b, name), rtol=tol, atol=tol, err_msg=name
+            )

@@ -19,10 +19,20 @@ def in_sqlite(model, frame, folder, keys=()):
     query = written(model, folder / "m.sql", dialect="sqlite", table="the table", keys=keys)
     connection = sqlite3.connect(":memory:")
     plain = frame.astype({name: object for name in frame.columns if frame[name].dtype.kind == "M"})
-    plain = plain.apply(lambda column: column.map(lambda cell: cell.isoformat(sep=" ") if hasattr(cell, "isoformat") else cell))
-    marks, names = ", ".join("?" * frame.shape[1]), ", ".join(f'"{n}"' for n in (c.replace('"', '""') for c in frame.columns))
+    plain = plain.apply(
+        lambda column: column.map(
+            lambda cell: cell.isoformat(sep=" ") if hasattr(cell, "isoformat") else cell
+        )
+    )
+    marks, names = (
+        ", ".join("?" * frame.shape[1]),
+        ", ".join(f'"{n}"' for n in (c.replace('"', '""') for c in frame.columns)),
+    )
     connection.execute(f'CREATE TABLE "the table" ({names})')
-    rows = [[None if pd.isna(v) else v.item() if hasattr(v, "item") else v for v in row] for row in plain.to_numpy(object)]
+    rows = [
+        [None if pd.isna(v) else v.item() if hasattr(v, "item") else v for v in row]
+        for row in plain.to_numpy(object)
+    ]
     connection.executemany(f'INSERT INTO "the table" VALUES ({marks})', rows)
     found = connection.execute(query)
     return pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description])
@@ -32,13 +42,18 @@ def as_text(model, path, folder, place, keys=()):
     """What a query answers where a CSV file was loaded with all of its cells as text; ``place`` is
     sqlite (by ``.import`` of its shell), duckdb or postgres (of the environment variable
     ``ANNEALED_POSTGRES``, such as host=localhost dbname=test)."""
-    query, table = written(model, folder / "m.sql", dialect=place, table="the table", keys=keys), '"the table"'
+    query, table = (
+        written(model, folder / "m.sql", dialect=place, table="the table", keys=keys),
+        '"the table"',
+    )
     names = path.read_text().split("\n")[0].split(",")
     if place == "duckdb":
         import duckdb
 
         with duckdb.connect() as connection:
-            connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_csv('{path}', all_varchar=true)")
+            connection.execute(
+                f"CREATE TABLE {table} AS SELECT * FROM read_csv('{path}', all_varchar=true)"
+            )
             return connection.execute(query).df()
     if place == "sqlite":
         with sqlite3.connect(folder / "d.sqlite") as connection:
@@ -83,7 +98,9 @@ def in_onnx(model, frame, folder):
         if given.type == "tensor(string)":
             values = np.array(["" if pd.isna(cell) else str(cell) for cell in cells], object)
         else:
-            values = numbers_of(cells).astype(np.float64 if given.type == "tensor(double)" else np.float32)
+            values = numbers_of(cells).astype(
+                np.float64 if given.type == "tensor(double)" else np.float32
+            )
         inputs[given.name] = values[:, None]
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
 
@@ -104,17 +121,30 @@ def in_c(model, frame, folder, n_scores, n_results):
     columns = json.loads((folder / "m.json").read_text())["columns"]
     words = [name for name, kind in columns.items() if kind == "text"]
     numbers = np.ascontiguousarray(
-        np.column_stack([np.zeros(len(frame)), *(numbers_of(frame[n]) for n in columns if n not in words)])
+        np.column_stack(
+            [np.zeros(len(frame)), *(numbers_of(frame[n]) for n in columns if n not in words)]
+        )
     )
-    text = [[None if pd.isna(cell) else str(cell).encode() for cell in row] for row in frame[words].to_numpy(object)]
-    scores, results, classes = np.empty((len(frame), n_scores)), np.empty((len(frame), n_results)), []
+    text = [
+        [None if pd.isna(cell) else str(cell).encode() for cell in row]
+        for row in frame[words].to_numpy(object)
+    ]
+    scores, results, classes = (
+        np.empty((len(frame), n_scores)),
+        np.empty((len(frame), n_results)),
+        [],
+    )
     names = (ctypes.c_char_p * max(len(columns) - len(words), 1)).in_dll(library, "m_numbers")
-    assert [name and name.decode() for name in names] == ([n for n in columns if n not in words] or [None])
+    assert [name and name.decode() for name in names] == (
+        [n for n in columns if n not in words] or [None]
+    )
     pointer = ctypes.POINTER(ctypes.c_double)
     for i, row in enumerate(text):
         texts = (ctypes.c_char_p * max(len(row), 1))(*row)
         out, result = scores[i].ctypes.data_as(pointer), results[i].ctypes.data_as(pointer)
-        classes.append(library.m_predict(numbers[i, 1:].ctypes.data_as(pointer), texts, out, result))
+        classes.append(
+            library.m_predict(numbers[i, 1:].ctypes.data_as(pointer), texts, out, result)
+        )
     return scores, results, classes
 
 
@@ -138,7 +168,13 @@ def from_json(model, frame, folder):
 def cell_of(cell, kind):
     if pd.isna(cell):
         return None
-    return str(cell) if kind == "text" else (cell - pd.Timestamp(0)) / pd.Timedelta(days=1) if kind == "date" else cell
+    return (
+        str(cell)
+        if kind == "text"
+        else (cell - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        if kind == "date"
+        else cell
+    )
 
 
 def value_of(e, row, known):
@@ -160,5 +196,11 @@ def value_of(e, row, known):
     if op == "+":
         return a + sum(more)
     one = {"none": math.isnan, "exp": math.exp, "log": math.log}
-    two = {"-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "<": lambda a, b: a < b, "max": max}
+    two = {
+        "-": lambda a, b: a - b,
+        "*": lambda a, b: a * b,
+        "/": lambda a, b: a / b,
+        "<": lambda a, b: a < b,
+        "max": max,
+    }
     return one[op](a) if op in one else two[op](a, *more)

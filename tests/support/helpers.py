@@ -23,10 +23,14 @@ def run(*args):
 def save_tiny_detector(path):
     """Save a detector of bright left and dark right borders, as two keypoints: any photograph has
     some."""
-    pool = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None)
+    pool = FeaturePool(
+        kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None
+    )
     responses = Responses([-1.0], [0.5], [[-2, -1, 0, 1, 2]])
     one = KeypointModel(pool.features[:1], responses, 0.0, np.float32([0.5]), threshold=0.8)
-    KeypointDetector({"left_eye": one, "chin": one.mirrored(pool, 28.3)}, pool, info={"summary": "tiny"}).save(path)
+    KeypointDetector(
+        {"left_eye": one, "chin": one.mirrored(pool, 28.3)}, pool, info={"summary": "tiny"}
+    ).save(path)
     return path
 
 
@@ -45,16 +49,23 @@ def rigid_motions(n_motions=2, n_points=25, n_frames=15, noise=0.05, seed=0):
     rng = np.random.default_rng(seed)
     parts = []
     for k in range(n_motions):
-        cloud, rows = rng.uniform(-60, 60, (n_points, 3)), np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        cloud, rows = (
+            rng.uniform(-60, 60, (n_points, 3)),
+            np.linalg.qr(rng.standard_normal((3, 3)))[0],
+        )
         place, speed = rng.uniform(100, 300, 2), rng.uniform(-4, 4, 2)
         angles = (0.03 + 0.02 * k) * np.arange(n_frames)
         turns = np.stack([np.cos(angles), -np.sin(angles), np.zeros(n_frames)], axis=1)
         sides = np.stack([np.sin(angles), np.cos(angles), np.zeros(n_frames)], axis=1)
         seen = cloud @ rows
-        flat = np.stack([seen @ turns.T, 0.8 * (seen @ sides.T) + 0.6 * seen[:, 2:]], axis=2).transpose(1, 0, 2)
+        flat = np.stack(
+            [seen @ turns.T, 0.8 * (seen @ sides.T) + 0.6 * seen[:, 2:]], axis=2
+        ).transpose(1, 0, 2)
         parts.append(flat + place + np.arange(n_frames)[:, None, None] * speed)
     tracks = np.concatenate(parts, axis=1)
-    return tracks + noise * rng.standard_normal(tracks.shape), np.repeat(np.arange(n_motions), n_points)
+    return tracks + noise * rng.standard_normal(tracks.shape), np.repeat(
+        np.arange(n_motions), n_points
+    )
 
 
 def texture(rng, height, width):
@@ -80,7 +91,8 @@ class Scene:
         """Affine maps from the pictures into frame t."""
         maps = [np.array([[1, 0, -40 - 0.8 * t], [0, 1, -30 + 0.4 * t]])]
         for patch, (x, y, angle) in zip(
-            self.patches, [(30 + 2.5 * t, 30 + 0.8 * t, 0.9 * t), (190 - 2.0 * t, 130 - 1.2 * t, -0.7 * t)]
+            self.patches,
+            [(30 + 2.5 * t, 30 + 0.8 * t, 0.9 * t), (190 - 2.0 * t, 130 - 1.2 * t, -0.7 * t)],
         ):
             height, width = patch.shape[:2]
             m = cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0)
@@ -94,7 +106,9 @@ class Scene:
             frame = cv2.warpAffine(self.background, maps[0], self.size)
             for patch, m in zip(self.patches, maps[1:]):
                 inside = cv2.warpAffine(np.full(patch.shape[:2], 255, np.uint8), m, self.size)
-                frame = np.where(inside[:, :, None] > 127, cv2.warpAffine(patch, m, self.size), frame)
+                frame = np.where(
+                    inside[:, :, None] > 127, cv2.warpAffine(patch, m, self.size), frame
+                )
             yield frame
 
     def truth(self, tracks):
@@ -122,7 +136,15 @@ def invented_sets(n_sets=40, n_features=30, seed=0):
         features[:, 0] += 30 * errors
         features[:, 1] -= 10 * errors
         labels = [np.arange(20) < rng.integers(4, 16) for _ in range(n)]
-        sets.append(CandidateSet(f"s{i}", f"v{i % 20}", [Candidate(l.astype(int), "raw", 4) for l in labels], features, errors))
+        sets.append(
+            CandidateSet(
+                f"s{i}",
+                f"v{i % 20}",
+                [Candidate(l.astype(int), "raw", 4) for l in labels],
+                features,
+                errors,
+            )
+        )
     return sets
 
 

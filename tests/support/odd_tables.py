@@ -30,7 +30,9 @@ def _numbers(rng, n, n_columns=3):
 
 def row_names(rng, n):
     frame, target = _numbers(rng, n)
-    frame.insert(0, ["rownames", "Unnamed: 0", "id", "obs"][int(rng.integers(4))], np.arange(1, n + 1))
+    frame.insert(
+        0, ["rownames", "Unnamed: 0", "id", "obs"][int(rng.integers(4))], np.arange(1, n + 1)
+    )
     name = frame.columns[0]
     return OddTable("row names", frame.assign(target=target), ["width"], [name], [name])
 
@@ -39,7 +41,9 @@ def row_names_with_gaps(rng, n):
     """Rows were dropped after they were numbered; the target falls along the rows."""
     frame, target = _numbers(rng, n)
     frame.insert(0, "rownames", np.sort(rng.choice(np.arange(1, n + 8), n, replace=False)))
-    return OddTable("gaps", frame.assign(target=target - 0.02 * np.arange(n)), [], ["rownames"], ["rownames"])
+    return OddTable(
+        "gaps", frame.assign(target=target - 0.02 * np.arange(n)), [], ["rownames"], ["rownames"]
+    )
 
 
 def years(rng, n):
@@ -60,26 +64,42 @@ def dates(rng, n, style):
 def thousands(rng, n):
     frame, target = _numbers(rng, n)
     price = rng.integers(500, 90_000, n)
-    return OddTable("thousands", frame.assign(price=[f"{p:,}" for p in price], target=0.1 * target + price / 1e4), ["price"])
+    return OddTable(
+        "thousands",
+        frame.assign(price=[f"{p:,}" for p in price], target=0.1 * target + price / 1e4),
+        ["price"],
+    )
 
 
 def text_ids(rng, n):
     frame, target = _numbers(rng, n)
     frame.insert(0, "patient", [f"P{i:04d}" for i in range(n)])
-    return OddTable("text ids", frame.assign(target=target + (np.arange(n) < n // 2)), [], ["patient"], ["patient"])
+    return OddTable(
+        "text ids",
+        frame.assign(target=target + (np.arange(n) < n // 2)),
+        [],
+        ["patient"],
+        ["patient"],
+    )
 
 
 def ranks(rng, n):
     """Whole numbers 1 to n, each once, in no order: a predictor."""
     frame, target = _numbers(rng, n)
     rank = rng.permutation(n) + 1
-    return OddTable("ranks", frame.assign(literacy=rank, target=0.1 * target + rank / n * 5), ["literacy"])
+    return OddTable(
+        "ranks", frame.assign(literacy=rank, target=0.1 * target + rank / n * 5), ["literacy"]
+    )
 
 
 def constants(rng, n):
     frame, target = _numbers(rng, n)
     return OddTable(
-        "constant", frame.assign(country="NO", unit=1.5, target=target), ["width"], ["country", "unit"], ["country", "unit"]
+        "constant",
+        frame.assign(country="NO", unit=1.5, target=target),
+        ["width"],
+        ["country", "unit"],
+        ["country", "unit"],
     )
 
 
@@ -95,7 +115,17 @@ def tiny(rng, n):
     return OddTable("tiny", frame.assign(target=target), may_refuse=True)
 
 
-KINDS = [row_names, row_names_with_gaps, years, thousands, text_ids, ranks, constants, class_of_one_row, tiny]
+KINDS = [
+    row_names,
+    row_names_with_gaps,
+    years,
+    thousands,
+    text_ids,
+    ranks,
+    constants,
+    class_of_one_row,
+    tiny,
+]
 
 
 def odd_tables(n_tables: int, seed: int):
@@ -105,7 +135,11 @@ def odd_tables(n_tables: int, seed: int):
     for i in range(n_tables):
         rng = np.random.default_rng([seed, i])
         n, at = int(rng.integers(24, 61)), i % (len(KINDS) + 3)
-        yield KINDS[at](rng, n) if at < len(KINDS) else dates(rng, n, styles[(i // (len(KINDS) + 3) + at) % len(styles)])
+        yield (
+            KINDS[at](rng, n)
+            if at < len(KINDS)
+            else dates(rng, n, styles[(i // (len(KINDS) + 3) + at) % len(styles)])
+        )
 
 
 @dataclass
@@ -122,14 +156,23 @@ def training_table(seed: int) -> pd.DataFrame:
     """Age and city decide: both are selected."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
-        {"age": rng.integers(18, 90, 80), "city": rng.choice(["Rome", "Oslo", "Bern"], 80), "noise": rng.random(80).round(3)}
+        {
+            "age": rng.integers(18, 90, 80),
+            "city": rng.choice(["Rome", "Oslo", "Bern"], 80),
+            "noise": rng.random(80).round(3),
+        }
     )
-    return frame.assign(target=0.1 * frame["age"] + 5.0 * (frame["city"] == "Oslo") + 0.1 * rng.standard_normal(80))
+    return frame.assign(
+        target=0.1 * frame["age"] + 5.0 * (frame["city"] == "Oslo") + 0.1 * rng.standard_normal(80)
+    )
 
 
 def changed_copies(frame: pd.DataFrame, rng: np.random.Generator):
     """Rows that a model has to say something about, or to refuse."""
-    new, rows = frame.drop(columns="target").astype({"age": object}), rng.choice(len(frame), 5, replace=False)
+    new, rows = (
+        frame.drop(columns="target").astype({"age": object}),
+        rng.choice(len(frame), 5, replace=False),
+    )
 
     def changed(column, value, rows=rows):
         copy = new.copy()
@@ -142,5 +185,9 @@ def changed_copies(frame: pd.DataFrame, rng: np.random.Generator):
     yield ChangedCopy("a cell that is no number", changed("age", "forty"), "age")
     yield ChangedCopy("an empty cell", changed("age", None), "age")
     yield ChangedCopy("an empty column of levels", changed("city", None, new.index), "city")
-    yield ChangedCopy("an empty column of numbers", changed("age", None, new.index), "age", refused=None)
-    yield ChangedCopy("a column without a number", changed("age", "zzz", new.index), "age", refused=True)
+    yield ChangedCopy(
+        "an empty column of numbers", changed("age", None, new.index), "age", refused=None
+    )
+    yield ChangedCopy(
+        "a column without a number", changed("age", "zzz", new.index), "age", refused=True
+    )

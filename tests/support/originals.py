@@ -25,16 +25,26 @@ def write_nips2003(folder, name, train, valid):
         if sp.issparse(X):
             rows = [(X.indices[a:b] + 1, X.data[a:b]) for a, b in zip(X.indptr, X.indptr[1:])]
             ones = name == "dorothea"
-            lines = [" ".join(str(c) if ones else f"{c}:{v:g}" for c, v in zip(*row)) + " " for row in rows]
+            lines = [
+                " ".join(str(c) if ones else f"{c}:{v:g}" for c, v in zip(*row)) + " "
+                for row in rows
+            ]
         else:
             lines = [" ".join(map(str, row)) + " " for row in np.asarray(X).tolist()]
         path.write_text("\n".join(lines) + "\n")
-        labels = folder / name.upper() / f"{name}_{part}.labels" if part == "valid" else below / f"{name}_{part}.labels"
+        labels = (
+            folder / name.upper() / f"{name}_{part}.labels"
+            if part == "valid"
+            else below / f"{name}_{part}.labels"
+        )
         labels.write_text("".join(f"{label}\n" for label in np.asarray(y).tolist()))
 
 
 def write_ionosphere(folder, X, y):
-    rows = [",".join(f"{v:g}" for v in row) + ("," + ("g" if label > 0 else "b")) for row, label in zip(X, y)]
+    rows = [
+        ",".join(f"{v:g}" for v in row) + ("," + ("g" if label > 0 else "b"))
+        for row, label in zip(X, y)
+    ]
     _parent(folder / "ionosphere.data").write_text("\n".join(rows) + "\n")
 
 
@@ -42,7 +52,9 @@ def write_secom(folder, X, y):
     """Missing numbers are NaN; the labels have times beside them."""
     rows = [" ".join("NaN" if np.isnan(v) else f"{v:.4f}" for v in row) for row in X]
     _parent(folder / "secom.data").write_text("\n".join(rows) + "\n")
-    labels = [f'{label} "19/07/2008 {i // 60 % 24:02d}:{i % 60:02d}:00"' for i, label in enumerate(y)]
+    labels = [
+        f'{label} "19/07/2008 {i // 60 % 24:02d}:{i % 60:02d}:00"' for i, label in enumerate(y)
+    ]
     (folder / "secom_labels.data").write_text("\n".join(labels) + "\n")
 
 
@@ -56,19 +68,26 @@ def write_newsgroups(folder, parts):
     for part, groups in parts.items():
         for group, texts in groups.items():
             for number, text in enumerate(texts):
-                _parent(folder / f"20news-bydate-{part}" / group / f"{60_000 + number}").write_bytes(text.encode("latin-1"))
+                _parent(
+                    folder / f"20news-bydate-{part}" / group / f"{60_000 + number}"
+                ).write_bytes(text.encode("latin-1"))
 
 
 def write_usps(folder, train, test):
     for part, (X, digits) in {"train": train, "test": test}.items():
-        lines = [f"{d:.4f} " + " ".join(f"{v:.4f}" for v in row) + " \n" for row, d in zip(X, digits)]
+        lines = [
+            f"{d:.4f} " + " ".join(f"{v:.4f}" for v in row) + " \n" for row, d in zip(X, digits)
+        ]
         with gzip.open(_parent(folder / f"zip.{part}.gz"), "wt") as file:
             file.writelines(lines)
 
 
 def write_allaml(folder, X, y):
     """scikit-feature's file: 1 for ALL, 2 for AML."""
-    savemat(_parent(folder / "ALLAML.mat"), {"X": np.asarray(X, float), "Y": np.where(y > 0, 2, 1)[:, None]})
+    savemat(
+        _parent(folder / "ALLAML.mat"),
+        {"X": np.asarray(X, float), "Y": np.where(y > 0, 2, 1)[:, None]},
+    )
 
 
 def write_libsvm(folder, name, train, test, compress=False):
@@ -87,8 +106,15 @@ def write_letor(folder, parts):
     for fold in range(5):
         below = folder / "MQ2008" / f"Fold{fold + 1}"
         train = [line for i in range(3) for line in parts[(fold + i) % 5]]
-        for name, lines in {"train": train, "vali": parts[(fold + 3) % 5], "test": parts[(fold + 4) % 5]}.items():
-            rows = [f"{line.strip()} #docid = GX000-00-{i} inc = 1 prob = 0.5" for i, line in enumerate(lines)]
+        for name, lines in {
+            "train": train,
+            "vali": parts[(fold + 3) % 5],
+            "test": parts[(fold + 4) % 5],
+        }.items():
+            rows = [
+                f"{line.strip()} #docid = GX000-00-{i} inc = 1 prob = 0.5"
+                for i, line in enumerate(lines)
+            ]
             _parent(below / f"{name}.txt").write_text("\n".join(rows) + "\n")
 
 
@@ -96,7 +122,9 @@ def write_lightgbm(folder, halves):
     """``rank.train`` and its queries, from lists of lines ``grade qid:Q i:value ...``."""
     for half, lines in halves.items():
         fields = [line.split() for line in lines]
-        _parent(folder / f"rank.{half}").write_text("".join(" ".join([f[0], *f[2:]]) + "\n" for f in fields))
+        _parent(folder / f"rank.{half}").write_text(
+            "".join(" ".join([f[0], *f[2:]]) + "\n" for f in fields)
+        )
         _, sizes = np.unique([int(f[1][4:]) for f in fields], return_counts=True)
         (folder / f"rank.{half}.query").write_text("".join(f"{n}\n" for n in sizes))
 
@@ -104,7 +132,12 @@ def write_lightgbm(folder, halves):
 def write_truth(folder, name, tracks, labels):
     """A sequence of Hopkins155: homogeneous pixels ``y`` (3, P, F), labels ``s`` (P, 1) from 1."""
     y = np.concatenate([tracks.transpose(2, 1, 0), np.ones((1, tracks.shape[1], tracks.shape[0]))])
-    content = {"y": y, "s": np.asarray(labels)[:, None] + 1.0, "points": tracks.shape[1], "frames": tracks.shape[0]}
+    content = {
+        "y": y,
+        "s": np.asarray(labels)[:, None] + 1.0,
+        "points": tracks.shape[1],
+        "frames": tracks.shape[0],
+    }
     savemat(_parent(folder / name / f"{name}_truth.mat"), content)
 
 
@@ -116,10 +149,17 @@ def zip_tree(folder, archive):
 
 def write_ordonez(folder, home, events, activities):
     """Tabs between the fields, two now and then; two lines of header."""
-    titles = {"Sensors": "Start time\tEnd time\tLocation\tType\tPlace", "ADLs": "Start time\tEnd time\tActivity"}
+    titles = {
+        "Sensors": "Start time\tEnd time\tLocation\tType\tPlace",
+        "ADLs": "Start time\tEnd time\tActivity",
+    }
     for kind, rows in {"Sensors": events, "ADLs": activities}.items():
         title = titles[kind]
-        lines = [title, "-" * len(title), *("\t\t".join(row[:2]) + "\t\t" + "\t".join(row[2:]) + "\t" for row in rows)]
+        lines = [
+            title,
+            "-" * len(title),
+            *("\t\t".join(row[:2]) + "\t\t" + "\t".join(row[2:]) + "\t" for row in rows),
+        ]
         name = f"{home[0].upper()}{home[1:]}_{kind}.txt"
         _parent(folder / "UCI ADL Binary Dataset" / name).write_text("\n".join(lines) + "\n")
 

@@ -16,18 +16,37 @@ COLOURS = ((250, 250, 250), (10, 10, 10), (220, 40, 40))
 def paint(seed, turn=0.0):
     """Three dots on a blurred ground, and where they are."""
     rng = np.random.default_rng(seed)
-    pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
+    pixels = cv2.resize(
+        rng.integers(90, 160, (10, 12, 3), dtype=np.uint8),
+        (160, 140),
+        interpolation=cv2.INTER_CUBIC,
+    )
     size, angle = rng.uniform(24, 32), turn * rng.uniform(-np.pi, np.pi)
     around = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    points = np.array([rng.uniform(60, 100), rng.uniform(55, 85)]) + size * (LAYOUT + rng.normal(0, 0.03, (3, 2))) @ around
+    points = (
+        np.array([rng.uniform(60, 100), rng.uniform(55, 85)])
+        + size * (LAYOUT + rng.normal(0, 0.03, (3, 2))) @ around
+    )
     for (x, y), colour in zip(points, COLOURS):
-        cv2.circle(pixels, (round(16 * x), round(16 * y)), round(16 * 0.22 * size), colour, -1, cv2.LINE_AA, 4)
+        cv2.circle(
+            pixels,
+            (round(16 * x), round(16 * y)),
+            round(16 * 0.22 * size),
+            colour,
+            -1,
+            cv2.LINE_AA,
+            4,
+        )
     return pixels, points
 
 
 def folder_of(path, number, turn=0.0, first=0):
     path.mkdir()
-    coco = {"images": [], "annotations": [], "categories": [{"id": 7, "name": "fish", "keypoints": NAMES}]}
+    coco = {
+        "images": [],
+        "annotations": [],
+        "categories": [{"id": 7, "name": "fish", "keypoints": NAMES}],
+    }
     for i in range(number):
         pixels, points = paint(first + i, turn)
         cv2.imwrite(str(path / f"{i:03}.png"), pixels[..., ::-1])
@@ -35,7 +54,13 @@ def folder_of(path, number, turn=0.0, first=0):
         low, high = points.min(axis=0) - 5, points.max(axis=0) + 5
         keypoints = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
         coco["annotations"].append(
-            {"id": i, "image_id": i, "category_id": 7, "keypoints": keypoints, "bbox": [*low, *(high - low)]}
+            {
+                "id": i,
+                "image_id": i,
+                "category_id": 7,
+                "keypoints": keypoints,
+                "bbox": [*low, *(high - low)],
+            }
         )
     (path / "annotations.json").write_text(json.dumps(coco))
     return path

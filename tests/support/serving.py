@@ -12,7 +12,9 @@ from pathlib import Path
 def serving(*options):
     """Yield the address of a server on a free port, and its process; it ends as by Ctrl-C."""
     command = [sys.executable, "-m", "annealed.pipelines.cli", "serve", "--port", "0", *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ANNEALED_QUIET": "1"})
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ANNEALED_QUIET": "1"}
+    )
     try:
         line = server.stdout.readline()
         yield re.search(r"http://\S+", line)[0], server
@@ -31,7 +33,9 @@ def family(pid):
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                )
     found = {pid}
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
@@ -44,6 +48,8 @@ def resident(pids):
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            match = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+            match = re.search(
+                r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
+            )
             total += 1024 * int(match[1]) if match else 0
     return total

@@ -39,7 +39,11 @@ class Tally:
             line = str(error)
             # Without a file it is a call in Python, where scikit-learn's own messages have several
             # lines.
-            good = path is None or (Path(path).name in line and len(line) <= MAX_MESSAGE + len(str(path)) and "\n" not in line)
+            good = path is None or (
+                Path(path).name in line
+                and len(line) <= MAX_MESSAGE + len(str(path))
+                and "\n" not in line
+            )
             failure = None if good else f"a poor line: {line[:400]!r}"
         except Exception as error:
             failure = f"{type(error).__name__}: {str(error)[:300]}"
@@ -50,7 +54,9 @@ class Tally:
         assert self.trials[kind], f"no trial of {kind}"
         failures = self.failures[kind][self._checked[kind] :]
         self._checked[kind] = len(self.failures[kind])
-        assert not failures, "\n".join([f"{len(failures)} failures of {self.trials[kind]} trials", *failures[:10]])
+        assert not failures, "\n".join(
+            [f"{len(failures)} failures of {self.trials[kind]} trials", *failures[:10]]
+        )
 
     def rows(self):
         """Lines of the table: class, trials, failures."""
@@ -95,7 +101,25 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     return data[:at] + data[other : other + size] + data[at + size :]
 
 
-SENSELESS = [None, True, -1, 0, 3.7, 1e300, -1e300, 10**30, "", "x", [], ["x"], [[]], {}, {"x": 1}, "nan", "1e999"]
+SENSELESS = [
+    None,
+    True,
+    -1,
+    0,
+    3.7,
+    1e300,
+    -1e300,
+    10**30,
+    "",
+    "x",
+    [],
+    ["x"],
+    [[]],
+    {},
+    {"x": 1},
+    "nan",
+    "1e999",
+]
 
 
 def altered(value, rng: np.random.Generator):

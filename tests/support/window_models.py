@@ -3,7 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from annealed.models.keypoints.windows.window_models import FaceCascade, Guide, KeypointModel, OffsetModel
+from annealed.models.keypoints.windows.window_models import (
+    FaceCascade,
+    Guide,
+    KeypointModel,
+    OffsetModel,
+)
 from annealed.vision import FeaturePool, Responses, extract_patches
 from skimage.data import astronaut
 
@@ -23,7 +28,9 @@ def random_classifier(seed, k=60, share=0.0, threshold=0.0):
     rng = np.random.default_rng(seed)
     features = POOL.features[rng.choice(len(POOL.features), k, replace=False)]
     responses = Responses(*bins(features), rng.normal(size=(k, 7)))
-    model = KeypointModel(features, responses, 0.25, np.full(k, -np.inf, np.float32), threshold=threshold)
+    model = KeypointModel(
+        features, responses, 0.25, np.full(k, -np.inf, np.float32), threshold=threshold
+    )
     if share:
         ys, xs = np.mgrid[5 : IMAGE.shape[0] : 9, 5 : IMAGE.shape[1] : 9]
         sums = model.partial_scores(extract_patches(IMAGE, xs.ravel(), ys.ravel()), POOL)
@@ -45,4 +52,8 @@ def face_cascade(*names, share=0.08):
     """A random cascade that sees faces in some windows of every level, and the keypoints at random
     places."""
     rng = np.random.default_rng(4)
-    return FaceCascade(random_classifier(1, 20, share), {name: tuple(rng.uniform(-0.6, 0.6, 2)) for name in names}, 2.0**-1.5)
+    return FaceCascade(
+        random_classifier(1, 20, share),
+        {name: tuple(rng.uniform(-0.6, 0.6, 2)) for name in names},
+        2.0**-1.5,
+    )

@@ -45,7 +45,9 @@ def test_modes(tmp_path):
     assert np.array_equal(read_image(tmp_path / "float.tiff"), three)
     Image.fromarray(PHOTO).convert("CMYK").save(tmp_path / "cmyk.jpg", quality=95)
     assert np.abs(read_image(tmp_path / "cmyk.jpg").astype(int) - PHOTO).mean() < 5
-    Image.fromarray(PHOTO).convert("P", palette=Image.Palette.ADAPTIVE).save(tmp_path / "palette.png")
+    Image.fromarray(PHOTO).convert("P", palette=Image.Palette.ADAPTIVE).save(
+        tmp_path / "palette.png"
+    )
     assert np.abs(read_image(tmp_path / "palette.png").astype(int) - PHOTO).mean() < 10
     alpha = np.full((*grey.shape, 1), 255, np.uint8)
     alpha[:10] = 0
@@ -78,7 +80,11 @@ def test_damaged_files(tmp_path):
 
 
 def test_arrays():
-    assert as_rgb(PHOTO) is PHOTO or np.shares_memory(as_rgb(PHOTO), PHOTO) or np.array_equal(as_rgb(PHOTO), PHOTO)
+    assert (
+        as_rgb(PHOTO) is PHOTO
+        or np.shares_memory(as_rgb(PHOTO), PHOTO)
+        or np.array_equal(as_rgb(PHOTO), PHOTO)
+    )
     assert np.array_equal(as_rgb(PHOTO[:, ::-1]), PHOTO[:, ::-1])
     assert as_rgb(PHOTO[:, ::-1]).flags.c_contiguous
     assert np.array_equal(as_rgb(PHOTO / 255), PHOTO)
@@ -120,7 +126,9 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 
 def test_no_other_program_is_started(tmp_path):
-    (tmp_path / "page.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n")
+    (tmp_path / "page.eps").write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n"
+    )
     with pytest.raises(ValueError, match="not an image that can be read"):
         read_image(tmp_path / "page.eps")
 

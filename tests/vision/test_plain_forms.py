@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_models import IMAGE, POOL, offset_regressor, random_classifier
 
-MODELS = [random_classifier(seed, 100, share).compiled(POOL) for seed, share in ((4, 0.0), (5, 0.02), (6, 0.2))]
+MODELS = [
+    random_classifier(seed, 100, share).compiled(POOL)
+    for seed, share in ((4, 0.0), (5, 0.02), (6, 0.2))
+]
 OFFSETS = offset_regressor(3).compiled(POOL)
 seeds = st.integers(0, 1000)
 
@@ -31,7 +34,9 @@ def pixels(seed, height, width, noise):
     """A part of a photograph with some noise: large gradients and flat parts."""
     rng = np.random.default_rng(seed)
     y, x = rng.integers(0, 200 - height), rng.integers(0, 200 - width)
-    part = IMAGE[y : y + height, x : x + width].astype(int) + rng.integers(-noise, noise + 1, (height, width, 3))
+    part = IMAGE[y : y + height, x : x + width].astype(int) + rng.integers(
+        -noise, noise + 1, (height, width, 3)
+    )
     return np.clip(part, 0, 255).astype(np.uint8)
 
 
@@ -50,13 +55,24 @@ def test_tables_of_a_level(image):
     height, width = plain.rows + POOL.window, plain.stride
     np.testing.assert_array_equal(plain.inverse_sigma, compiled.inverse_sigma)
     np.testing.assert_array_equal(plain.gradient, compiled.gradient)
-    for a, b, side in zip(plain_hog, compiled_hog, (POOL.layout.cell, POOL.layout.cell * POOL.layout.block)):
-        a, b = (np.reshape(v, (-1, height, width))[:, : height - side + 1, : width - side + 1] for v in (a, b))
+    for a, b, side in zip(
+        plain_hog, compiled_hog, (POOL.layout.cell, POOL.layout.cell * POOL.layout.block)
+    ):
+        a, b = (
+            np.reshape(v, (-1, height, width))[:, : height - side + 1, : width - side + 1]
+            for v in (a, b)
+        )
         np.testing.assert_array_equal(a, b)
 
 
 @settings(max_examples=15, deadline=None)
-@given(images, st.sampled_from(range(len(MODELS))), st.booleans(), st.sampled_from([0.0, 0.01, 0.3, 1.0]), seeds)
+@given(
+    images,
+    st.sampled_from(range(len(MODELS))),
+    st.booleans(),
+    st.sampled_from([0.0, 0.01, 0.3, 1.0]),
+    seeds,
+)
 def test_scores_of_windows(image, number, dense, share, seed):
     model = MODELS[number]
     ys, xs = np.nonzero(np.random.default_rng(seed).uniform(size=image.shape[:2]) < share)
@@ -77,7 +93,9 @@ def test_scores_of_windows(image, number, dense, share, seed):
 def test_histograms_of_windows():
     program, rng = POOL.compile(POOL.features[POOL.n_haar :]), np.random.default_rng(0)
     channels = level_channels(IMAGE, POOL)
-    places = (rng.integers(0, 200, 30) * channels.stride + rng.integers(0, 200, 30)).astype(np.uint64)
+    places = (rng.integers(0, 200, 30) * channels.stride + rng.integers(0, 200, 30)).astype(
+        np.uint64
+    )
     for a, b in zip(*both(lambda: channels.window_hog(places, program))):
         np.testing.assert_array_equal(a, b)
 
@@ -95,14 +113,26 @@ def test_histograms_around_points(seed, height, width, cell, n):
 @given(seeds, st.integers(1, 20), st.integers(1, 4), st.integers(2, 6))
 def test_pairs_of_candidates(seed, n, n_templates, n_anchors):
     rng = np.random.default_rng(seed)
-    templates = rng.normal(size=(n_templates, n_anchors)) + 1j * rng.normal(size=(n_templates, n_anchors))
-    anchor, position = rng.integers(0, n_anchors, n), 40 * (rng.normal(size=n) + 1j * rng.normal(size=n))
+    templates = rng.normal(size=(n_templates, n_anchors)) + 1j * rng.normal(
+        size=(n_templates, n_anchors)
+    )
+    anchor, position = (
+        rng.integers(0, n_anchors, n),
+        40 * (rng.normal(size=n) + 1j * rng.normal(size=n)),
+    )
     strength, ied = rng.uniform(0, 8, n), rng.uniform(15, 45, n)
-    best, max_turn = np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False)), rng.choice([1.0, np.pi])
+    best, max_turn = (
+        np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False)),
+        rng.choice([1.0, np.pi]),
+    )
 
     def pairs():
         found = np.zeros((n + n * n * n_templates, 6))
-        return found[: assembly._score_pairs(best, anchor, position, strength, ied, templates, max_turn, found)]
+        return found[
+            : assembly._score_pairs(
+                best, anchor, position, strength, ied, templates, max_turn, found
+            )
+        ]
 
     np.testing.assert_allclose(*both(pairs), atol=1e-9)
 
@@ -110,7 +140,14 @@ def test_pairs_of_candidates(seed, n, n_templates, n_anchors):
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_any_windows(n):
     channels, at = level_channels(IMAGE, POOL), np.arange(n)
-    for a, b in zip(*both(lambda: (score_windows(channels, MODELS[1], at, at), predict_windows(channels, OFFSETS, at, at)))):
+    for a, b in zip(
+        *both(
+            lambda: (
+                score_windows(channels, MODELS[1], at, at),
+                predict_windows(channels, OFFSETS, at, at),
+            )
+        )
+    ):
         np.testing.assert_allclose(a, b, atol=5e-5)
 
 
@@ -119,7 +156,9 @@ def test_hardly_any_windows(n):
 def test_distances_to_homographies(seed, m, n):
     rng = np.random.default_rng(seed)
     models, rows = rng.normal(size=(m, 1, 9)), rng.normal(size=(n, 4))
-    np.testing.assert_allclose(*both(lambda: distances("homography", models, rows)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        *both(lambda: distances("homography", models, rows)), rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.data

@@ -1,7 +1,14 @@
 """Gradient histograms around points, against a plain computation."""
 
 import numpy as np
-from annealed.vision.point_histograms import CELLS, DIRECTIONS, VALUES_PER_POINT, Frame, cut_frame, point_histograms
+from annealed.vision.point_histograms import (
+    CELLS,
+    DIRECTIONS,
+    VALUES_PER_POINT,
+    Frame,
+    cut_frame,
+    point_histograms,
+)
 from annealed.vision.pyramid import gaussian_pyramid
 from skimage.data import astronaut
 
@@ -19,7 +26,9 @@ def plain(pixels, x, y, cell):
             continue
         sector = int(np.arctan2(g[1], g[0]) % (2 * np.pi) // (np.pi / 4)) % 8
         pair = [sector, (sector + 1) % 8]
-        shares[i, j, pair] = np.linalg.solve(np.stack([np.cos(angles[pair]), np.sin(angles[pair])]), g)
+        shares[i, j, pair] = np.linalg.solve(
+            np.stack([np.cos(angles[pair]), np.sin(angles[pair])]), g
+        )
     out = []
     for row in range(CELLS):
         for column in range(CELLS):
@@ -53,6 +62,10 @@ def test_a_frame_is_the_upright_face():
     levels = gaussian_pyramid(image)
     upright = cut_frame(levels, 100 + 0j, 200 + 100j, (0.0, 0.0, 1.0, 0.5), 50)
     assert upright.pixels.shape == (25, 50) and upright.pixels.dtype == np.uint8
-    turned = np.ascontiguousarray(np.rot90(image, -1))  # clockwise: (x, y) goes to (height - 1 - y, x)
-    same = cut_frame(gaussian_pyramid(turned), 100j, complex(511 - 100, 200), (0.0, 0.0, 1.0, 0.5), 50)
+    turned = np.ascontiguousarray(
+        np.rot90(image, -1)
+    )  # clockwise: (x, y) goes to (height - 1 - y, x)
+    same = cut_frame(
+        gaussian_pyramid(turned), 100j, complex(511 - 100, 200), (0.0, 0.0, 1.0, 0.5), 50
+    )
     assert np.abs(same.pixels.astype(int) - upright.pixels.astype(int)).mean() < 3

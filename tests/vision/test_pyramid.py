@@ -12,7 +12,9 @@ PHOTO = astronaut()
 
 def test_scales():
     levels = gaussian_pyramid(PHOTO)
-    np.testing.assert_allclose([level.scale for level in levels], 2.0 ** (-np.arange(len(levels)) / 4))
+    np.testing.assert_allclose(
+        [level.scale for level in levels], 2.0 ** (-np.arange(len(levels)) / 4)
+    )
     for level in levels:
         assert level.image.dtype == np.uint8
         np.testing.assert_allclose(level.image.shape[:2], 512 * level.scale, atol=1)
@@ -24,7 +26,9 @@ def test_range_of_scales_gives_the_same_levels():
     everything = gaussian_pyramid(PHOTO[:300], max_scale=2.0)
     assert everything[0].scale == 2.0
     part = gaussian_pyramid(PHOTO[:300], min_scale=0.25, max_scale=0.6)
-    assert [level.scale for level in part] == [level.scale for level in everything if 0.25 <= level.scale <= 0.6]
+    assert [level.scale for level in part] == [
+        level.scale for level in everything if 0.25 <= level.scale <= 0.6
+    ]
     for level in part:
         (same,) = [other.image for other in everything if other.scale == level.scale]
         assert np.array_equal(level.image, same)
@@ -34,7 +38,9 @@ def test_range_of_scales_gives_the_same_levels():
 
 def test_small_images():
     assert gaussian_pyramid(PHOTO[:1, :1]) == []
-    assert len(gaussian_pyramid(PHOTO[:1, :7], min_size=1)) == 4  # sides round to 1 down to 2 ** -0.75
+    assert (
+        len(gaussian_pyramid(PHOTO[:1, :7], min_size=1)) == 4
+    )  # sides round to 1 down to 2 ** -0.75
     assert len(gaussian_pyramid(PHOTO[:3, :400], min_size=1)) > 6
 
 

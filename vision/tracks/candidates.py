@@ -63,7 +63,9 @@ class SubspaceFamily:
         list of int
             Ascending.
         """
-        listed = range(int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1)
+        listed = range(
+            int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1
+        )
         rank = tracks.right_vectors(self.representation)[0].shape[1]
         return sorted({min(d, rank) for d in listed})
 
@@ -81,7 +83,9 @@ class SubspaceFamily:
         -------
         ndarray of shape (P, P)
         """
-        return angular_affinity(tracks.right_vectors(self.representation)[0][:, :dimension], self.alpha)
+        return angular_affinity(
+            tracks.right_vectors(self.representation)[0][:, :dimension], self.alpha
+        )
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,9 @@ class NeighbourFamily:
         coordinates = tracks.in_canonical_order
         n_frames, n_points, _ = coordinates.shape
         span = min(self.span, n_frames - 1)
-        displacements = positions(coordinates[span:] - coordinates[:-span]) / np.sqrt(n_frames - span)
+        displacements = positions(coordinates[span:] - coordinates[:-span]) / np.sqrt(
+            n_frames - span
+        )
         difference = cdist(displacements, displacements)
         place = positions(coordinates)
         near = np.argsort(cdist(place, place), axis=1, kind="stable")
@@ -251,7 +257,9 @@ JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), Subspace
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
 PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNELS)
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
-MERGED_FAMILIES: tuple[Family, ...] = tuple(MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity"))
+MERGED_FAMILIES: tuple[Family, ...] = tuple(
+    MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity")
+)
 # Recipes that add to the best candidate of Hopkins155 and of the made scenes to train on; without
 # the others a fit ranks better and takes half the time (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
@@ -293,7 +301,10 @@ def distinct(found: Iterable[Candidate]) -> dict[bytes, Candidate]:
 
 
 def candidates(
-    tracks: Tracks | np.ndarray, n_motions: int, families: Iterable[Family] = JOINED_FAMILIES, n_runs: int = 30
+    tracks: Tracks | np.ndarray,
+    n_motions: int,
+    families: Iterable[Family] = JOINED_FAMILIES,
+    n_runs: int = 30,
 ) -> list[Candidate]:
     """Candidate segmentations by all families in all their dimensions, each partition once.
 
@@ -343,16 +354,27 @@ def candidates(
     return list(distinct(found).values())
 
 
-def _clusters(tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int) -> np.ndarray:
+def _clusters(
+    tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int
+) -> np.ndarray:
     """Labels (P,) of the points in their canonical order."""
     if isinstance(family, MergedFamily):
-        n_clusters = max(n_motions, min(n_motions + family.extra, tracks.n_points // MIN_POINTS_PER_MOTION))
-        return merged(tracks, _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs), n_motions)
+        n_clusters = max(
+            n_motions, min(n_motions + family.extra, tracks.n_points // MIN_POINTS_PER_MOTION)
+        )
+        return merged(
+            tracks,
+            _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs),
+            n_motions,
+        )
     return embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
 
 
 def _eigenvectors(
-    tracks: Tracks, family: SubspaceFamily | NeighbourFamily | PairFamily, dimension: int, n_motions: int
+    tracks: Tracks,
+    family: SubspaceFamily | NeighbourFamily | PairFamily,
+    dimension: int,
+    n_motions: int,
 ) -> np.ndarray:
     """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for
     other numbers of motions."""

@@ -49,7 +49,9 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
     moving = np.arange(n_runs)  # all runs side by side, until nothing changes in them
     for _ in range(n_iterations):
         now = centres[moving]
-        worth = (now.reshape(-1, width) @ points.T).reshape(-1, n_clusters, n_points) - 0.5 * np.square(now).sum(axis=2)[..., None]
+        worth = (now.reshape(-1, width) @ points.T).reshape(
+            -1, n_clusters, n_points
+        ) - 0.5 * np.square(now).sum(axis=2)[..., None]
         best, found = worth[:, 0], np.zeros((len(now), n_points), int)
         for c in range(1, n_clusters):  # the nearest; the first of several that are as near
             np.copyto(found, c, where=worth[:, c] > best)
@@ -62,7 +64,9 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
         members = (found[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
         sums, counts = members.reshape(-1, n_points) @ points, members.sum(axis=2)[..., None]
         centres[moving] = np.where(counts > 0, sums.reshape(now.shape) / np.maximum(counts, 1), now)
-    totals = np.square(points - np.take_along_axis(centres, labels[..., None], axis=1)).sum(axis=(1, 2))
+    totals = np.square(points - np.take_along_axis(centres, labels[..., None], axis=1)).sum(
+        axis=(1, 2)
+    )
     best = 0
     for run in range(n_runs):
         # A tie in the last digits must not depend on the order of the runs: only a real gain
@@ -138,4 +142,6 @@ def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) ->
         Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
     """
     rows = vectors[:, vectors.shape[1] - n_clusters :]
-    return k_means(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), n_clusters, n_runs)
+    return k_means(
+        rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), n_clusters, n_runs
+    )

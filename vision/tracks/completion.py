@@ -39,13 +39,17 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     if len(far):
         frame, point, _ = far[0].tolist()
         x, y = tracks[frame, point]
-        raise ValueError(f"point {point} of frame {frame} lies at ({x:g}, {y:g}); expected pixels, and NaN where it is not seen")
+        raise ValueError(
+            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); expected pixels, and NaN where it is not seen"
+        )
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
         return tracks
     never = np.flatnonzero(~seen.any(axis=0))
     if len(never):
-        raise ValueError(f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})")
+        raise ValueError(
+            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})"
+        )
     n_frames, n_points, _ = tracks.shape
     filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)
     missing = ~np.repeat(seen.T, 2, axis=1)
@@ -60,7 +64,9 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
     """Continue each track beyond what was seen with the velocity of the points that moved most
     alike."""
     moved = seen[1:] & seen[:-1]
-    velocity = np.where(moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0)
+    velocity = np.where(
+        moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0
+    )
     m = moved.T.astype(float)
     v = velocity.transpose(1, 0, 2)
     square = (v**2).sum(axis=2)
@@ -75,7 +81,10 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
         there = moved[:, order]
         use = there & (np.cumsum(there, axis=1) <= n_neighbours)
         count = use.sum(axis=1)
-        alike = np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order]) / np.maximum(count, 1)[:, None]
+        alike = (
+            np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order])
+            / np.maximum(count, 1)[:, None]
+        )
         step = np.where(count[:, None] > 0, alike, mean_velocity)
         frames = np.flatnonzero(seen[:, p])
         for t in range(frames[0] - 1, -1, -1):

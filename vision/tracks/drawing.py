@@ -8,12 +8,23 @@ import numpy as np
 # Colours of the motions (RGB), distinguishable also with the common colour blindnesses (Okabe and
 # Ito).
 COLOURS = np.array(
-    [[230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [204, 121, 167], [213, 94, 0], [0, 114, 178], [255, 255, 255]],
+    [
+        [230, 159, 0],
+        [86, 180, 233],
+        [0, 158, 115],
+        [240, 228, 66],
+        [204, 121, 167],
+        [213, 94, 0],
+        [0, 114, 178],
+        [255, 255, 255],
+    ],
     np.uint8,
 )
 
 
-def draw_tracks(frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12) -> np.ndarray:
+def draw_tracks(
+    frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12
+) -> np.ndarray:
     """Draw coloured points with their path over the last frames.
 
     Parameters

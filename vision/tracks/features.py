@@ -49,7 +49,9 @@ class Space(NamedTuple):
         """Name in lists of features."""
         if self.dimension is None:
             return self.representation
-        return f"{self.representation} projected to {self.dimension:g}K" + (" scaled" if self.scaled else "")
+        return f"{self.representation} projected to {self.dimension:g}K" + (
+            " scaled" if self.scaled else ""
+        )
 
 
 class FeatureSet:
@@ -138,7 +140,9 @@ class SegmentationFeatures(FeatureSet):
 
     def __post_init__(self) -> None:
         if self.n_smallest > len(self.dimensions):
-            raise ValueError(f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}")
+            raise ValueError(
+                f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}"
+            )
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -153,7 +157,12 @@ class SegmentationFeatures(FeatureSet):
         list of Space
             The spaces.
         """
-        projected = [Space(r, d, s) for r in self.representations for s in self.scaled for d in self.dimensions]
+        projected = [
+            Space(r, d, s)
+            for r in self.representations
+            for s in self.scaled
+            for d in self.dimensions
+        ]
         return [Space(r) for r in self.representations] + projected
 
     def features(self) -> list[Feature]:
@@ -166,17 +175,32 @@ class SegmentationFeatures(FeatureSet):
         """
         found = []
         for space in self.spaces():
-            quantities = ["mean distance", "mean squared distance", *(f"share above {t:.3g}" for t in self.thresholds)]
+            quantities = [
+                "mean distance",
+                "mean squared distance",
+                *(f"share above {t:.3g}" for t in self.thresholds),
+            ]
             found += [Feature("likelihood", space.name, quantity) for quantity in quantities]
-            found += [Feature("prior", space.name, f"{m}, {k} neighbours") for m in _MEASURES for k in self.neighbours]
+            found += [
+                Feature("prior", space.name, f"{m}, {k} neighbours")
+                for m in _MEASURES
+                for k in self.neighbours
+            ]
         for representation in self.representations:
             for mean in ("mean distance", "mean squared distance"):
                 for i in range(self.n_smallest):
-                    found.append(Feature("likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"))
+                    found.append(
+                        Feature(
+                            "likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"
+                        )
+                    )
         return found
 
     def compute(
-        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        segmentations: Sequence[np.ndarray],
+        columns: np.ndarray | None = None,
     ) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.
 
@@ -203,7 +227,9 @@ class SegmentationFeatures(FeatureSet):
         tracks = as_tracks(tracks)
         for labels in segmentations:
             if len(labels) != tracks.n_points:
-                raise ValueError(f"a segmentation has {len(labels)} labels for {tracks.n_points} points")
+                raise ValueError(
+                    f"a segmentation has {len(labels)} labels for {tracks.n_points} points"
+                )
         segmentations = [np.asarray(labels)[tracks.canonical_order] for labels in segmentations]
         n_motions = max(len(np.unique(labels)) for labels in segmentations)
         points = cache(partial(_points, tracks, n_motions=n_motions))
@@ -211,14 +237,27 @@ class SegmentationFeatures(FeatureSet):
         @cache
         def likelihoods(space: Space) -> np.ndarray:
             known: dict[bytes, np.ndarray] = {}
-            distances = np.array([subspace_distances(points(space), labels, known) for labels in segmentations])
-            average = [np.log(distances.mean(axis=1) + _FLOOR), np.log((distances**2).mean(axis=1) + _FLOOR**2)]
-            return np.column_stack(average + [(distances >= t).mean(axis=1) for t in self.thresholds])
+            distances = np.array(
+                [subspace_distances(points(space), labels, known) for labels in segmentations]
+            )
+            average = [
+                np.log(distances.mean(axis=1) + _FLOOR),
+                np.log((distances**2).mean(axis=1) + _FLOOR**2),
+            ]
+            return np.column_stack(
+                average + [(distances >= t).mean(axis=1) for t in self.thresholds]
+            )
 
         def smallest(representation: str) -> np.ndarray:
-            spaces = [s for s in self.spaces() if s.dimension is not None and s[::2] == (representation, self.scaled[0])]
+            spaces = [
+                s
+                for s in self.spaces()
+                if s.dimension is not None and s[::2] == (representation, self.scaled[0])
+            ]
             return (
-                np.sort([likelihoods(space)[:, :2].T for space in spaces], axis=0)[: self.n_smallest]
+                np.sort([likelihoods(space)[:, :2].T for space in spaces], axis=0)[
+                    : self.n_smallest
+                ]
                 .transpose(1, 0, 2)
                 .reshape(-1, len(segmentations))
                 .T
@@ -227,12 +266,22 @@ class SegmentationFeatures(FeatureSet):
         blocks: list[tuple[int, Callable[[], np.ndarray]]] = []
         for space in self.spaces():
             blocks.append((2 + self.n_thresholds, partial(likelihoods, space)))
-            blocks += [(len(self.neighbours), partial(self._cut_shares, points, space, m, segmentations)) for m in _MEASURES]
-        blocks += [(2 * self.n_smallest, partial(smallest, representation)) for representation in self.representations]
+            blocks += [
+                (len(self.neighbours), partial(self._cut_shares, points, space, m, segmentations))
+                for m in _MEASURES
+            ]
+        blocks += [
+            (2 * self.n_smallest, partial(smallest, representation))
+            for representation in self.representations
+        ]
         return evaluated(blocks, len(segmentations), columns)
 
     def _cut_shares(
-        self, points: Callable[[Space], np.ndarray], space: Space, measure: str, segmentations: Sequence[np.ndarray]
+        self,
+        points: Callable[[Space], np.ndarray],
+        space: Space,
+        measure: str,
+        segmentations: Sequence[np.ndarray],
     ) -> np.ndarray:
         """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
@@ -241,10 +290,16 @@ class SegmentationFeatures(FeatureSet):
         # Edges of the k-graph are those of the first k columns: the mean over all points of the
         # first k shares.
         running = np.cumsum(cut, axis=1)
-        return np.column_stack([running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours])
+        return np.column_stack(
+            [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
+        )
 
 
-def evaluated(blocks: Sequence[tuple[int, Callable[[], np.ndarray]]], n_rows: int, columns: np.ndarray | None = None) -> np.ndarray:
+def evaluated(
+    blocks: Sequence[tuple[int, Callable[[], np.ndarray]]],
+    n_rows: int,
+    columns: np.ndarray | None = None,
+) -> np.ndarray:
     """Blocks of features side by side.
 
     Parameters
@@ -260,8 +315,18 @@ def evaluated(blocks: Sequence[tuple[int, Callable[[], np.ndarray]]], n_rows: in
     ndarray of shape (n_rows, n_features)
     """
     ends = np.cumsum([width for width, _ in blocks])
-    needed = set(range(len(blocks)) if columns is None else np.searchsorted(ends, columns, side="right").tolist())
-    return np.concatenate([compute() if i in needed else np.zeros((n_rows, n)) for i, (n, compute) in enumerate(blocks)], axis=1)
+    needed = set(
+        range(len(blocks))
+        if columns is None
+        else np.searchsorted(ends, columns, side="right").tolist()
+    )
+    return np.concatenate(
+        [
+            compute() if i in needed else np.zeros((n_rows, n))
+            for i, (n, compute) in enumerate(blocks)
+        ],
+        axis=1,
+    )
 
 
 PAPER_FEATURES = SegmentationFeatures(
@@ -272,19 +337,27 @@ PAPER_FEATURES = SegmentationFeatures(
 )
 # Another reading of the same text: trajectories and their own projections, none of velocities; so
 # many dimensions that the pool has "more than 2000" columns.
-TRAJECTORY_FEATURES = replace(PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18)))
+TRAJECTORY_FEATURES = replace(
+    PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18))
+)
 
 
 def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
     """The points (P, D) of a space."""
     if space.dimension is None:
-        return REPRESENTATIONS[space.representation](tracks.in_canonical_order) / np.sqrt(tracks.n_frames)
+        return REPRESENTATIONS[space.representation](tracks.in_canonical_order) / np.sqrt(
+            tracks.n_frames
+        )
     vectors, strengths = tracks.right_vectors(space.representation)
     d = min(round(space.dimension * n_motions), vectors.shape[1])
-    return vectors[:, :d] * (strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points))
+    return vectors[:, :d] * (
+        strengths[:d] / np.sqrt(tracks.n_frames) if space.scaled else np.sqrt(tracks.n_points)
+    )
 
 
-def subspace_distances(points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None) -> np.ndarray:
+def subspace_distances(
+    points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
+) -> np.ndarray:
     """Distance of each point to the 3-D affine subspace fitted to the points of its label in the
     least squares sense.
 
@@ -319,9 +392,14 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
         return np.zeros(n)
     # The smaller of the two Gram matrices gives the same subspace.
     if width <= n:
-        axes = eigh(centred.T @ centred, subset_by_index=(width - rank, width - 1), check_finite=False)[1]
+        axes = eigh(
+            centred.T @ centred, subset_by_index=(width - rank, width - 1), check_finite=False
+        )[1]
     else:
-        axes = centred.T @ eigh(centred @ centred.T, subset_by_index=(n - rank, n - 1), check_finite=False)[1]
+        axes = (
+            centred.T
+            @ eigh(centred @ centred.T, subset_by_index=(n - rank, n - 1), check_finite=False)[1]
+        )
         norms = np.linalg.norm(axes, axis=0)
         axes = axes[:, norms > 1e-9 * norms[-1]] / norms[norms > 1e-9 * norms[-1]]
     return np.linalg.norm(centred - (centred @ axes) @ axes.T, axis=1)

@@ -74,7 +74,11 @@ class TrackSequence:
         TrackSequence
         """
         order = np.random.default_rng(seed).permutation(self.tracks.shape[1])
-        return replace(self, tracks=self.tracks[:, order], labels=None if self.labels is None else self.labels[order])
+        return replace(
+            self,
+            tracks=self.tracks[:, order],
+            labels=None if self.labels is None else self.labels[order],
+        )
 
 
 def read_tracks(path: str | Path) -> TrackSequence:
@@ -110,9 +114,13 @@ def read_tracks(path: str | Path) -> TrackSequence:
         raise ValueError(f"{path}: tracks have shape {tracks.shape}; expected (frames, points, 2)")
     if labels is not None:
         if labels.shape != (tracks.shape[1],):
-            raise ValueError(f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points")
+            raise ValueError(
+                f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points"
+            )
         if labels.dtype.kind in "fc" and np.isnan(labels).any():
-            raise ValueError(f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; expected one motion per point")
+            raise ValueError(
+                f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; expected one motion per point"
+            )
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return TrackSequence(name, tracks, labels)
 
@@ -123,13 +131,27 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     try:
         content = loadmat(path)
-    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, LookupError, MatReadError) as error:
-        raise ValueError(f"{path}: not a readable MATLAB file ({' '.join(str(error).split())})") from None
+    except (
+        ValueError,
+        TypeError,
+        OSError,
+        NotImplementedError,
+        EOFError,
+        LookupError,
+        MatReadError,
+    ) as error:
+        raise ValueError(
+            f"{path}: not a readable MATLAB file ({' '.join(str(error).split())})"
+        ) from None
     y, s = content.get("y"), content.get("s")
     if y is None or s is None:
-        raise ValueError(f"{path}: lacks y (3, points, frames) or s (points, 1); not a Hopkins155 truth file")
+        raise ValueError(
+            f"{path}: lacks y (3, points, frames) or s (points, 1); not a Hopkins155 truth file"
+        )
     if y.ndim != 3 or y.shape[0] != 3 or s.size != y.shape[1]:
-        raise ValueError(f"{path}: y is {y.shape} and s {s.shape}; expected (3, points, frames) and (points, 1)")
+        raise ValueError(
+            f"{path}: y is {y.shape} and s {s.shape}; expected (3, points, frames) and (points, 1)"
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
         tracks = (y[:2] / y[2]).transpose(2, 1, 0).astype(float)
     return tracks, s.ravel()
@@ -137,11 +159,15 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path}: not a readable npz file (no zip archive, or one that was cut short)")
+        raise ValueError(
+            f"{path}: not a readable npz file (no zip archive, or one that was cut short)"
+        )
     try:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
-                raise ValueError(f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}")
+                raise ValueError(
+                    f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}"
+                )
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
                 raise ValueError(f"{path}: tracks are of type {tracks.dtype}; expected numbers")
@@ -163,15 +189,22 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
         tracks = tracks[0]
     visible = np.asarray(content[name])
     if tracks.ndim != 3 or visible.size != tracks[..., 0].size:
-        raise ValueError(f"tracks have shape {tracks.shape} and {name} {visible.shape}; expected one entry per frame and point")
+        raise ValueError(
+            f"tracks have shape {tracks.shape} and {name} {visible.shape}; expected one entry per frame and point"
+        )
     hidden = visible.reshape(tracks.shape[:2]) > 0.5
     tracks = np.where((hidden if name == "occluded" else ~hidden)[..., None], np.nan, tracks)
     # Points move little from frame to frame, and lie far from each other.
-    steps = [np.nanmedian(np.abs(np.diff(tracks, axis=axis))) if np.isfinite(tracks).any() else 0.0 for axis in (0, 1)]
+    steps = [
+        np.nanmedian(np.abs(np.diff(tracks, axis=axis))) if np.isfinite(tracks).any() else 0.0
+        for axis in (0, 1)
+    ]
     return tracks.transpose(1, 0, 2) if steps[1] < steps[0] else tracks
 
 
-def write_tracks(path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray) -> None:
+def write_tracks(
+    path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
+) -> None:
     """Write labelled tracks, which :func:`read_tracks` reads again (all but .parquet).
 
     Parameters
@@ -199,12 +232,20 @@ def write_tracks(path: str | Path, tracks: np.ndarray, labels: np.ndarray, proba
     visible = np.isfinite(tracks).all(axis=2)
     if path.suffix.lower() == ".npz":
         with path.open("wb") as file:
-            np.savez_compressed(file, tracks=tracks, visible=visible, labels=labels, probability=probability)
+            np.savez_compressed(
+                file, tracks=tracks, visible=visible, labels=labels, probability=probability
+            )
         return
     alive = np.logical_or.accumulate(visible) & np.logical_or.accumulate(visible[::-1])[::-1]
     point, frame = np.nonzero(alive.T)
     x, y = np.where(visible[..., None], tracks, np.nan)[frame, point].T
-    columns = {"point": point, "frame": frame, "x": x, "y": y, "visible": visible[frame, point].astype(int)}
+    columns = {
+        "point": point,
+        "frame": frame,
+        "x": x,
+        "y": y,
+        "visible": visible[frame, point].astype(int),
+    }
     table = pd.DataFrame(columns | {"label": labels[point], "probability": probability[point]})
     if path.suffix.lower() == ".csv":
         table.to_csv(path, index=False)
@@ -215,7 +256,9 @@ def write_tracks(path: str | Path, tracks: np.ndarray, labels: np.ndarray, proba
 def check_tracks_name(path: Path) -> None:
     """Raise a ValueError for a name that ends in none of the kinds that can be written."""
     if path.suffix.lower() not in (".npz", ".csv", ".parquet"):
-        raise ValueError(f"{path}: tracks cannot be written to this kind of file; expected .npz, .csv or .parquet")
+        raise ValueError(
+            f"{path}: tracks cannot be written to this kind of file; expected .npz, .csv or .parquet"
+        )
 
 
 def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
@@ -240,7 +283,10 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         row = table[twice].iloc[0]
         raise ValueError(f"{path}: point {row['point']} appears twice in frame {row['frame']}")
     frames = np.unique(table["frame"])
-    points, p = np.unique(table["point"].astype(str) if table["point"].dtype == object else table["point"], return_inverse=True)
+    points, p = np.unique(
+        table["point"].astype(str) if table["point"].dtype == object else table["point"],
+        return_inverse=True,
+    )
     tracks = np.full((len(frames), len(points), 2), np.nan)
     tracks[np.searchsorted(frames, table["frame"]), p] = table[["x", "y"]].to_numpy(float)
     return tracks, None

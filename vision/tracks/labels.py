@@ -41,7 +41,9 @@ def by_size(labels: np.ndarray) -> np.ndarray:
     >>> by_size(np.array([4, 2, 2]))
     array([1, 0, 0])
     """
-    names, first, inverse, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    names, first, inverse, counts = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
     rank = np.empty(len(names), np.int64)
     rank[np.lexsort((first, -counts))] = np.arange(len(names))
     return rank[inverse]
@@ -80,7 +82,9 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     truth_names, t = np.unique(truth, return_inverse=True)
     label_names, found = np.unique(labels, return_inverse=True)
     if len(t) != len(found):
-        raise ValueError(f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers")
+        raise ValueError(
+            f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers"
+        )
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((len(truth_names), len(label_names)), np.int64)

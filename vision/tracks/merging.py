@@ -35,11 +35,17 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     while len(members) > n_motions:
         i, j = np.triu_indices(len(members), 1)
         alone = _costs(tracks, members, sums)
-        unions, of_unions = members[i] | members[j], {name: array[i] + array[j] for name, array in sums.items()}
+        unions, of_unions = (
+            members[i] | members[j],
+            {name: array[i] + array[j] for name, array in sums.items()},
+        )
         best = int(np.argmin(_costs(tracks, unions, of_unions) - (alone[i] + alone[j])))
         kept = np.delete(np.arange(len(members)), [i[best], j[best]])
         members = np.concatenate([members[kept], unions[best : best + 1]])
-        sums = {name: np.concatenate([array[kept], of_unions[name][best : best + 1]]) for name, array in sums.items()}
+        sums = {
+            name: np.concatenate([array[kept], of_unions[name][best : best + 1]])
+            for name, array in sums.items()
+        }
     return np.argmax(members, axis=0)
 
 
@@ -48,6 +54,8 @@ def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray]) -> 
     keys = [one.tobytes() for one in np.packbits(members, axis=1)]
     new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
     if len(new):
-        found = motion_costs(tracks.pairs, members[new], {name: array[new] for name, array in sums.items()})
+        found = motion_costs(
+            tracks.pairs, members[new], {name: array[new] for name, array in sums.items()}
+        )
         tracks.motion_costs.update(zip([keys[i] for i in new], found.tolist()))
     return np.array([tracks.motion_costs[key] for key in keys])

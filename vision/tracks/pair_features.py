@@ -59,7 +59,9 @@ class PairFeatures(FeatureSet):
     def __post_init__(self) -> None:
         for part in self.parts:
             if part not in PARTS:
-                raise ValueError(f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}")
+                raise ValueError(
+                    f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}"
+                )
 
     def features(self) -> list[Feature]:
         """All features, in the order of the columns of :meth:`compute`.
@@ -70,19 +72,32 @@ class PairFeatures(FeatureSet):
             The features.
         """
         found = []
-        wanted = [*(RESIDUALS if "residuals" in self.parts else ()), *(RIVALS if "rivals" in self.parts else ())]
+        wanted = [
+            *(RESIDUALS if "residuals" in self.parts else ()),
+            *(RIVALS if "rivals" in self.parts else ()),
+        ]
         for geometry in GEOMETRIES:
             for name in RANGES:
-                found += [Feature("likelihood", f"{geometry.name}, {name}", quantity) for quantity in wanted]
+                found += [
+                    Feature("likelihood", f"{geometry.name}, {name}", quantity)
+                    for quantity in wanted
+                ]
         if "gric" in self.parts:
             names = [*(geometry.name for geometry in GEOMETRIES), "best model"]
-            found += [Feature("likelihood", f"{model}, {name}", "GRIC") for name in RANGES for model in names]
+            found += [
+                Feature("likelihood", f"{model}, {name}", "GRIC")
+                for name in RANGES
+                for model in names
+            ]
         if "cuts" in self.parts:
             found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
         return found
 
     def compute(
-        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        segmentations: Sequence[np.ndarray],
+        columns: np.ndarray | None = None,
     ) -> np.ndarray:
         """Features of several segmentations of the same tracks.
 
@@ -108,13 +123,21 @@ class PairFeatures(FeatureSet):
         blocks: list[tuple[int, Callable[[], np.ndarray]]] = []
         if first < last:
             blocks += [
-                (last - first, partial(lambda *key: fits()[0](*key)[:, first:last], g.name, r)) for g in GEOMETRIES for r in RANGES
+                (last - first, partial(lambda *key: fits()[0](*key)[:, first:last], g.name, r))
+                for g in GEOMETRIES
+                for r in RANGES
             ]
         if "gric" in self.parts:
-            blocks.append((len(RANGES) * (len(GEOMETRIES) + 1), lambda: fits()[1].reshape(len(labels), -1)))
+            blocks.append(
+                (len(RANGES) * (len(GEOMETRIES) + 1), lambda: fits()[1].reshape(len(labels), -1))
+            )
         if "cuts" in self.parts:
             blocks += [
-                (len(CUTS), partial(lambda name: cut_measures(tracks.pairs.kernels[name], labels), name)) for name in KERNELS
+                (
+                    len(CUTS),
+                    partial(lambda name: cut_measures(tracks.pairs.kernels[name], labels), name),
+                )
+                for name in KERNELS
             ]
         return evaluated(blocks, len(labels), columns)
 
@@ -134,7 +157,10 @@ class JoinedFeatures(FeatureSet):
     709
     """
 
-    parts: tuple[SegmentationFeatures | PairFeatures, ...] = (SegmentationFeatures(), PairFeatures())
+    parts: tuple[SegmentationFeatures | PairFeatures, ...] = (
+        SegmentationFeatures(),
+        PairFeatures(),
+    )
 
     def features(self) -> list[Feature]:
         """All features, in the order of the columns of :meth:`compute`.
@@ -147,7 +173,10 @@ class JoinedFeatures(FeatureSet):
         return [feature for part in self.parts for feature in part.features()]
 
     def compute(
-        self, tracks: Tracks | np.ndarray, segmentations: Sequence[np.ndarray], columns: np.ndarray | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        segmentations: Sequence[np.ndarray],
+        columns: np.ndarray | None = None,
     ) -> np.ndarray:
         """Features of several segmentations of the same tracks into the same number of motions.
 
@@ -169,7 +198,9 @@ class JoinedFeatures(FeatureSet):
         found, start = [], 0
         for part in self.parts:
             stop = start + len(part.features())
-            inside = None if columns is None else columns[(columns >= start) & (columns < stop)] - start
+            inside = (
+                None if columns is None else columns[(columns >= start) & (columns < stop)] - start
+            )
             found.append(part.compute(tracks, segmentations, inside))
             start = stop
         return np.concatenate(found, axis=1)

@@ -95,7 +95,9 @@ class Tracker:
             if on_frame is not None:
                 on_frame()
         if len(rows) < 2:
-            raise ValueError(f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; motion needs at least 2")
+            raise ValueError(
+                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; motion needs at least 2"
+            )
         if not n_points:
             raise ValueError(f"{path}: no corner found to follow")
         tracks = np.full((len(rows), n_points, 2), np.nan)
@@ -111,19 +113,37 @@ class Tracker:
         for x, y in points:
             cv2.circle(free, (round(float(x)), round(float(y))), round(self.min_distance), 0, -1)
         found = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
-        return np.empty((0, 2), np.float32) if found is None else found.reshape(-1, 2).astype(np.float32)
+        return (
+            np.empty((0, 2), np.float32)
+            if found is None
+            else found.reshape(-1, 2).astype(np.float32)
+        )
 
-    def _follow(self, previous: np.ndarray, image: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _follow(
+        self, previous: np.ndarray, image: np.ndarray, points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         side, start = (self.window, self.window), points.reshape(-1, 1, 2)
         unknown = np.empty_like(start)
-        there, found, _ = cv2.calcOpticalFlowPyrLK(previous, image, start, unknown, winSize=side, maxLevel=self.levels)
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(image, previous, there, unknown.copy(), winSize=side, maxLevel=self.levels)
+        there, found, _ = cv2.calcOpticalFlowPyrLK(
+            previous, image, start, unknown, winSize=side, maxLevel=self.levels
+        )
+        back, found_back, _ = cv2.calcOpticalFlowPyrLK(
+            image, previous, there, unknown.copy(), winSize=side, maxLevel=self.levels
+        )
         height, width = image.shape
         ends = there.reshape(-1, 2)
         error = np.linalg.norm(back.reshape(-1, 2) - points, axis=1)
         inside = (ends >= 0).all(axis=1) & (ends <= [width - 1, height - 1]).all(axis=1)
-        good = (found.ravel() == 1) & (found_back.ravel() == 1) & (error <= self.max_backward_error) & inside
-        good &= correlation(self._windows(previous, points), self._windows(image, ends)) >= self.min_correlation
+        good = (
+            (found.ravel() == 1)
+            & (found_back.ravel() == 1)
+            & (error <= self.max_backward_error)
+            & inside
+        )
+        good &= (
+            correlation(self._windows(previous, points), self._windows(image, ends))
+            >= self.min_correlation
+        )
         return ends, good
 
     def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -28,7 +28,11 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
     ndarray of shape (P, 2F)
         Row p holds ``x1 - x2, y1 - y2, ..., xF, yF`` of point p.
     """
-    return np.concatenate([tracks[:-1] - tracks[1:], tracks[-1:]]).transpose(1, 0, 2).reshape(tracks.shape[1], -1)
+    return (
+        np.concatenate([tracks[:-1] - tracks[1:], tracks[-1:]])
+        .transpose(1, 0, 2)
+        .reshape(tracks.shape[1], -1)
+    )
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
@@ -100,7 +104,9 @@ class Tracks:
         check_shape(array)
         check_frames(len(array))
         if not np.isfinite(array).all():
-            raise ValueError("tracks have missing or infinite entries; complete them first (complete_tracks)")
+            raise ValueError(
+                "tracks have missing or infinite entries; complete them first (complete_tracks)"
+            )
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
         self.eigenvectors: dict[Hashable, np.ndarray] = {}
@@ -166,7 +172,9 @@ class Tracks:
             As by :func:`right_vectors`.
         """
         if representation not in self._right_vectors:
-            self._right_vectors[representation] = right_vectors(REPRESENTATIONS[representation](self.in_canonical_order))
+            self._right_vectors[representation] = right_vectors(
+                REPRESENTATIONS[representation](self.in_canonical_order)
+            )
         return self._right_vectors[representation]
 
     @cached_property
@@ -180,7 +188,9 @@ def check_motions(n_motions: int, n_points: int) -> None:
     """Raise a ValueError if the points are too few for so many motions."""
     least = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
-        raise ValueError(f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}")
+        raise ValueError(
+            f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}"
+        )
     if n_points < least * n_motions:
         raise ValueError(
             f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
@@ -190,7 +200,9 @@ def check_motions(n_motions: int, n_points: int) -> None:
 def check_frames(n_frames: int) -> None:
     """Raise a ValueError if there are fewer than two frames."""
     if n_frames < 2:
-        raise ValueError(f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2")
+        raise ValueError(
+            f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2"
+        )
 
 
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
@@ -232,7 +244,13 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     left = int(known.sum())
     if left < MIN_POINTS_PER_MOTION * n_motions:
         unseen = int((~seen.any(axis=0)).sum())
-        reason = f"{unseen} of {n_points} points are never seen" if unseen else "the tracks overlap too little"
+        reason = (
+            f"{unseen} of {n_points} points are never seen"
+            if unseen
+            else "the tracks overlap too little"
+        )
         least = MIN_POINTS_PER_MOTION * n_motions
-        raise ValueError(f"{reason}: {left} points are seen in two frames that are compared; expected at least {least}")
+        raise ValueError(
+            f"{reason}: {left} points are seen in two frames that are compared; expected at least {least}"
+        )
     return Tracks.completed(array[:, known]), known

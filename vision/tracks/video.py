@@ -63,7 +63,9 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
     return frames_of(open_video(path), str(path))
 
 
-def frames_of(capture: cv2.VideoCapture, name: str, is_camera: bool = False) -> Iterator[np.ndarray]:
+def frames_of(
+    capture: cv2.VideoCapture, name: str, is_camera: bool = False
+) -> Iterator[np.ndarray]:
     """Yield the frames of what is open, which is then released; Ctrl-C is how one ends a camera."""
     n_read = 0
     try:
@@ -91,4 +93,7 @@ def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) 
     by a few."""
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
-        warnings.warn(f"{path}: {n_read} of {announced} frames can be read; the file may be cut short", stacklevel=3)
+        warnings.warn(
+            f"{path}: {n_read} of {announced} frames can be read; the file may be cut short",
+            stacklevel=3,
+        )

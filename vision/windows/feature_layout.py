@@ -63,12 +63,23 @@ class HogLayout:
     epsilon: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.cell < 1 or self.block < 1 or self.orientations < 4 or self.orientations % 4 or not self.epsilon > 0:
-            raise ValueError(f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0")
+        if (
+            self.cell < 1
+            or self.block < 1
+            or self.orientations < 4
+            or self.orientations % 4
+            or not self.epsilon > 0
+        ):
+            raise ValueError(
+                f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0"
+            )
 
 
 def haar_features(
-    window: int, kinds: Mapping[str, tuple[tuple[int, ...], ...]], sides: tuple[int, ...], steps: tuple[int, ...]
+    window: int,
+    kinds: Mapping[str, tuple[tuple[int, ...], ...]],
+    sides: tuple[int, ...],
+    steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
     """Rows of all Haar features of a pool: by channel, kind, cell, position."""
     return [
@@ -110,7 +121,9 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
     """The layout of a window of so many pixels."""
     borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
     epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
-    return WindowLayout(window, hog.cell, hog.block, hog.orientations, epsilon, np.tan(borders).astype(np.float32))
+    return WindowLayout(
+        window, hog.cell, hog.block, hog.orientations, epsilon, np.tan(borders).astype(np.float32)
+    )
 
 
 class Program(NamedTuple):
@@ -139,12 +152,16 @@ class Program(NamedTuple):
 
 
 def compile_program(
-    features: npt.NDArray[np.int32], kinds: Mapping[str, tuple[tuple[int, ...], ...]], hog: HogLayout | None
+    features: npt.NDArray[np.int32],
+    kinds: Mapping[str, tuple[tuple[int, ...], ...]],
+    hog: HogLayout | None,
 ) -> Program:
     """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of
     the pool."""
     n, n_kinds = len(features), len(kinds)
-    kind, channel, x, y, w, h, part_of_block, orientation = np.array(features.T, dtype=np.int64, order="C")
+    kind, channel, x, y, w, h, part_of_block, orientation = np.array(
+        features.T, dtype=np.int64, order="C"
+    )
     corners = [_corner_weights(rows) for rows in kinds.values()]
     width = max([8] + [len(c) for c in corners])
     # row, column and weight of every corner, by kind
@@ -159,13 +176,21 @@ def compile_program(
 
     is_hog = kind == n_kinds
     cell_index, block_index = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    cells, blocks, block_corner = np.empty((0, 3), np.int64), np.empty((0, 1), np.int64), np.empty((0, 3), np.int64)
+    cells, blocks, block_corner = (
+        np.empty((0, 3), np.int64),
+        np.empty((0, 1), np.int64),
+        np.empty((0, 3), np.int64),
+    )
     if is_hog.any() and hog is not None:
         side, block = hog.cell, hog.block
-        block_corner, which = np.unique(np.stack([channel, y, x], axis=1)[is_hog], axis=0, return_inverse=True)
+        block_corner, which = np.unique(
+            np.stack([channel, y, x], axis=1)[is_hog], axis=0, return_inverse=True
+        )
         part = np.arange(block * block)
         shift = np.stack([0 * part, part // block * side, part % block * side], axis=1)
-        cells, of_block = np.unique((block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True)
+        cells, of_block = np.unique(
+            (block_corner[:, None] + shift).reshape(-1, 3), axis=0, return_inverse=True
+        )
         blocks = of_block.reshape(-1, block * block).astype(np.int64)
         block_index[is_hog] = which.reshape(-1)
         cell_index[is_hog] = blocks[block_index[is_hog], part_of_block[is_hog]]

@@ -71,7 +71,9 @@ class FeaturePool:
     """
 
     window: int = 24
-    kinds: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=lambda: dict(HAAR_KINDS))
+    kinds: Mapping[str, tuple[tuple[int, ...], ...]] = field(
+        default_factory=lambda: dict(HAAR_KINDS)
+    )
     sides: tuple[int, ...] = (2, 3, 4, 6, 8, 12)
     steps: tuple[int, ...] | None = None
     hog: HogLayout | None = field(default_factory=HogLayout)
@@ -80,17 +82,27 @@ class FeaturePool:
         if not 2 <= self.window <= 64:
             raise ValueError(f"window={self.window}: expected a side from 2 to 64 pixels")
         if any(side < 1 for side in self.sides) or any(step < 1 for step in self._steps):
-            raise ValueError(f"sides={self.sides}, steps={self._steps}: expected positive numbers of pixels")
+            raise ValueError(
+                f"sides={self.sides}, steps={self._steps}: expected positive numbers of pixels"
+            )
         if len(self._steps) != len(self.sides):
-            raise ValueError(f"{len(self._steps)} steps for {len(self.sides)} sides: expected one for each")
+            raise ValueError(
+                f"{len(self._steps)} steps for {len(self.sides)} sides: expected one for each"
+            )
         for name, rows in self.kinds.items():
             weights = np.array(rows)
             if weights.ndim != 2 or weights.size == 0 or weights.sum() != 0 or not weights.any():
-                raise ValueError(f"kind {name!r} with weights {rows}: expected rows of equal length that sum to zero")
+                raise ValueError(
+                    f"kind {name!r} with weights {rows}: expected rows of equal length that sum to zero"
+                )
 
     @property
     def _steps(self) -> tuple[int, ...]:
-        return tuple(max(1, side // 2) for side in self.sides) if self.steps is None else tuple(self.steps)
+        return (
+            tuple(max(1, side // 2) for side in self.sides)
+            if self.steps is None
+            else tuple(self.steps)
+        )
 
     @cached_property
     def _cells(self) -> npt.NDArray[np.int64]:
@@ -133,8 +145,14 @@ class FeaturePool:
         checked = np.atleast_2d(np.asarray(features))
         if checked.size == 0:
             return np.empty((0, 8), np.int32)
-        if checked.ndim != 2 or checked.shape[1] != 8 or not np.issubdtype(checked.dtype, np.integer):
-            raise ValueError(f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)")
+        if (
+            checked.ndim != 2
+            or checked.shape[1] != 8
+            or not np.issubdtype(checked.dtype, np.integer)
+        ):
+            raise ValueError(
+                f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)"
+            )
         kind, channel, x, y, width, height, cell, orientation = checked.T
         is_hog = kind == len(self.kinds)
         good = (kind >= 0) & (kind <= len(self.kinds)) & (channel >= 0) & (channel < 3)
@@ -145,10 +163,14 @@ class FeaturePool:
             good &= ~is_hog
         else:
             fits = (width == self.hog.cell) & (height == self.hog.cell)
-            good &= ~is_hog | (fits & (cell < self.hog.block**2) & (orientation < self.hog.orientations))
+            good &= ~is_hog | (
+                fits & (cell < self.hog.block**2) & (orientation < self.hog.orientations)
+            )
         if not good.all():
             bad = checked[np.argmin(good)].tolist()
-            raise ValueError(f"feature {bad}: not a feature of a window of {self.window} pixels in this pool")
+            raise ValueError(
+                f"feature {bad}: not a feature of a window of {self.window} pixels in this pool"
+            )
         return np.ascontiguousarray(checked, dtype=np.int32)
 
     def name(self, feature: npt.ArrayLike) -> str:
@@ -171,7 +193,9 @@ class FeaturePool:
             return f"{channel} hog block {place}, cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
         return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
 
-    def mirrored(self, features: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
+    def mirrored(
+        self, features: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
         """Mirror images of features, left and right exchanged.
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
@@ -195,13 +219,24 @@ class FeaturePool:
             If the pool has a kind without a mirror image.
         """
         original = self.check(features)
-        mirrored, signs, kind = original.copy(), np.ones(len(original), np.int8), original[:, Column.KIND]
+        mirrored, signs, kind = (
+            original.copy(),
+            np.ones(len(original), np.int8),
+            original[:, Column.KIND],
+        )
         weights = [np.array(rows) for rows in self.kinds.values()]
         for number in np.unique(kind[kind < len(weights)]):
             flipped = weights[number][:, ::-1]
-            matches = [(k, s) for s in (1, -1) for k, other in enumerate(weights) if np.array_equal(s * other, flipped)]
+            matches = [
+                (k, s)
+                for s in (1, -1)
+                for k, other in enumerate(weights)
+                if np.array_equal(s * other, flipped)
+            ]
             if not matches:
-                raise ValueError(f"kind {list(self.kinds)[number]!r}: the pool has no kind that is its mirror image")
+                raise ValueError(
+                    f"kind {list(self.kinds)[number]!r}: the pool has no kind that is its mirror image"
+                )
             mirrored[kind == number, Column.KIND], signs[kind == number] = matches[0]
         extent = self._cells[kind, 1] * original[:, Column.CELL_WIDTH]
         mirrored[:, Column.X] = self.window - original[:, Column.X] - extent
@@ -209,7 +244,9 @@ class FeaturePool:
             rows, block = kind == len(weights), self.hog.block
             cell = original[rows, Column.CELL]
             mirrored[rows, Column.CELL] = cell // block * block + block - 1 - cell % block
-            mirrored[rows, Column.ORIENTATION] = -original[rows, Column.ORIENTATION] % self.hog.orientations
+            mirrored[rows, Column.ORIENTATION] = (
+                -original[rows, Column.ORIENTATION] % self.hog.orientations
+            )
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
@@ -228,7 +265,11 @@ class FeaturePool:
         return compile_program(self.check(features), self.kinds, self.hog)
 
     def compile_model(
-        self, features: npt.ArrayLike, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
+        self,
+        features: npt.ArrayLike,
+        responses: Responses,
+        intercept: npt.ArrayLike,
+        thresholds: npt.ArrayLike | None = None,
     ) -> CompiledModel:
         """A sparse additive model in the form that the scans read.
 
@@ -278,10 +319,14 @@ class FeaturePool:
         """
         side = self.window + 2
         if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):
-            raise ValueError(f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)")
+            raise ValueError(
+                f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)"
+            )
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 
-    def evaluate(self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None) -> npt.NDArray[np.float32]:
+    def evaluate(
+        self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None
+    ) -> npt.NDArray[np.float32]:
         """Values of features in patches.
 
         Parameters
@@ -308,7 +353,11 @@ class FeaturePool:
         return out
 
     def partial_scores(
-        self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, responses: Responses, intercept: float
+        self,
+        patches: npt.NDArray[np.uint8],
+        features: npt.ArrayLike,
+        responses: Responses,
+        intercept: float,
     ) -> npt.NDArray[np.float32]:
         """Running sums of a sparse additive model, as the dense scan forms them.
 
@@ -372,7 +421,10 @@ class FeaturePool:
         try:
             return cls(
                 window=int(data["window"]),
-                kinds={str(k): tuple(tuple(int(v) for v in row) for row in rows) for k, rows in data["kinds"].items()},
+                kinds={
+                    str(k): tuple(tuple(int(v) for v in row) for row in rows)
+                    for k, rows in data["kinds"].items()
+                },
                 sides=tuple(int(side) for side in data["sides"]),
                 steps=tuple(int(step) for step in data["steps"]),
                 hog=None if data["hog"] is None else HogLayout(**data["hog"]),

@@ -43,13 +43,25 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 @jit(forceinline=True)
 def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """The same for k < 8."""
-    o0, o1, o2, o3 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2], base + offsets[f, 3]
-    o4, o5, o6, o7 = base + offsets[f, 4], base + offsets[f, 5], base + offsets[f, 6], base + offsets[f, 7]
+    o0, o1, o2, o3 = (
+        base + offsets[f, 0],
+        base + offsets[f, 1],
+        base + offsets[f, 2],
+        base + offsets[f, 3],
+    )
+    o4, o5, o6, o7 = (
+        base + offsets[f, 4],
+        base + offsets[f, 5],
+        base + offsets[f, 6],
+        base + offsets[f, 7],
+    )
     w0, w1, w2, w3 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3]
     w4, w5, w6, w7 = weights[f, 4], weights[f, 5], weights[f, 6], weights[f, 7]
     for j in range(np.uint64(n_lanes)):
         left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j] + w3 * flat[o3 + j]
-        out[j] = left + w4 * flat[o4 + j] + w5 * flat[o5 + j] + w6 * flat[o6 + j] + w7 * flat[o7 + j]
+        out[j] = (
+            left + w4 * flat[o4 + j] + w5 * flat[o5 + j] + w6 * flat[o6 + j] + w7 * flat[o7 + j]
+        )
 
 
 @jit(forceinline=True)
@@ -75,8 +87,22 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
     """The same for windows at some flat positions: ``out[j] = sum_k weights[f, k] * flat[places[j]
     + offsets[f, k]]``."""
-    o0, o1, o2, o3, o4, o5 = offsets[f, 0], offsets[f, 1], offsets[f, 2], offsets[f, 3], offsets[f, 4], offsets[f, 5]
-    w0, w1, w2, w3, w4, w5 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3], weights[f, 4], weights[f, 5]
+    o0, o1, o2, o3, o4, o5 = (
+        offsets[f, 0],
+        offsets[f, 1],
+        offsets[f, 2],
+        offsets[f, 3],
+        offsets[f, 4],
+        offsets[f, 5],
+    )
+    w0, w1, w2, w3, w4, w5 = (
+        weights[f, 0],
+        weights[f, 1],
+        weights[f, 2],
+        weights[f, 3],
+        weights[f, 4],
+        weights[f, 5],
+    )
     for j in range(np.uint64(n_lanes)):
         p = places[j]
         left = w0 * flat[p + o0] + w1 * flat[p + o1] + w2 * flat[p + o2]
@@ -114,7 +140,9 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
     for j in range(np.uint64(length.size)):
         gx = np.float32(right[j]) - np.float32(left[j])
         gy = np.float32(bottom[j]) - np.float32(top[j])
-        length[j] = np.int32(np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5))
+        length[j] = np.int32(
+            np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
+        )
         across[j] = gx
         along[j] = gy
     for i in range(0, tangents.size, 2):  # a multiple of 4 bins has an even number of borders
@@ -148,7 +176,14 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking
     up a table."""
-    return r0 * ramp(t, 0) + r1 * ramp(t, 1) + r2 * ramp(t, 2) + r3 * ramp(t, 3) + r4 * ramp(t, 4) + r5 * ramp(t, 5)
+    return (
+        r0 * ramp(t, 0)
+        + r1 * ramp(t, 1)
+        + r2 * ramp(t, 2)
+        + r3 * ramp(t, 3)
+        + r4 * ramp(t, 4)
+        + r5 * ramp(t, 5)
+    )
 
 
 @jit(forceinline=True, fastmath={"contract"})
@@ -166,7 +201,14 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
         start = lines[f, 2] if k == 0 else zero
         least = limit if k + 6 == rises.shape[1] else np.float32(-np.inf)
         base = np.float32(k)
-        r0, r1, r2, r3, r4, r5 = rises[f, k], rises[f, k + 1], rises[f, k + 2], rises[f, k + 3], rises[f, k + 4], rises[f, k + 5]
+        r0, r1, r2, r3, r4, r5 = (
+            rises[f, k],
+            rises[f, k + 1],
+            rises[f, k + 2],
+            rises[f, k + 3],
+            rises[f, k + 4],
+            rises[f, k + 5],
+        )
         for j in range(np.uint64(n_lanes)):
             t = np.float32(sums[j]) * scale[j] * slope - shift
             t = t if t > zero else zero

@@ -122,7 +122,9 @@ class LevelChannels:
 
         Shapes (3 * orientations, plane) and (3, plane).
         """
-        cells = self._buffers.take("cells", (3 * self.pool.layout.orientations, self.plane), self.entry)
+        cells = self._buffers.take(
+            "cells", (3 * self.pool.layout.orientations, self.plane), self.entry
+        )
         inverse_norm = self._buffers.take("norms", (3, self.plane), np.float32)
         dense_histograms(*self.gradient, self.pool.layout, cells, inverse_norm)
         return cells, inverse_norm
@@ -130,7 +132,9 @@ class LevelChannels:
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
         """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride)."""
-        gradient = self._buffers.take("gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16)
+        gradient = self._buffers.take(
+            "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
+        )
         dense_gradients(self.planes, self.pool.layout.tangents, *gradient)
         return gradient
 
@@ -141,7 +145,9 @@ class LevelChannels:
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
-    def window_hog(self, places: npt.NDArray[np.uint64], program: Program) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+    def window_hog(
+        self, places: npt.NDArray[np.uint64], program: Program
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histograms of single windows, equal to ``hog`` to the bit.
 
         Parameters
@@ -158,12 +164,16 @@ class LevelChannels:
         inverse_norms : (n, b) float32 ndarray
             1 / norm of each block.
         """
-        histogram: npt.NDArray[Any] = np.empty((len(places), len(program.cells), self.pool.layout.orientations), self.entry)
+        histogram: npt.NDArray[Any] = np.empty(
+            (len(places), len(program.cells), self.pool.layout.orientations), self.entry
+        )
         inverse_norm = np.empty((len(places), len(program.blocks)), np.float32)
         window_histograms(self.gradient, places, program, self.pool.layout, histogram, inverse_norm)
         return histogram, inverse_norm
 
-    def histograms(self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False) -> Histograms:
+    def histograms(
+        self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
+    ) -> Histograms:
         """The histograms that a program reads in some windows.
 
         Computed for these alone or, where many are asked for, for all.
@@ -182,14 +192,28 @@ class LevelChannels:
         Histograms
         """
         if program is None or not len(program.hog):
-            return Histograms(np.zeros(1, self.entry), np.zeros(1, np.float32), places, places, np.zeros((1, 2), np.uint64))
+            return Histograms(
+                np.zeros(1, self.entry),
+                np.zeros(1, np.float32),
+                places,
+                places,
+                np.zeros((1, 2), np.uint64),
+            )
         self._n_requests += len(places)
-        if dense or self.has_hog or self._n_requests * _WINDOW_COST * self.expected_requests > self.plane:
+        if (
+            dense
+            or self.has_hog
+            or self._n_requests * _WINDOW_COST * self.expected_requests > self.plane
+        ):
             cells, norms = self.hog
-            return Histograms(cells.reshape(-1), norms.reshape(-1), places, places, self.hog_offsets(program))
+            return Histograms(
+                cells.reshape(-1), norms.reshape(-1), places, places, self.hog_offsets(program)
+            )
         cells, norms = self.window_hog(places, program)
         number = np.arange(len(places), dtype=np.uint64)
-        offsets = np.stack([program.cell * cells.shape[2] + program.orientation, program.block], axis=1).astype(np.uint64)
+        offsets = np.stack(
+            [program.cell * cells.shape[2] + program.orientation, program.block], axis=1
+        ).astype(np.uint64)
         starts = number * np.uint64(cells[0].size), number * np.uint64(norms[0].size)
         return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
 
@@ -208,7 +232,11 @@ class LevelChannels:
         (n, K) uint64 ndarray
             Positions.
         """
-        corners = program.channel[:, None] * self.plane + program.corner_y * self.stride + program.corner_x
+        corners = (
+            program.channel[:, None] * self.plane
+            + program.corner_y * self.stride
+            + program.corner_x
+        )
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
@@ -229,8 +257,14 @@ class LevelChannels:
         offsets = np.zeros((len(program.channel), 2), np.uint64)
         f = program.hog
         c, y, x = program.cells[program.cell[f]].T
-        offsets[f, 0] = (c * self.pool.layout.orientations + program.orientation[f]) * self.plane + y * self.stride + x
-        offsets[f, 1] = program.block_corner[program.block[f]] @ np.array([self.plane, self.stride, 1])
+        offsets[f, 0] = (
+            (c * self.pool.layout.orientations + program.orientation[f]) * self.plane
+            + y * self.stride
+            + x
+        )
+        offsets[f, 1] = program.block_corner[program.block[f]] @ np.array(
+            [self.plane, self.stride, 1]
+        )
         return offsets
 
 
@@ -271,7 +305,9 @@ def level_channels(
         For another kind of image and for rows that it does not have.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
-        raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
+        raise ValueError(
+            f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)"
+        )
     pool = FeaturePool() if pool is None else pool
     height, width = image.shape[:2]
     top, bottom = (0, height) if rows is None else rows
@@ -290,7 +326,12 @@ def level_channels(
     planes = buffers.take("planes", (3, held + 1, stride + 1), np.uint8)
     for plane, channel in zip(planes, cv2.split(part), strict=True):
         plane[:] = cv2.copyMakeBorder(
-            channel, before - above, after - below, before, stride + 1 - before - width, borderType=cv2.BORDER_REPLICATE
+            channel,
+            before - above,
+            after - below,
+            before,
+            stride + 1 - before - width,
+            borderType=cv2.BORDER_REPLICATE,
         )
     integral = buffers.take("integral", (3, held, stride), np.int32)
     for plane, sums in zip(planes, integral, strict=True):
@@ -299,7 +340,18 @@ def level_channels(
     inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
     deviations(planes, integral, window, squares, inverse_sigma)
     tables = planes, integral.reshape(-1), inverse_sigma
-    return LevelChannels(pool, top, bottom, first, end - first, width, stride, *tables, expected_requests, _buffers=buffers)
+    return LevelChannels(
+        pool,
+        top,
+        bottom,
+        first,
+        end - first,
+        width,
+        stride,
+        *tables,
+        expected_requests,
+        _buffers=buffers,
+    )
 
 
 def _deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
@@ -309,7 +361,9 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
     rows, width = inverse_sigma.shape[0], inverse_sigma.shape[1] - window
     n = float(window * window)
-    variance = n * box_sums(np.square(planes, dtype=np.float64).sum(axis=0)) - sum(np.square(box_sums(plane)) for plane in planes)
+    variance = n * box_sums(np.square(planes, dtype=np.float64).sum(axis=0)) - sum(
+        np.square(box_sums(plane)) for plane in planes
+    )
     sigma = np.sqrt((variance * (1 / (3 * n * n))).astype(np.float32))
     inverse_sigma[:, :width] = 1 / np.maximum(sigma, np.float32(1))
     inverse_sigma[:, width:] = 0
@@ -324,7 +378,11 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
         total = np.int32(0)
         squares[y, 0] = 0
         for x in range(1, squares.shape[1]):
-            r, g, b = np.int32(planes[0, y, x]), np.int32(planes[1, y, x]), np.int32(planes[2, y, x])
+            r, g, b = (
+                np.int32(planes[0, y, x]),
+                np.int32(planes[1, y, x]),
+                np.int32(planes[2, y, x]),
+            )
             total += r * r + g * g + b * b
             squares[y, x] = squares[y - 1, x] + total
     width = inverse_sigma.shape[1] - window
@@ -335,11 +393,15 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
     for y in range(inverse_sigma.shape[0]):
         above, below = squares[y], squares[y + window]
         for x in range(np.uint64(width)):
-            variance[x] = n * np.float64(np.int32(above[x] + below[x + right] - above[x + right] - below[x]))
+            variance[x] = n * np.float64(
+                np.int32(above[x] + below[x + right] - above[x + right] - below[x])
+            )
         for c in range(3):
             above, below = integral[c, y], integral[c, y + window]
             for x in range(np.uint64(width)):
-                box = np.float64(np.int32(above[x] + below[x + right] - above[x + right] - below[x]))
+                box = np.float64(
+                    np.int32(above[x] + below[x + right] - above[x + right] - below[x])
+                )
                 variance[x] -= box * box
         for x in range(width):
             inverse_sigma[y, x] = inverse_deviation(variance[x], factor)
@@ -352,7 +414,9 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
     signed = planes.astype(np.float32)
     across = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
     along = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
-    length[:, :rows, :columns] = np.sqrt(across * across + along * along) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
+    length[:, :rows, :columns] = np.sqrt(across * across + along * along) * np.float32(
+        MAGNITUDE_SCALE
+    ) + np.float32(0.5)
     k = sum(abs(along) > abs(across) * tangent for tangent in tangents).astype(np.uint16)
     bins[:, :rows, :columns] = np.where((across * along < 0) & (k > 0), 2 * len(tangents) - k, k)
 
@@ -385,7 +449,11 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
         energy = np.zeros((rows, stride), np.float32)
         for k in range(n_bins):
             sums = cv2.boxFilter(
-                np.where(bins[c] == k, length[c], 0).astype(np.float32), -1, (side, side), anchor=(0, 0), normalize=False
+                np.where(bins[c] == k, length[c], 0).astype(np.float32),
+                -1,
+                (side, side),
+                anchor=(0, 0),
+                normalize=False,
             )
             cells[c * n_bins + k].reshape(rows, stride)[:height, :width] = sums[:height, :width]
             energy[:height, :width] += np.square(sums[:height, :width])
@@ -404,7 +472,12 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
     columns.
     """
     _, rows, stride = length.shape
-    n_bins, cell_side, block, epsilon = cells.shape[0] // 3, layout.cell, layout.block, layout.epsilon
+    n_bins, cell_side, block, epsilon = (
+        cells.shape[0] // 3,
+        layout.cell,
+        layout.block,
+        layout.epsilon,
+    )
     upright = np.zeros((n_bins, stride), cells.dtype)
     energy = np.zeros((rows, stride), np.float32)
     row_energy = np.zeros(stride, np.float32)
@@ -434,7 +507,9 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
             row_energy[:] = epsilon * epsilon
             for i in range(block):
                 for j in range(block):
-                    add_shifted(energy, y + i * cell_side, j * cell_side, stride - reach, row_energy)
+                    add_shifted(
+                        energy, y + i * cell_side, j * cell_side, stride - reach, row_energy
+                    )
             invert(row_energy, stride - reach, inverse_norm[c, y * stride :])
 
 
@@ -460,7 +535,13 @@ def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
 def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
     """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and
     written once."""
-    one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+    one, two, three, four, five = (
+        np.uint64(1),
+        np.uint64(2),
+        np.uint64(3),
+        np.uint64(4),
+        np.uint64(5),
+    )
     for x in range(np.uint64(count)):
         left = source[row, x] + source[row, x + one] + source[row, x + two]
         total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
@@ -496,7 +577,9 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
     pixels = (np.arange(layout.cell)[:, None] * stride + np.arange(layout.cell)).ravel()
     at = places.astype(np.int64)[:, None, None] + ((c * rows + y) * stride + x)[:, None] + pixels
     entry = np.arange(n * n_cells).reshape(n, n_cells, 1) * n_bins + gradient[1].ravel()[at]
-    histogram[:] = np.bincount(entry.ravel(), gradient[0].ravel()[at].ravel(), histogram.size).reshape(histogram.shape)
+    histogram[:] = np.bincount(
+        entry.ravel(), gradient[0].ravel()[at].ravel(), histogram.size
+    ).reshape(histogram.shape)
     energy = np.square(histogram.astype(np.float32)).cumsum(axis=2)[:, :, -1]
     total = np.full(inverse_norm.shape, layout.epsilon**2)
     for cell in program.blocks.T:

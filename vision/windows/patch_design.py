@@ -77,13 +77,22 @@ class PatchDesign(Design):
         self.cache_bytes = cache_bytes
         weight = np.asarray(sample_weight, dtype=np.float64)
         if self.n_samples == 0 or weight.shape != (self.n_samples,):
-            raise ValueError(f"sample_weight of shape {weight.shape}: expected one for each of {self.n_samples} patches")
+            raise ValueError(
+                f"sample_weight of shape {weight.shape}: expected one for each of {self.n_samples} patches"
+            )
         if (low is None) != (bin_width is None):
             raise ValueError("low and bin_width: expected both or neither")
         if low is None or bin_width is None:
             low, bin_width = value_range(self.pool, patches, self.features, n_bins)
-        self.low, self.bin_width = np.asarray(low, dtype=np.float32), np.asarray(bin_width, dtype=np.float32)
-        if self.low.shape != (self.n_features,) or self.bin_width.shape != (self.n_features,) or not (self.bin_width > 0).all():
+        self.low, self.bin_width = (
+            np.asarray(low, dtype=np.float32),
+            np.asarray(bin_width, dtype=np.float32),
+        )
+        if (
+            self.low.shape != (self.n_features,)
+            or self.bin_width.shape != (self.n_features,)
+            or not (self.bin_width > 0).all()
+        ):
             raise ValueError(
                 f"low {self.low.shape}, bin_width {self.bin_width.shape}: "
                 f"expected positive bin widths, one for each of {self.n_features} features"
@@ -91,11 +100,16 @@ class PatchDesign(Design):
         self._program = self.pool.compile(self.features)
         self.mean, self.inv = self._moments(weight)
 
-    def codes(self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None) -> npt.NDArray[np.uint8]:
+    def codes(
+        self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
+    ) -> npt.NDArray[np.uint8]:
         """Codes (r, k), uint8, of patches and features at some positions; all features by
         default."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
-        blocks = [codes[:, : len(block)].T.copy() for block, codes in _Worker(design).blocks(np.asarray(rows, dtype=np.int64))]
+        blocks = [
+            codes[:, : len(block)].T.copy()
+            for block, codes in _Worker(design).blocks(np.asarray(rows, dtype=np.int64))
+        ]
         return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -103,7 +117,9 @@ class PatchDesign(Design):
         curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-            return np.concatenate([worker.scores(codes, curves)[: len(block)] for block, codes in worker.blocks(rows)])
+            return np.concatenate(
+                [worker.scores(codes, curves)[: len(block)] for block, codes in worker.blocks(rows)]
+            )
 
         return np.concatenate(list(self._each_chunk(chunk)))
 
@@ -160,7 +176,9 @@ class PatchDesign(Design):
                 stored[b, :, first : first + len(block)] = codes[:, : len(block)]
 
         list(self._each_chunk(fill))
-        return PiecewiseDesign(stored, self.n_samples, self.n_bins, False, None, moments=(self.mean, self.inv))
+        return PiecewiseDesign(
+            stored, self.n_samples, self.n_bins, False, None, moments=(self.mean, self.inv)
+        )
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """The standardised columns, (n_samples, n_features * width): for small designs."""
@@ -174,7 +192,10 @@ class PatchDesign(Design):
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
         """Results of ``work`` on chunks of rows, in their order, computed by as many threads as
         compiled loops may use."""
-        chunks = [np.arange(first, min(first + _CHUNK, self.n_samples)) for first in range(0, self.n_samples, _CHUNK)]
+        chunks = [
+            np.arange(first, min(first + _CHUNK, self.n_samples))
+            for first in range(0, self.n_samples, _CHUNK)
+        ]
         n_threads = min(thread_limit(), len(chunks))
         workers = [_Worker(self) for _ in range(n_threads)]
         if n_threads == 1:
@@ -187,7 +208,9 @@ class PatchDesign(Design):
     def _empty_ramps(self, n_outputs: int) -> npt.NDArray[np.float64]:
         return np.zeros((n_outputs, self.n_features, -(-self.n_bins // 6) * 6))
 
-    def _totals(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], tuple[Any, ...]]") -> tuple[Any, ...]:
+    def _totals(
+        self, work: "Callable[[_Worker, npt.NDArray[np.int64]], tuple[Any, ...]]"
+    ) -> tuple[Any, ...]:
         """Sums of what ``work`` returns over all chunks, in the order of the rows."""
         chunks = self._each_chunk(work)
         totals = list(next(chunks))
@@ -202,12 +225,20 @@ class PatchDesign(Design):
         raw = coef * self.inv[:, None, None]
         rises = self._empty_ramps(coef.shape[2]).astype(np.float32)
         rises[:, :, : self.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
-        return -np.einsum("mw,mwq->q", self.mean, raw), np.ascontiguousarray(raw[:, 0].T, dtype=np.float32), rises
+        return (
+            -np.einsum("mw,mwq->q", self.mean, raw),
+            np.ascontiguousarray(raw[:, 0].T, dtype=np.float32),
+            rises,
+        )
 
-    def _from_ramps(self, ramps: npt.NDArray[np.float64], residual_sum: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _from_ramps(
+        self, ramps: npt.NDArray[np.float64], residual_sum: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
         return self._standardised(_hats(ramps, residual_sum, self.n_bins), residual_sum[None])
 
-    def _moments(self, weight: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _moments(
+        self, weight: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Weighted means of the hat functions and one inverse scale per feature."""
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
@@ -227,7 +258,11 @@ class PatchDesign(Design):
 
 
 def value_range(
-    pool: FeaturePool, patches: npt.NDArray[np.uint8], features: npt.ArrayLike, n_bins: int, max_rows: int = 3000
+    pool: FeaturePool,
+    patches: npt.NDArray[np.uint8],
+    features: npt.ArrayLike,
+    n_bins: int,
+    max_rows: int = 3000,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths
     (m,).
@@ -236,7 +271,9 @@ def value_range(
     coincide.
     """
     features = pool.check(features)
-    sample = patches[np.unique(np.linspace(0, len(patches) - 1, min(len(patches), max_rows)).astype(np.int64))]
+    sample = patches[
+        np.unique(np.linspace(0, len(patches) - 1, min(len(patches), max_rows)).astype(np.int64))
+    ]
     low, high = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
     for first in range(0, len(features), 4096):
         part = slice(first, first + 4096)
@@ -251,7 +288,9 @@ def _lanes(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return np.pad(values.astype(np.float32), (0, LANES - len(values)))
 
 
-def _hats(ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int) -> npt.NDArray[np.float64]:
+def _hats(
+    ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int
+) -> npt.NDArray[np.float64]:
     """Sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m, at least
     B)."""
     ends = np.broadcast_to(total[:, None, None], (len(ramps), ramps.shape[1], 1))
@@ -267,24 +306,40 @@ class _Worker:
         self.tables = block_tables(design._program, design.pool.layout)
         self.codes = np.zeros((1, design.n_features, LANES), np.uint8)
         inverse_bin_width = (1 / design.bin_width.astype(np.float64)).astype(np.float32)
-        self.bins = Bins(np.array(design.low), inverse_bin_width, np.float32(design.n_bins), np.float32(design.sublevels))
+        self.bins = Bins(
+            np.array(design.low),
+            inverse_bin_width,
+            np.float32(design.n_bins),
+            np.float32(design.sublevels),
+        )
         self.unit = np.float32(1 / design.sublevels)
 
-    def blocks(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+    def blocks(
+        self, rows: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
         """Blocks of at most LANES rows and their codes (m, LANES), valid until the next block."""
         for first in range(0, len(rows), LANES):
             block = rows[first : first + LANES]
-            encode_rows(self.design._rows, block, self.design._program, self.tables, self.bins, self.codes)
+            encode_rows(
+                self.design._rows, block, self.design._program, self.tables, self.bins, self.codes
+            )
             yield block, self.codes[0]
 
-    def scores(self, codes: npt.NDArray[np.uint8], curves: tuple[npt.NDArray[Any], ...]) -> npt.NDArray[np.float64]:
+    def scores(
+        self, codes: npt.NDArray[np.uint8], curves: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
         constant, start, rises = curves
         total = np.zeros((len(constant), LANES))
         for q in range(len(constant)):
             block_scores(codes, self.unit, start[q], rises[q], total[q])
         return total.T + constant
 
-    def add_ramps(self, codes: npt.NDArray[np.uint8], residual: npt.NDArray[Any], ramps: npt.NDArray[np.float64]) -> None:
+    def add_ramps(
+        self,
+        codes: npt.NDArray[np.uint8],
+        residual: npt.NDArray[Any],
+        ramps: npt.NDArray[np.float64],
+    ) -> None:
         for q in range(len(ramps)):
             block_ramps(codes, self.unit, _lanes(residual[:, q]), ramps[q])
 

@@ -42,16 +42,29 @@ class ImageWindows:
     """
 
     def __init__(
-        self, paths: Sequence[str | os.PathLike[str]], image: npt.ArrayLike, x: npt.ArrayLike, y: npt.ArrayLike, window: int = 24
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        image: npt.ArrayLike,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        window: int = 24,
     ) -> None:
         self.paths, self.window = [os.fspath(path) for path in paths], window
         self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
         if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
-            raise ValueError(f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of one length")
-        if self.image.size and any(places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)):
-            raise ValueError(f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: expected whole numbers")
+            raise ValueError(
+                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of one length"
+            )
+        if self.image.size and any(
+            places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)
+        ):
+            raise ValueError(
+                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: expected whole numbers"
+            )
         if not np.isin(self.image, np.arange(len(self.paths))).all():
-            raise ValueError(f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths")
+            raise ValueError(
+                f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths"
+            )
         self.shape = (len(self.image), window + 2, window + 2, 3)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[np.uint8]:
@@ -111,13 +124,17 @@ class PatchSource(Source):
     stored = np.dtype(np.uint8)
     dtype = np.dtype(np.float32)
 
-    def __init__(self, patches: Any, pool: FeaturePool | None = None, features: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self, patches: Any, pool: FeaturePool | None = None, features: npt.ArrayLike | None = None
+    ) -> None:
         self.pool = FeaturePool() if pool is None else pool
         self.features = self.pool.check(self.pool.features if features is None else features)
         self._patches = os.fspath(patches) if isinstance(patches, (str, os.PathLike)) else patches
         shape = self._windows().shape
         if len(shape) != 4:
-            raise ValueError(f"windows of shape {tuple(shape)}: expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)")
+            raise ValueError(
+                f"windows of shape {tuple(shape)}: expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
+            )
         self.pool.check_patches(self._windows()[:1])
         self.shape = (shape[0], len(self.features))
 
@@ -127,11 +144,17 @@ class PatchSource(Source):
         try:
             return np.load(self._patches, mmap_mode="r")
         except (ValueError, EOFError):
-            raise ValueError(f"{self._patches}: not a whole .npy file; expected windows that numpy.save wrote") from None
+            raise ValueError(
+                f"{self._patches}: not a whole .npy file; expected windows that numpy.save wrote"
+            ) from None
 
-    def read(self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]) -> None:
+    def read(
+        self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]
+    ) -> None:
         """Fill ``out`` (rows, columns) with values of the features at the positions ``columns``."""
         windows, features = self._windows(), self.features[columns]
         for first in range(rows.start, rows.stop, _ROWS):
             last = min(rows.stop, first + _ROWS)
-            out[first - rows.start : last - rows.start] = self.pool.evaluate(np.asarray(windows[first:last]), features)
+            out[first - rows.start : last - rows.start] = self.pool.evaluate(
+                np.asarray(windows[first:last]), features
+            )

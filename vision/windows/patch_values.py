@@ -137,7 +137,9 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
     load_pixels(patches, rows, tables.pixels)
     integrate(tables.pixels, tables.layout.window, tables.integral, tables.inverse_sigma)
     if program.cells.shape[0] > 0:
-        cell_histograms(tables.pixels, program, tables.layout, tables.histogram, tables.inverse_norm)
+        cell_histograms(
+            tables.pixels, program, tables.layout, tables.histogram, tables.inverse_norm
+        )
 
 
 @jit
@@ -146,11 +148,22 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
     offsets, integral, inverse_sigma = tables.offsets, tables.integral, tables.inverse_sigma
-    histogram, inverse_norm, sums, values = tables.histogram, tables.inverse_norm, tables.sums, tables.values
+    histogram, inverse_norm, sums, values = (
+        tables.histogram,
+        tables.inverse_norm,
+        tables.sums,
+        tables.values,
+    )
     for i in range(features.size):
         f = features[i]
         if n_corners[f] == 0:
-            scaled(histogram[cell[f], orientation[f]], np.float32(1), inverse_norm[block[f]], LANES, values[i])
+            scaled(
+                histogram[cell[f], orientation[f]],
+                np.float32(1),
+                inverse_norm[block[f]],
+                LANES,
+                values[i],
+            )
         else:
             sum_corners(integral, np.uint64(0), offsets, weight, f, n_corners[f], LANES, sums)
             scaled(sums, inverse_area[f], inverse_sigma, LANES, values[i])

@@ -4,7 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 
-def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24) -> npt.NDArray[np.uint8]:
+def extract_patches(
+    image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24
+) -> npt.NDArray[np.uint8]:
     """Cut windows, with one pixel around them, out of an image.
 
     The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
@@ -31,10 +33,14 @@ def extract_patches(image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.Arr
         For another kind of image or coordinates that are no whole numbers.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError(f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)")
+        raise ValueError(
+            f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)"
+        )
     columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
     if columns.ndim != 1 or columns.shape != rows.shape:
-        raise ValueError(f"xs {columns.shape} and ys {rows.shape}: expected two lists of one length")
+        raise ValueError(
+            f"xs {columns.shape} and ys {rows.shape}: expected two lists of one length"
+        )
     for name, values in (("xs", columns), ("ys", rows)):
         if values.size and not np.issubdtype(values.dtype, np.integer):
             raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see pixel_of)")

@@ -65,10 +65,14 @@ class Responses:
 
     def __post_init__(self) -> None:
         for name in ("low", "bin_width", "values"):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float32))
+            object.__setattr__(
+                self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float32)
+            )
         n = len(self.values)
         if self.values.ndim not in (2, 3) or self.values.shape[1] < 2:
-            raise ValueError(f"values of shape {self.values.shape}: expected (features, bins + 1) or (features, bins + 1, outputs)")
+            raise ValueError(
+                f"values of shape {self.values.shape}: expected (features, bins + 1) or (features, bins + 1, outputs)"
+            )
         if self.low.shape != (n,) or self.bin_width.shape != (n,):
             shapes = f"low {self.low.shape}, bin_width {self.bin_width.shape}"
             raise ValueError(f"{shapes}: expected one number for each of {n} features")
@@ -97,7 +101,9 @@ class Responses:
             Number of features of a model.
         """
         if len(self) != n_features:
-            raise ValueError(f"responses of {len(self)} features: expected one for each of {n_features} features")
+            raise ValueError(
+                f"responses of {len(self)} features: expected one for each of {n_features} features"
+            )
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
         """Responses of some features, in the order of ``rows`` (positions).
@@ -131,7 +137,9 @@ class Responses:
         turned = signs < 0
         low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
         shape = (-1,) + (1,) * (self.values.ndim - 1)
-        return replace(self, low=low, values=np.where(turned.reshape(shape), self.values[:, ::-1], self.values))
+        return replace(
+            self, low=low, values=np.where(turned.reshape(shape), self.values[:, ::-1], self.values)
+        )
 
     def tables(self, output: int = 0) -> ResponseTables:
         """Tables of one output for the compiled loops.
@@ -146,13 +154,23 @@ class Responses:
         ResponseTables
             Views and small copies.
         """
-        values = np.ascontiguousarray(self.values if self.values.ndim == 2 else self.values[:, :, output])
+        values = np.ascontiguousarray(
+            self.values if self.values.ndim == 2 else self.values[:, :, output]
+        )
         rises = np.zeros((len(self), -(-self.n_bins // 6) * 6), np.float32)
         rises[:, : self.n_bins] = np.diff(values, axis=1)
         inverse_bin_width = (1 / self.bin_width.astype(np.float64)).astype(np.float32)
-        return ResponseTables(self.low, inverse_bin_width, np.float32(self.n_bins), np.ascontiguousarray(values[:, 0]), rises)
+        return ResponseTables(
+            self.low,
+            inverse_bin_width,
+            np.float32(self.n_bins),
+            np.ascontiguousarray(values[:, 0]),
+            rises,
+        )
 
-    def running_sums(self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0) -> npt.NDArray[np.float32]:
+    def running_sums(
+        self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
+    ) -> npt.NDArray[np.float32]:
         """Sums after each feature, in single precision and in the order of the scans.
 
         Parameters
@@ -201,7 +219,10 @@ class CompiledModel(NamedTuple):
 
 
 def compile_model(
-    program: Program, responses: Responses, intercept: npt.ArrayLike, thresholds: npt.ArrayLike | None = None
+    program: Program,
+    responses: Responses,
+    intercept: npt.ArrayLike,
+    thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
     """Prepare a model for any number of levels; parameters and errors as in
     `annealed.vision.scan`."""
@@ -210,11 +231,19 @@ def compile_model(
     tables = [responses.tables(q) for q in range(responses.n_outputs)]
     offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
     if offset.shape != (responses.n_outputs,):
-        raise ValueError(f"intercept of shape {offset.shape}: expected one number for each of {responses.n_outputs} outputs")
+        raise ValueError(
+            f"intercept of shape {offset.shape}: expected one number for each of {responses.n_outputs} outputs"
+        )
     low, inverse_bin_width, top, *_ = tables[0]
-    limits = np.full(n_features, -np.inf, np.float32) if thresholds is None else np.array(thresholds, dtype=np.float32)
+    limits = (
+        np.full(n_features, -np.inf, np.float32)
+        if thresholds is None
+        else np.array(thresholds, dtype=np.float32)
+    )
     if limits.shape != (n_features,) or np.isnan(limits).any():
-        raise ValueError(f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features")
+        raise ValueError(
+            f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features"
+        )
     # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width
     lines = np.stack([np.stack([slope, shift, table.start], axis=1) for table in tables])
@@ -223,4 +252,14 @@ def compile_model(
     first_hog = int(program.hog.min(initial=n_features))
     ends = np.minimum(_FIRST_STAGE * (2 ** np.arange(60) - 1), n_features)
     stages = np.array(sorted({*ends.tolist(), first_hog, n_features}), np.int64)
-    return CompiledModel(program, lines, rises, knots, top, offset, limits, stages, int(np.searchsorted(stages, first_hog)))
+    return CompiledModel(
+        program,
+        lines,
+        rises,
+        knots,
+        top,
+        offset,
+        limits,
+        stages,
+        int(np.searchsorted(stages, first_hog)),
+    )

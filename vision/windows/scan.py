@@ -21,7 +21,9 @@ from .responses import CompiledModel, Responses
 #: of other groups. A choice.
 MAX_SPARSE = 16
 
-_PLAIN_VALUES = 1 << 14  # values of features in windows that the plain form takes at a time. A choice
+_PLAIN_VALUES = (
+    1 << 14
+)  # values of features in windows that the plain form takes at a time. A choice
 
 
 def scan(
@@ -61,7 +63,9 @@ def scan(
     ValueError
         For features that do not fit and arrays whose lengths disagree.
     """
-    return scan_level(channels, channels.pool.compile_model(features, responses, intercept, thresholds))
+    return scan_level(
+        channels, channels.pool.compile_model(features, responses, intercept, thresholds)
+    )
 
 
 def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
@@ -75,8 +79,18 @@ def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
     dense = channels.has_hog or bool(np.isneginf(model.limits[: model.stages[model.n_plain]]).all())
     last = len(model.stages) - 1 if dense else model.n_plain
-    histograms = channels.histograms(model.program if dense else None, np.empty(0, np.uint64), dense)
-    scan_rows(model, channels.tables, channels.corner_offsets(model.program), histograms, last, out, next_stage)
+    histograms = channels.histograms(
+        model.program if dense else None, np.empty(0, np.uint64), dense
+    )
+    scan_rows(
+        model,
+        channels.tables,
+        channels.corner_offsets(model.program),
+        histograms,
+        last,
+        out,
+        next_stage,
+    )
     ys, xs = np.nonzero(next_stage)
     if len(ys):
         scores = out[ys, xs]
@@ -107,15 +121,26 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     program = channels.pool.compile(np.atleast_2d(feature))
     windows = np.arange(channels.rows)[:, None] * channels.stride + np.arange(channels.width)
     if len(program.hog):
-        (cells, inverse_norm), (cell, block) = channels.hog, channels.hog_offsets(program)[0].astype(np.int64)
-        return cells.ravel()[windows + cell].astype(np.float32) * inverse_norm.ravel()[windows + block]
+        (cells, inverse_norm), (cell, block) = (
+            channels.hog,
+            channels.hog_offsets(program)[0].astype(np.int64),
+        )
+        return (
+            cells.ravel()[windows + cell].astype(np.float32) * inverse_norm.ravel()[windows + block]
+        )
     sums = np.zeros(windows.shape, np.int32)
-    for offset, weight in zip(channels.corner_offsets(program)[0].astype(np.int64), program.weight[0], strict=True):
+    for offset, weight in zip(
+        channels.corner_offsets(program)[0].astype(np.int64), program.weight[0], strict=True
+    ):
         sums += weight * channels.integral[windows + offset] if weight else 0
-    return sums.astype(np.float32) * (program.inverse_area[0] * channels.inverse_sigma[:, : channels.width])
+    return sums.astype(np.float32) * (
+        program.inverse_area[0] * channels.inverse_sigma[:, : channels.width]
+    )
 
 
-def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def score_windows(
+    channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
+) -> npt.NDArray[np.float32]:
     """Score windows at pixels (n,) of a level with a model's first output: -inf where its limits
     reject, as in the dense scan."""
     places = _places(channels, xs, ys)
@@ -124,7 +149,9 @@ def score_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLi
     return scores
 
 
-def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def predict_windows(
+    channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
+) -> npt.NDArray[np.float32]:
     """All outputs of a model without rejection thresholds in the windows at some pixels of a level,
     (n, q) float32."""
     places = _places(channels, xs, ys)
@@ -132,20 +159,37 @@ def predict_windows(channels: LevelChannels, model: CompiledModel, xs: npt.Array
     if len(places):
         at_once = model._replace(stages=np.array([0, len(model.limits)]))
         entered = np.zeros(len(places), np.int64)
-        follow(at_once, channels.tables, channels.histograms(model.program, places), (0, 1), places, entered, out)
+        follow(
+            at_once,
+            channels.tables,
+            channels.histograms(model.program, places),
+            (0, 1),
+            places,
+            entered,
+            out,
+        )
     return out.T
 
 
-def windows_around(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int) -> npt.NDArray[np.int64]:
+def windows_around(
+    channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
+) -> npt.NDArray[np.int64]:
     """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each
     once, row by row."""
-    x, y = np.asarray(xs, dtype=np.int64) + reach, np.asarray(ys, dtype=np.int64) - channels.first + reach
+    x, y = (
+        np.asarray(xs, dtype=np.int64) + reach,
+        np.asarray(ys, dtype=np.int64) - channels.first + reach,
+    )
     wanted = np.zeros((channels.rows + 2 * reach, channels.width + 2 * reach), np.uint8)
     inside = (x >= 0) & (x < wanted.shape[1]) & (y >= 0) & (y < wanted.shape[0])
     wanted[y[inside], x[inside]] = 1
     near = cv2.dilate(wanted, np.ones((2 * reach + 1, 2 * reach + 1), np.uint8))
     found = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
-    return np.empty((0, 2), np.int64) if found is None else found.reshape(-1, 2) + np.array([0, channels.first])
+    return (
+        np.empty((0, 2), np.int64)
+        if found is None
+        else found.reshape(-1, 2) + np.array([0, channels.first])
+    )
 
 
 def _finish_windows(
@@ -158,22 +202,42 @@ def _finish_windows(
     """Turn running sums of windows at flat positions, each with the stage of the cascade that comes
     next, into final scores."""
     last = len(model.stages) - 1
-    follow(model, channels.tables, channels.histograms(None, places), (0, model.n_plain), places, next_stage, scores[None])
+    follow(
+        model,
+        channels.tables,
+        channels.histograms(None, places),
+        (0, model.n_plain),
+        places,
+        next_stage,
+        scores[None],
+    )
     remaining = np.flatnonzero(scores > -np.inf) if model.n_plain < last else np.empty(0, np.int64)
     if len(remaining):
         running, places = scores[remaining], places[remaining]
         histograms = channels.histograms(model.program, places)
-        follow(model, channels.tables, histograms, (model.n_plain, last), places, next_stage[remaining], running[None])
+        follow(
+            model,
+            channels.tables,
+            histograms,
+            (model.n_plain, last),
+            places,
+            next_stage[remaining],
+            running[None],
+        )
         scores[remaining] = running
 
 
-def _places(channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+def _places(
+    channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike
+) -> npt.NDArray[np.uint64]:
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
     row = y - channels.first
     if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
-        raise ValueError(f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on")
+        raise ValueError(
+            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on"
+        )
     return (row * channels.stride + x).astype(np.uint64)
 
 
@@ -215,7 +279,12 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # 
     for f in range(model.stages[min(1, last_stage)]):
         if program.n_corners[f]:
             corners = zip(offsets[f].tolist(), program.weight[f])
-            values = sum(weight * tables.integral[at : at + n] for at, weight in corners if weight).astype(np.float32) * sigma
+            values = (
+                sum(
+                    weight * tables.integral[at : at + n] for at, weight in corners if weight
+                ).astype(np.float32)
+                * sigma
+            )
         else:
             entry, norm = histograms.offsets[f].tolist()
             values = histograms.cells[entry : entry + n] * histograms.inverse_norm[norm : norm + n]
@@ -224,7 +293,9 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # 
     places = np.flatnonzero(flat > -np.inf).astype(np.uint64)
     running = flat[None, places]
     histograms = histograms._replace(cells_at=places, norms_at=places)
-    _follow(model, tables, histograms, (1, last_stage), places, np.ones(len(places), np.int64), running)
+    _follow(
+        model, tables, histograms, (1, last_stage), places, np.ones(len(places), np.int64), running
+    )
     flat[places] = running
     out[:] = scores[:, :width]
     handed[:] = (out > -np.inf) * (last_stage if last_stage < len(model.stages) - 1 else 0)
@@ -264,7 +335,17 @@ def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # t
                         copy_hog(cells, inverse_norm, hog_offsets, f, base, sums, norm)
                     else:
                         sum_corners(integral, base, offsets, weight, f, n_corners[f], LANES, sums)
-                    respond(lines, rises, top, f, limits[f], sums, norm if n_corners[f] == 0 else sigma, LANES, scores)
+                    respond(
+                        lines,
+                        rises,
+                        top,
+                        f,
+                        limits[f],
+                        sums,
+                        norm if n_corners[f] == 0 else sigma,
+                        LANES,
+                        scores,
+                    )
                     if f % 4 == 3 and count_left(scores) == 0:
                         break
                 left = count_left(scores)
@@ -278,10 +359,17 @@ def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # t
 @jit
 def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
     """Positions of the corners of the features begin <= f < end in the flat integral image."""
-    n_corners, channel, corner_y, corner_x = program.n_corners, program.channel, program.corner_y, program.corner_x
+    n_corners, channel, corner_y, corner_x = (
+        program.n_corners,
+        program.channel,
+        program.corner_y,
+        program.corner_x,
+    )
     for f in range(begin, end):
         for k in range(n_corners[f]):
-            offsets[f, k] = channel[f] * tables.plane + corner_y[f, k] * tables.stride + corner_x[f, k]
+            offsets[f, k] = (
+                channel[f] * tables.plane + corner_y[f, k] * tables.stride + corner_x[f, k]
+            )
 
 
 def _follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
@@ -289,11 +377,17 @@ def _follow(model, tables, histograms, between, places, entered, scores):  # typ
     for stage in range(*between):
         left = np.flatnonzero((scores[0] > -np.inf) & (np.maximum(entered, between[0]) == stage))
         begin = model.stages[stage]
-        while begin < last and len(left):  # sums do not depend on how many features are taken at a time
+        while begin < last and len(
+            left
+        ):  # sums do not depend on how many features are taken at a time
             f = slice(begin, min(last, begin + max(8, _PLAIN_VALUES // len(left))))
             for some in np.array_split(left, -(-len(left) // _PLAIN_VALUES)):
-                added = _responses(model, f, _values(model.program, tables, histograms, f, places, some))
-                running = np.concatenate([scores[:, None, some], added], axis=1).cumsum(axis=1)[:, 1:]
+                added = _responses(
+                    model, f, _values(model.program, tables, histograms, f, places, some)
+                )
+                running = np.concatenate([scores[:, None, some], added], axis=1).cumsum(axis=1)[
+                    :, 1:
+                ]
                 scores[:, some] = running[:, -1]
                 scores[0, some[(running[0] < model.limits[f, None]).any(axis=0)]] = -np.inf
             left = left[scores[0, left] > -np.inf]
@@ -306,10 +400,15 @@ def _values(program, tables, histograms, f, places, windows):  # type: ignore[no
     channel, y, x = program.channel[f], program.corner_y[f].T, program.corner_x[f].T
     side = tables.plane // tables.stride - rows + 1
     if len(channel) < side * side:
-        corners = (tables.integral.take(corner[:, None] + at) for corner in channel * tables.plane + y * tables.stride + x)
+        corners = (
+            tables.integral.take(corner[:, None] + at)
+            for corner in channel * tables.plane + y * tables.stride + x
+        )
     else:  # for so many features it pays to copy the integral image of each window, as one column
         shape, steps = (tables.plane, 3, side, side), (1, tables.plane, tables.stride, 1)
-        inside = np.lib.stride_tricks.as_strided(tables.integral, shape, 4 * np.array(steps), writeable=False)[at]
+        inside = np.lib.stride_tricks.as_strided(
+            tables.integral, shape, 4 * np.array(steps), writeable=False
+        )[at]
         columns = np.ascontiguousarray(inside.reshape(len(at), -1).T)
         corners = (columns.take(corner, axis=0) for corner in (channel * side + y) * side + x)
     sums = np.zeros((len(channel), len(at)), np.int32)
@@ -331,12 +430,16 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
     t = values * slope
     t -= shift
     np.fmin(t, model.top, out=t)
-    knot = np.floor(np.fmax(t, 0, out=t))  # no NaN: beyond the width of a level the memory is not set
+    knot = np.floor(
+        np.fmax(t, 0, out=t)
+    )  # no NaN: beyond the width of a level the memory is not set
     t -= knot
     at = knot.astype(np.intp)
     at += np.arange(len(t))[:, None] * model.knots.shape[2]
     rises = np.diff(model.knots[:, f], axis=2, append=np.float32(0))
-    return np.stack([starts.take(at) + rise.take(at) * t for starts, rise in zip(model.knots[:, f], rises)])
+    return np.stack(
+        [starts.take(at) + rise.take(at) * t for starts, rise in zip(model.knots[:, f], rises)]
+    )
 
 
 @jit(plain=_follow, by_size=False)
@@ -389,13 +492,25 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
                     outputs[q, j] = scores[q, i]
             for f in range(begin, end):
                 if n_corners[f] == 0:
-                    gather_hog(cells, inverse_norm, cell_lanes, norm_lanes, hog_offsets, f, n_lanes, sums, scale)
+                    gather_hog(
+                        cells,
+                        inverse_norm,
+                        cell_lanes,
+                        norm_lanes,
+                        hog_offsets,
+                        f,
+                        n_lanes,
+                        sums,
+                        scale,
+                    )
                 else:
                     gather_corners(integral, lanes, offsets, weight, f, n_corners[f], n_lanes, sums)
                 factor = scale if n_corners[f] == 0 else sigma
                 respond(lines, rises, top, f, limits[f], sums, factor, n_lanes, running)
                 for q in range(1, n_outputs):
-                    respond(all_lines[q], all_rises[q], top, f, never, sums, factor, n_lanes, outputs[q])
+                    respond(
+                        all_lines[q], all_rises[q], top, f, never, sums, factor, n_lanes, outputs[q]
+                    )
             for j in range(n_lanes):
                 i = left[first + j]
                 scores[0, i] = running[j]

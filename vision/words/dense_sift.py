@@ -20,7 +20,11 @@ CELL_OF_SIZE = 1.5  # width of a cell in units of the keypoint's size, OpenCV's 
 
 # Where the values of the mirrored descriptor come from: columns of cells from right to left, angle
 # a becomes pi - a.
-_MIRROR = np.arange(N_VALUES).reshape(N_CELLS, N_CELLS, N_ORIENTATIONS)[:, ::-1][..., [4, 3, 2, 1, 0, 7, 6, 5]].ravel()
+_MIRROR = (
+    np.arange(N_VALUES)
+    .reshape(N_CELLS, N_CELLS, N_ORIENTATIONS)[:, ::-1][..., [4, 3, 2, 1, 0, 7, 6, 5]]
+    .ravel()
+)
 
 
 @dataclass(frozen=True)
@@ -153,14 +157,18 @@ class DenseSift:
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image: the camera has blurred by 0.5 already.
-        maps = _orientation_maps(cv2.GaussianBlur(grey, (0, 0), float(np.sqrt(self.sigma**2 - 0.25))))
+        maps = _orientation_maps(
+            cv2.GaussianBlur(grey, (0, 0), float(np.sqrt(self.sigma**2 - 0.25)))
+        )
         rows, columns = self.grid(*grey.shape)
         values = [_describe(maps, rows, columns, *_cell_windows(size)) for size in self.sizes]
         x, y = np.meshgrid(columns, rows)
         positions = np.column_stack([x.ravel(), y.ravel()]).astype(np.float32)
         sizes = np.repeat(np.asarray(self.sizes, np.float32), len(positions))
         height, width = grey.shape
-        return Descriptors(np.tile(positions, (len(self.sizes), 1)), sizes, np.concatenate(values), width, height)
+        return Descriptors(
+            np.tile(positions, (len(self.sizes), 1)), sizes, np.concatenate(values), width, height
+        )
 
 
 def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
@@ -170,7 +178,9 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
     reach = int(np.floor(width * (N_CELLS + 1) / 2))
     offsets = np.arange(-reach, reach + 1)
     in_cells = offsets / width
-    triangles = np.maximum(0.0, 1.0 - np.abs(in_cells + N_CELLS / 2 - 0.5 - np.arange(N_CELLS)[:, None]))
+    triangles = np.maximum(
+        0.0, 1.0 - np.abs(in_cells + N_CELLS / 2 - 0.5 - np.arange(N_CELLS)[:, None])
+    )
     weights = triangles * np.exp(-(in_cells**2) / (N_CELLS**2 / 2))
     first = np.argmax(weights > 0, axis=1)
     length = int((weights > 0).sum(axis=1).max())
@@ -183,7 +193,10 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
     """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost
     pixels zero as in OpenCV."""
     dx, dy = image[1:-1, 2:] - image[1:-1, :-2], image[:-2, 1:-1] - image[2:, 1:-1]
-    magnitude, angle = np.sqrt(dx * dx + dy * dy), np.arctan2(dy, dx) * np.float32(N_ORIENTATIONS / (2.0 * np.pi))
+    magnitude, angle = (
+        np.sqrt(dx * dx + dy * dy),
+        np.arctan2(dy, dx) * np.float32(N_ORIENTATIONS / (2.0 * np.pi)),
+    )
     low = np.floor(angle)
     share = angle - low
     maps = np.zeros((*image.shape, N_ORIENTATIONS), np.float32)
@@ -193,7 +206,9 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
     return maps
 
 
-def _describe(maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray) -> np.ndarray:
+def _describe(
+    maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray
+) -> np.ndarray:
     """Descriptors (n, 128) at all crossings: weighted sums of the maps over the rows of each cell,
     then of these over its columns; length 1, clipped, length 512, as bytes."""
     reach = int(max(-first.min(), (first + windows.shape[1]).max()))
@@ -205,7 +220,11 @@ def _describe(maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np
     band = np.stack([weights @ padded[y : y + 2 * reach].reshape(-1, width * n) for y in rows])
     band = np.ascontiguousarray(band.reshape(-1, width, n).transpose(1, 0, 2)).reshape(width, -1)
     sums = np.stack([weights @ band[x : x + 2 * reach] for x in columns])
-    values = sums.reshape(len(columns), N_CELLS, len(rows), N_CELLS, n).transpose(2, 0, 3, 1, 4).reshape(-1, N_VALUES)
+    values = (
+        sums.reshape(len(columns), N_CELLS, len(rows), N_CELLS, n)
+        .transpose(2, 0, 3, 1, 4)
+        .reshape(-1, N_VALUES)
+    )
     limit = np.sqrt(np.square(values).sum(axis=1, keepdims=True)) * np.float32(CLIP)
     values = np.minimum(values, limit)
     length = np.sqrt(np.square(values).sum(axis=1, keepdims=True))

@@ -23,7 +23,9 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     found = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
-        found[start : start + _BLOCK] = (points[start : start + _BLOCK] @ centres.T - half).argmax(axis=1)
+        found[start : start + _BLOCK] = (points[start : start + _BLOCK] @ centres.T - half).argmax(
+            axis=1
+        )
     return found
 
 
@@ -157,7 +159,9 @@ class VisualWords(_Transformer, WordCounts):
         labels = nearest_centres(words, cells)
         self.words_ = np.rint(words[np.argsort(labels, kind="stable")] * CODE).astype(np.uint8)
         counts = np.bincount(labels, minlength=n_cells)
-        return self.adopt(self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
+        return self.adopt(
+            self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+        )
 
     def _check_parameters(self) -> None:
         for name in ("n_words", "n_probes", "descriptors_per_image"):
@@ -248,7 +252,9 @@ class PetFeatures(_Transformer, PetColumns):
             If there are fewer descriptors than words, or ``heads`` is asked for and no photograph
             has a head box.
         """
-        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(self.each(self.describe, X))
+        self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(
+            self.each(self.describe, X)
+        )
         self.head_words_ = None
         if self.heads:
             found = (d for d in self.each(self.describe_head, X) if d is not None)

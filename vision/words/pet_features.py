@@ -35,10 +35,17 @@ class Box(NamedTuple):
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text}: expected four finite numbers")
         if self.x_max - self.x_min < 2 or self.y_max - self.y_min < 2:
-            raise ValueError(f"{text}: expected x_min < x_max and y_min < y_max, two pixels apart at least")
+            raise ValueError(
+                f"{text}: expected x_min < x_max and y_min < y_max, two pixels apart at least"
+            )
         if self.x_min < -1 or self.y_min < -1 or self.x_max > width + 1 or self.y_max > height + 1:
             raise ValueError(f"{text}: outside its image of {width} x {height} pixels")
-        return Box(max(0.0, self.x_min), max(0.0, self.y_min), min(float(width), self.x_max), min(float(height), self.y_max))
+        return Box(
+            max(0.0, self.x_min),
+            max(0.0, self.y_min),
+            min(float(width), self.x_max),
+            min(float(height), self.y_max),
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,9 @@ class Photograph:
         x0, y0 = min(round(self.head[0]), width - 1), min(round(self.head[1]), height - 1)
         crop = pixels[y0 : max(y0 + 1, round(self.head[3])), x0 : max(x0 + 1, round(self.head[2]))]
         shrinks = max(crop.shape[:2]) > side
-        return cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        return cv2.resize(
+            crop, (side, side), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+        )
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
@@ -145,7 +154,13 @@ class PetColumns(ImageRows):
     head_sift = DenseSift(sizes=(4.0, 6.0, 9.0, 13.0), step=6)
 
     def __init__(
-        self, n_words: int = 5000, *, heads: bool = True, side: int = 400, head_side: int = 128, random_state: Seed = None
+        self,
+        n_words: int = 5000,
+        *,
+        heads: bool = True,
+        side: int = 400,
+        head_side: int = 128,
+        random_state: Seed = None,
     ):
         self.n_words = n_words
         self.heads = heads
@@ -190,7 +205,9 @@ class PetColumns(ImageRows):
         if self.head_words_ is not None:
             head = resized.head_image(self.head_side)
             empty = np.zeros(self.n_words, np.int64)
-            parts.append(empty if head is None else self.head_words_.counts(self.head_sift.describe(head)))
+            parts.append(
+                empty if head is None else self.head_words_.counts(self.head_sift.describe(head))
+            )
         parts.append(colour_histogram(resized.image))
         return np.concatenate([frequencies(counts, self.words_.power) for counts in parts])
 
@@ -198,7 +215,12 @@ class PetColumns(ImageRows):
         self.check_fitted()
         names = [self.words_.get_feature_names_out()]
         if self.head_words_ is not None:
-            names.append(np.array([f"head {name}" for name in self.head_words_.get_feature_names_out()], dtype=object))
+            names.append(
+                np.array(
+                    [f"head {name}" for name in self.head_words_.get_feature_names_out()],
+                    dtype=object,
+                )
+            )
         shades = np.ndindex(N_SHADES, N_SHADES, N_SHADES)
         names.append(np.array([f"colour {r} {g} {b}" for r, g, b in shades], dtype=object))
         return np.concatenate(names)

@@ -49,7 +49,11 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    data, columns, ends = bytearray(), bytearray(), [0]  # they grow in place; arrays of NumPy 2.5 are copied
+    data, columns, ends = (
+        bytearray(),
+        bytearray(),
+        [0],
+    )  # they grow in place; arrays of NumPy 2.5 are copied
     for row in rows:
         present = np.flatnonzero(row)
         data += row[present].astype(np.float32).tobytes()
@@ -63,7 +67,9 @@ class ImageRows:
     """What turns images into sparse rows, one image at a time, once it has words: the part of the
     transformers that a trained model needs, without scikit-learn."""
 
-    each: Callable[..., Iterator[Any]] = map  # what else applies functions to all images, where it is set
+    each: Callable[..., Iterator[Any]] = (
+        map  # what else applies functions to all images, where it is set
+    )
 
     def row(self, image: Any) -> np.ndarray:
         """Columns of one image.
@@ -168,7 +174,9 @@ class WordCounts(ImageRows):
         self.words_, self.cell_starts_ = words, cell_starts
         self._centres = words.astype(np.float32) / np.float32(CODE)
         sizes = np.diff(cell_starts)[:, None]
-        self._cells = (np.add.reduceat(self._centres, cell_starts[:-1], axis=0) / sizes).astype(np.float32)
+        self._cells = (np.add.reduceat(self._centres, cell_starts[:-1], axis=0) / sizes).astype(
+            np.float32
+        )
         return self
 
     def assign(self, values: np.ndarray) -> np.ndarray:
@@ -256,7 +264,9 @@ class WordCounts(ImageRows):
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         bins = BINS if self.spatial else BINS[:1]
-        return np.array([f"word {w} {b}".rstrip() for b in bins for w in range(self.n_words)], dtype=object)
+        return np.array(
+            [f"word {w} {b}".rstrip() for b in bins for w in range(self.n_words)], dtype=object
+        )
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:

@@ -33,7 +33,11 @@ class Fits:
         rng = np.random.default_rng(1)
         self.words = sp.random_array((5000, 20_000), density=0.005, format="csr", rng=rng)
         self.of_words = (self.words[:, :50].sum(axis=1) > 0).astype(int)
-        self.classifier, self.regressor, self.path = FSAClassifier(30), FSARegressor(30), FSAPath(FSAClassifier(), [5, 10, 20, 30])
+        self.classifier, self.regressor, self.path = (
+            FSAClassifier(30),
+            FSARegressor(30),
+            FSAPath(FSAClassifier(), [5, 10, 20, 30]),
+        )
         self.of_small = FSAClassifier(10)
 
     def time_classification(self) -> None:
@@ -83,7 +87,10 @@ class Vision:
         self.image = cv2.resize(astronaut(), (640, 480))
         self.detector, self.ranker = load_model("faces"), load_model("motion")
         rng = np.random.default_rng(0)
-        start, motion = rng.uniform(0, 300, (200, 2)), np.repeat([[3.0, 1.0], [-2.0, 2.0]], 100, axis=0)
+        start, motion = (
+            rng.uniform(0, 300, (200, 2)),
+            np.repeat([[3.0, 1.0], [-2.0, 2.0]], 100, axis=0),
+        )
         frames = np.arange(20.0)[:, None, None]
         self.tracks = start + frames * motion + 0.1 * rng.standard_normal((20, 200, 2))
 
@@ -106,7 +113,14 @@ class Commands:
         self.table = Path(self.folder.name) / "table.csv"
         X, y = classes(500, 20)
         names = ",".join([*(f"x{i}" for i in range(20)), "y"])
-        np.savetxt(self.table, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt="%.6g")
+        np.savetxt(
+            self.table,
+            np.column_stack([X, y]),
+            delimiter=",",
+            header=names,
+            comments="",
+            fmt="%.6g",
+        )
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -121,4 +135,8 @@ class Commands:
 
     def run(self, *words: str) -> None:
         """Run a command; what it prints is dropped."""
-        subprocess.run([sys.executable, "-m", "annealed.pipelines.cli", *words], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "annealed.pipelines.cli", *words],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )

@@ -17,4 +17,7 @@ class Solver(BaseSolver):
         self.model.fit(self.X, self.y)
 
     def get_result(self) -> dict[str, object]:
-        return {"coef": self.model.coef_.ravel(), "intercept": float(np.ravel(self.model.intercept_)[0])}
+        return {
+            "coef": self.model.coef_.ravel(),
+            "intercept": float(np.ravel(self.model.intercept_)[0]),
+        }

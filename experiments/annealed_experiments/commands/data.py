@@ -12,9 +12,17 @@ app = new_app(help="Public data in their original formats.")
 
 @command_of(app)
 def convert(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a data set; annealed data list shows them.")],
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="What was downloaded: a folder or a file.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of a data set; annealed data list shows them."),
+    ],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="What was downloaded: a folder or a file.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA."),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Bring a public data set into the folder that the commands read.
@@ -46,5 +54,8 @@ def list_sets(as_json: AsJson = False) -> None:
     """
     from ..conversion.registry import DATA_SETS
 
-    rows = [{"name": key, "source": one.source.replace("NAME_", f"{key}_"), "then": one.then} for key, one in DATA_SETS.items()]
+    rows = [
+        {"name": key, "source": one.source.replace("NAME_", f"{key}_"), "then": one.then}
+        for key, one in DATA_SETS.items()
+    ]
     print_answer(rows, as_json, "", ["name", "source"])

@@ -8,20 +8,47 @@ from annealed.pipelines.console import print_answer, print_json, print_table
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")] = None,
-    list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
-    runs: Annotated[int | None, typer.Option(help="Repetitions; by default the table's own number.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")] = None,
-    noisy: Annotated[bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")] = False,
-    method: Annotated[list[str] | None, typer.Option("--method", help="These methods only.")] = None,
-    sets: Annotated[list[str] | None, typer.Option("--set", help="These data sets only, where a table has several.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="File of finished cells, from which a run goes on.")] = None,
-    figures: Annotated[Path | None, typer.Option(help="Draw the figure of NAME, or without NAME all, into this folder.")] = None,
-    results: Annotated[Path | None, typer.Option(help="JSON file of results in which the new rows replace the old.")] = None,
-    render: Annotated[
-        Path | None, typer.Option(metavar="CHECKOUT", help="Write the tables of all pages from the stored results; no NAME.")
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
+    runs: Annotated[
+        int | None, typer.Option(help="Repetitions; by default the table's own number.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")
+    ] = None,
+    noisy: Annotated[
+        bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")
+    ] = False,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="These methods only.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="These data sets only, where a table has several."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Draw the figure of NAME, or without NAME all, into this folder."),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="JSON file of results in which the new rows replace the old."),
+    ] = None,
+    render: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHECKOUT",
+            help="Write the tables of all pages from the stored results; no NAME.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of a table.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Make a table of the papers, our numbers beside theirs. Or draw its figures.
@@ -42,7 +69,12 @@ def reproduce(
             typer.echo(page)
         return
     if list_tables or (name is None and figures is None):
-        print_answer([{"name": key, "shows": shows} for key, shows in entries()], as_json, "", ["name", "shows"])
+        print_answer(
+            [{"name": key, "shows": shows} for key, shows in entries()],
+            as_json,
+            "",
+            ["name", "shows"],
+        )
         return
     if noisy and name != "fsa-classification":
         raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
@@ -52,23 +84,35 @@ def reproduce(
         return
     assert name is not None
     options = {"noisy": noisy, "methods": method, "sets": sets}
-    record = _make(name, runs, data, {key: value for key, value in options.items() if value}, checkpoint, quiet)
+    record = _make(
+        name, runs, data, {key: value for key, value in options.items() if value}, checkpoint, quiet
+    )
     if results is not None:
         from ..render import update
 
-        given: dict[str, list[Any]] = {"runs": [runs] if runs else [], "method": method or [], "set": sets or []}
-        words = [f"--{key} {word!r}" for key, values in given.items() for word in values] + ["--noisy"] * noisy
+        given: dict[str, list[Any]] = {
+            "runs": [runs] if runs else [],
+            "method": method or [],
+            "set": sets or [],
+        }
+        words = [f"--{key} {word!r}" for key, values in given.items() for word in values] + [
+            "--noisy"
+        ] * noisy
         update(results, record, " ".join(["annealed reproduce", name, *words]))
     if as_json:
         print_json(record)
         return
     columns = list(dict.fromkeys(key for row in record["rows"] for key in row))
-    print_table(record["name"], columns, [[row.get(key) for key in columns] for row in record["rows"]])
+    print_table(
+        record["name"], columns, [[row.get(key) for key in columns] for row in record["rows"]]
+    )
     for key, value in record["settings"].items():
         typer.echo(f"{key}: {value}")
 
 
-def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None) -> None:
+def _draw(
+    name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
+) -> None:
     """Draw the figure of a name, or all; the cells of a table serve its figure."""
     from annealed.pipelines.common.checkpoints import Checkpoint
     from annealed.pipelines.common.outputs import make_folder
@@ -78,12 +122,24 @@ def _draw(name: str | None, folder: Path, data: Path | None, runs: int | None, c
     if name is None and checkpoint is not None:
         raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
     make_folder(folder)
-    given = {"runs": runs, "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name})}
-    for path in draw(name, folder, data, **{key: value for key, value in given.items() if value is not None}):
+    given = {
+        "runs": runs,
+        "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name}),
+    }
+    for path in draw(
+        name, folder, data, **{key: value for key, value in given.items() if value is not None}
+    ):
         typer.echo(path)
 
 
-def _make(name: str, runs: int | None, data: Path | None, options: dict, checkpoint: Path | None, quiet: bool) -> dict[str, Any]:
+def _make(
+    name: str,
+    runs: int | None,
+    data: Path | None,
+    options: dict,
+    checkpoint: Path | None,
+    quiet: bool,
+) -> dict[str, Any]:
     """Make a table, with a bar that names its cells."""
     from annealed.learners.common.progress import progress_bar
     from annealed.pipelines.common.checkpoints import Checkpoint

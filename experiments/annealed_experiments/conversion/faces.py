@@ -26,7 +26,11 @@ Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible,
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
 # Names of points, "Left" for the subject's left, whose mean is the keypoint; of several groups of
 # names, with "|" between them, the first that is all there counts.
-_AFLW = {"eye": "{}EyeLeftCorner {}EyeRightCorner|{}EyeCenter", "nose": "Nose{}", "mouth": "Mouth{}Corner"}
+_AFLW = {
+    "eye": "{}EyeLeftCorner {}EyeRightCorner|{}EyeCenter",
+    "nose": "Nose{}",
+    "mouth": "Mouth{}Corner",
+}
 _AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the lobe
 _LFPW = {"eye": "{}_eye_out {}_eye_in|{}_eye_pupil", "nose": "{}_nose_out", "mouth": "{}_mouth_out"}
 _LFPW |= {"ear": "{}_ear_canal", "chin": "chin"}
@@ -37,7 +41,12 @@ _AFLW_QUERIES = {
 }
 _LFPW_HIDDEN = 2  # from this type on a point is hidden by the pose; 1 is hair, glasses and the like
 # HELEN's 194 points: the outline from ear to ear, the nose, the outer lips and the eyes are curves.
-_JAW, _NOSE, _LIPS, _EYE_CURVES = slice(0, 41), slice(41, 58), slice(58, 86), (slice(114, 134), slice(134, 154))
+_JAW, _NOSE, _LIPS, _EYE_CURVES = (
+    slice(0, 41),
+    slice(41, 58),
+    slice(58, 86),
+    (slice(114, 134), slice(134, 154)),
+)
 _N_HELEN = 194
 
 
@@ -56,13 +65,19 @@ class _Faces:
         self.ignore: dict[Path, list[tuple[float, ...]]] = {}
         self.missing = 0  # annotations whose photograph is not there
 
-    def add(self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None) -> None:
+    def add(
+        self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None
+    ) -> None:
         """Keep a face of a photograph by its name; without both eyes its box alone, if it
         has one.
         """
         parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
         paths = self.by_name.get(parts[-1], []) if parts else []
-        close = [path for path in paths if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]]
+        close = [
+            path
+            for path in paths
+            if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]
+        ]
         if len(close or paths) != 1:  # not there, or two would do
             self.missing += 1
         elif np.isfinite(xy[_EYES]).all():
@@ -83,7 +98,10 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
     named: dict[int, Points] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
-    boxes = {face: (float(x), float(y), float(x) + float(w), float(y) + float(h)) for face, x, y, w, h in rows["boxes"]}
+    boxes = {
+        face: (float(x), float(y), float(x) + float(w), float(y) + float(h))
+        for face, x, y, w, h in rows["boxes"]
+    }
     for face, file in rows["faces"]:
         faces.add(file, *_nine(named.get(face, {}), _AFLW, ("Left", "Right")), boxes.get(face))
     return _write(faces, path, folder)
@@ -93,20 +111,30 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     """Tables of tab-separated points, the lines of the workers' average; photographs by the last
     part of their address.
     """
-    tables = [source] if source.is_file() else sorted(p for p in source.rglob("*.csv") if "lfpw" in p.name.lower())
+    tables = (
+        [source]
+        if source.is_file()
+        else sorted(p for p in source.rglob("*.csv") if "lfpw" in p.name.lower())
+    )
     if not tables:
-        raise ValueError(f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW")
+        raise ValueError(
+            f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW"
+        )
     faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
         with path.open(newline="", encoding="latin-1") as file:
             reader = csv.DictReader(file, delimiter="\t")
             address = (reader.fieldnames or [""])[0]
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
-                raise ValueError(f"{path}: lacks worker, left_eye_out_x or _y; expected the tab-separated table of LFPW")
+                raise ValueError(
+                    f"{path}: lacks worker, left_eye_out_x or _y; expected the tab-separated table of LFPW"
+                )
             for row in reader:
                 if row["worker"] == "average":
                     points = _lfpw_points(path, reader.line_num, row)
-                    faces.add(row[address].rsplit("/", 1)[-1], *_nine(points, _LFPW, ("left", "right")))
+                    faces.add(
+                        row[address].rsplit("/", 1)[-1], *_nine(points, _LFPW, ("left", "right"))
+                    )
     return _write(faces, tables[0], folder)
 
 
@@ -119,7 +147,9 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> Points:
                 kind = float(row.get(f"{point}_t") or 0)
                 points[point] = (float(row[column]), float(row[f"{point}_y"]), kind < _LFPW_HIDDEN)
             except (KeyError, TypeError, ValueError):
-                raise ValueError(f"{path}, line {line}: {point} has no numbers, expected x, y and type") from None
+                raise ValueError(
+                    f"{path}, line {line}: {point} has no numbers, expected x, y and type"
+                ) from None
     return points
 
 
@@ -127,18 +157,26 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
     """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of
     the outline.
     """
-    paths = sorted(source.rglob("annotation/*.txt")) or sorted(path for path in source.glob("*.txt") if path.stem.isdigit())
+    paths = sorted(source.rglob("annotation/*.txt")) or sorted(
+        path for path in source.glob("*.txt") if path.stem.isdigit()
+    )
     if not paths:
-        raise ValueError(f"{source}: no annotation/1.txt in it or below; expected the files of HELEN")
+        raise ValueError(
+            f"{source}: no annotation/1.txt in it or below; expected the files of HELEN"
+        )
     faces = _Faces(source)
     for path in paths:
         lines = path.read_text(encoding="latin-1").split("\n")
         try:
             xy = np.array([line.split(",") for line in lines[1:] if line.strip()], float)
         except ValueError:
-            raise ValueError(f"{path}: not a file of HELEN (expected a name and {_N_HELEN} lines 'x , y')") from None
+            raise ValueError(
+                f"{path}: not a file of HELEN (expected a name and {_N_HELEN} lines 'x , y')"
+            ) from None
         if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
-            raise ValueError(f"{path}: points of shape {xy.shape}, expected {_N_HELEN} lines 'x , y'")
+            raise ValueError(
+                f"{path}: points of shape {xy.shape}, expected {_N_HELEN} lines 'x , y'"
+            )
         faces.add(lines[0].strip(), _nine_of_194(xy), np.ones(len(KEYPOINTS), bool))
     return _write(faces, paths[0], folder)
 
@@ -156,7 +194,9 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     return np.concatenate([eyes, *ends, jaw[len(jaw) // 2][None]])
 
 
-def _nine(points: Points, scheme: dict[str, str], sides: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+def _nine(
+    points: Points, scheme: dict[str, str], sides: tuple[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
     """The nine keypoints from named points, NaN where some are missing, and which of them are
     visible.
     """
@@ -189,7 +229,9 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
     """Write ``keypoints.csv`` and ``ignore.csv``; notes for the user."""
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
-        raise ValueError(f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)")
+        raise ValueError(
+            f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)"
+        )
     order = FACES.mirror_order if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
     rows, boxes = [], []
     for image, listed in sorted(faces.points.items()):
@@ -199,11 +241,18 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
             for keypoint, (x, y), seen in zip(KEYPOINTS, xy[order], visible[order], strict=True):
                 inside = -0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5
                 if inside or keypoint.endswith("eye"):
-                    rows.append([path, number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)])
+                    rows.append(
+                        [path, number, keypoint, f"{x:.2f}", f"{y:.2f}", int(seen and inside)]
+                    )
         boxes += [[path, *(f"{v:.1f}" for v in box)] for box in faces.ignore.get(image, ())]
-    tables = {"keypoints": ("image face keypoint x y visible", rows), "ignore": ("image x0 y0 x1 y1", boxes)}
+    tables = {
+        "keypoints": ("image face keypoint x y visible", rows),
+        "ignore": ("image x0 y0 x1 y1", boxes),
+    }
     for name, (columns, lines) in tables.items():
-        pd.DataFrame(lines, columns=columns.split()).to_csv(folder / f"{name}.csv", index=False, lineterminator="\r\n")
+        pd.DataFrame(lines, columns=columns.split()).to_csv(
+            folder / f"{name}.csv", index=False, lineterminator="\r\n"
+        )
     notes = [f"{len(every)} faces in {len(faces.points)} photographs, which stay where they are"]
     if boxes:
         notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")

@@ -27,10 +27,14 @@ def find_file(source: Path, *names: str) -> Path:
     for name in wanted:
         paths = found.get(name, [])
         if len({path.read_bytes() for path in paths}) > 1:
-            raise ValueError(f"{source}: holds {paths[0]} and {paths[1]}, which differ; expected one {paths[0].name}")
+            raise ValueError(
+                f"{source}: holds {paths[0]} and {paths[1]}, which differ; expected one {paths[0].name}"
+            )
         if paths:
             return paths[0]
-    raise ValueError(f"{source}: no {' or '.join(names)} in it or below; expected the files as they are distributed")
+    raise ValueError(
+        f"{source}: no {' or '.join(names)} in it or below; expected the files as they are distributed"
+    )
 
 
 def open_file(path: Path, mode: str = "rt") -> IO[Any]:
@@ -45,7 +49,9 @@ def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
         with open_file(path) as lines:
             table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: not a table of numbers ({' '.join(str(error).split())})") from None
+        raise ValueError(
+            f"{path}: not a table of numbers ({' '.join(str(error).split())})"
+        ) from None
     if table.shape[1] != n_columns:
         raise ValueError(f"{path}: {table.shape[1]} columns, expected {n_columns}")
     return table

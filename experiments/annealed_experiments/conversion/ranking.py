@@ -15,7 +15,9 @@ def mq2008(source: Path, folder: Path, name: str) -> list[str]:
     comments are dropped.
     """
     for part, fold in _TEST_OF_FOLD.items():
-        folds = sorted(path for path in source.rglob("test.txt") if path.parent.name.lower() == f"fold{fold}")
+        folds = sorted(
+            path for path in source.rglob("test.txt") if path.parent.name.lower() == f"fold{fold}"
+        )
         path = folds[0] if folds else find_file(source, f"{part}.txt")
         with open_file(path) as lines:
             _write(folder / f"{part}.svmrank.gz", path, (line.split("#", 1)[0] for line in lines))
@@ -29,10 +31,15 @@ def lambdarank(source: Path, folder: Path, name: str) -> list[str]:
         rows = path.read_text().splitlines()
         counts = [int(size) for size in sizes.read_text().split() if size.isdigit()]
         if sum(counts) != len(rows):
-            raise ValueError(f"{sizes}: queries of {sum(counts)} rows together, expected {len(rows)}")
+            raise ValueError(
+                f"{sizes}: queries of {sum(counts)} rows together, expected {len(rows)}"
+            )
         queries = [query for query, count in enumerate(counts, 1) for _ in range(count)]
         split = (row.split(" ", 1) for row in rows)
-        lines = (f"{grade} qid:{query} {rest}" for (grade, rest), query in zip(split, queries, strict=True))
+        lines = (
+            f"{grade} qid:{query} {rest}"
+            for (grade, rest), query in zip(split, queries, strict=True)
+        )
         _write(folder / f"{half}.svmrank.gz", path, lines)
     return []
 
@@ -43,6 +50,12 @@ def _write(out: Path, path: Path, lines: Iterable[str]) -> None:
             fields = line.split()
             if not fields:
                 continue
-            if len(fields) < 3 or not fields[1].startswith("qid:") or not fields[0].lstrip("-").isdigit():
-                raise ValueError(f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and column:value")
+            if (
+                len(fields) < 3
+                or not fields[1].startswith("qid:")
+                or not fields[0].lstrip("-").isdigit()
+            ):
+                raise ValueError(
+                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and column:value"
+                )
             file.write(" ".join(fields) + "\n")

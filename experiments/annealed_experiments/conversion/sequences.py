@@ -11,7 +11,9 @@ from annealed.vision.tracks.io import TRUTH, read_sequences
 
 from .files import find_file
 
-_NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; the literature leaves it out
+_NOT_OF_THE_BENCHMARK = (
+    "dancing",
+)  # five motions, not one of the 155; the literature leaves it out
 _HEADER_LINES = 2  # names and a line of dashes
 
 
@@ -27,9 +29,15 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         sequences = read_sequences(_tree(source))
     kept = [one for one in sequences if one.name not in _NOT_OF_THE_BENCHMARK]
     for one in kept:
-        arrays: dict[str, Any] = {"tracks": one.tracks} | ({} if one.labels is None else {"labels": one.labels})
+        arrays: dict[str, Any] = {"tracks": one.tracks} | (
+            {} if one.labels is None else {"labels": one.labels}
+        )
         np.savez_compressed(folder / f"{one.name}.npz", **arrays)
-    left_out = [f"left out, as it is not of the benchmark: {one.name}" for one in sequences if one not in kept]
+    left_out = [
+        f"left out, as it is not of the benchmark: {one.name}"
+        for one in sequences
+        if one not in kept
+    ]
     return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]
 
 
@@ -37,9 +45,13 @@ def _tree(source: Path) -> Path:
     """The folder that holds the folders NAME: the source, or one folder below it."""
     if any(source.glob(f"*/*{TRUTH}")):
         return source
-    below = sorted(path for path in source.iterdir() if path.is_dir() and any(path.glob(f"*/*{TRUTH}")))
+    below = sorted(
+        path for path in source.iterdir() if path.is_dir() and any(path.glob(f"*/*{TRUTH}"))
+    )
     if len(below) != 1:
-        raise ValueError(f"{source}: no NAME/NAME{TRUTH} in it; expected the tree of Hopkins155, or its archive")
+        raise ValueError(
+            f"{source}: no NAME/NAME{TRUTH} in it; expected the tree of Hopkins155, or its archive"
+        )
     return below[0]
 
 
@@ -64,16 +76,23 @@ def ordonez(source: Path, folder: Path, name: str) -> list[str]:
     """
     notes = []
     for home in ("ordonezA", "ordonezB"):
-        events = _tabbed(find_file(source, f"{home}_Sensors.txt"), ["start", "end", "sensor", "type", "place"])
+        events = _tabbed(
+            find_file(source, f"{home}_Sensors.txt"), ["start", "end", "sensor", "type", "place"]
+        )
         events.to_csv(folder / f"{home}_events.csv", index=False)
         path = find_file(source, f"{home}_ADLs.txt")
         activities = _tabbed(path, ["start", "end", "activity"])
-        ends = [_repaired(path, start, end) for start, end in zip(activities.start, activities.end, strict=True)]
+        ends = [
+            _repaired(path, start, end)
+            for start, end in zip(activities.start, activities.end, strict=True)
+        ]
         changed = sum(new != old for new, old in zip(ends, activities.end, strict=True))
         activities.insert(2, "end_as_published", activities.end)
         activities["end"] = ends
         activities.to_csv(folder / f"{home}_activities.csv", index=False)
-        notes.append(f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before their start repaired")
+        notes.append(
+            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before their start repaired"
+        )
     return notes
 
 
@@ -85,7 +104,9 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
         if number <= _HEADER_LINES or not fields:
             continue
         if len(fields) != len(columns):
-            raise ValueError(f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} between tabs")
+            raise ValueError(
+                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} between tabs"
+            )
         rows.append(fields)
     return pd.DataFrame(rows, columns=columns)
 
@@ -97,8 +118,12 @@ def _repaired(path: Path, start: str, end: str) -> str:
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:
-        raise ValueError(f"{path}: {start!r} to {end!r}, expected times as 2011-11-28 02:27:59") from None
+        raise ValueError(
+            f"{path}: {start!r} to {end!r}, expected times as 2011-11-28 02:27:59"
+        ) from None
     if stop >= begin:
         return end
-    stop = begin.normalize() + pd.Timedelta(hours=begin.hour, minutes=stop.minute, seconds=stop.second)
+    stop = begin.normalize() + pd.Timedelta(
+        hours=begin.hour, minutes=stop.minute, seconds=stop.second
+    )
     return str(stop if stop >= begin else stop + pd.Timedelta(hours=1))

@@ -13,7 +13,13 @@ from .files import find_file, numbers, open_file
 
 # Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries
 # "column:value" or columns of ones.
-_N_COLUMNS = {"arcene": 10_000, "dexter": 20_000, "dorothea": 100_000, "gisette": 5_000, "madelon": 500}
+_N_COLUMNS = {
+    "arcene": 10_000,
+    "dexter": 20_000,
+    "dorothea": 100_000,
+    "gisette": 5_000,
+    "madelon": 500,
+}
 _SPARSE = {"dexter", "dorothea"}
 _LEUKEMIA_TRAIN = 38  # of 72 patients, the first in the published order
 _IONOSPHERE_TRAIN = 200  # of 351 rows, the first: the split of the authors
@@ -27,7 +33,9 @@ def nips2003(source: Path, folder: Path, name: str) -> list[str]:
     """
     parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
     save_set(folder, name, *parts)
-    return [f"{len(parts[0][1])} rows to train on; the validation part ({len(parts[1][1])} rows) is the test part"]
+    return [
+        f"{len(parts[0][1])} rows to train on; the validation part ({len(parts[1][1])} rows) is the test part"
+    ]
 
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
@@ -36,12 +44,17 @@ def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
     """
     X, y = _nips2003_part(source, "gisette", "valid")
     _save_divided(folder, name, X, y, test_size=0.3)
-    return ["rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"]
+    return [
+        "rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"
+    ]
 
 
 def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -> None:
     """Save a set whose rows are divided by our own seed, class by class, in their order."""
-    train, test = map(np.sort, train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0))
+    train, test = map(
+        np.sort,
+        train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0),
+    )
     save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
 
 
@@ -51,7 +64,9 @@ def _nips2003_part(source: Path, name: str, part: str):
     X = (_sparse_rows if name in _SPARSE else numbers)(path, _N_COLUMNS[name])
     y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
-        raise ValueError(f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows")
+        raise ValueError(
+            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows"
+        )
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
         X = X.astype(np.uint16)
     return X, y
@@ -68,11 +83,17 @@ def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
                     columns.append(int(column) - 1)
                     values.append(float(value) if value else 1.0)
                 except ValueError:
-                    raise ValueError(f"{path}, line {number}: {entry[:40]!r}, expected column:value or a column") from None
+                    raise ValueError(
+                        f"{path}, line {number}: {entry[:40]!r}, expected column:value or a column"
+                    ) from None
                 if not 0 <= columns[-1] < n_columns:
-                    raise ValueError(f"{path}, line {number}: column {column}, expected 1 to {n_columns}")
+                    raise ValueError(
+                        f"{path}, line {number}: column {column}, expected 1 to {n_columns}"
+                    )
             starts.append(len(columns))
-    return sp.csr_matrix((np.array(values, np.float32), columns, starts), shape=(len(starts) - 1, n_columns))
+    return sp.csr_matrix(
+        (np.array(values, np.float32), columns, starts), shape=(len(starts) - 1, n_columns)
+    )
 
 
 def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
@@ -81,10 +102,14 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     """
     path = source if source.is_file() else find_file(source, "ionosphere.data")
     classes, n = {"g": 1, "b": -1}, _IONOSPHERE_TRAIN
-    table = numbers(path, 35, delimiter=",", converters={34: lambda word: classes.get(word.strip(), 0)})
+    table = numbers(
+        path, 35, delimiter=",", converters={34: lambda word: classes.get(word.strip(), 0)}
+    )
     X, y = table[:, :-1], table[:, -1]
     if len(y) <= n or not y.all():
-        raise ValueError(f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected 351 that end in one")
+        raise ValueError(
+            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected 351 that end in one"
+        )
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
 
@@ -98,7 +123,9 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
     with open_file(path) as lines:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
-        raise ValueError(f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows")
+        raise ValueError(
+            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows"
+        )
     _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
     return ["rows were divided by our own seed; sdist-real joins and divides them anew"]
 
@@ -112,10 +139,16 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
     if set(np.unique(y)) != {-1, 1}:
         raise ValueError(f"{path}: labels {np.unique(y)[:5].tolist()}, expected -1 and 1")
     X.sort_indices()
-    _, same = np.unique([row.indices.tobytes() + row.data.tobytes() for row in X], return_inverse=True)
-    ((train, test),) = GroupShuffleSplit(n_splits=1, test_size=0.2, random_state=0).split(X, groups=same)
+    _, same = np.unique(
+        [row.indices.tobytes() + row.data.tobytes() for row in X], return_inverse=True
+    )
+    ((train, test),) = GroupShuffleSplit(n_splits=1, test_size=0.2, random_state=0).split(
+        X, groups=same
+    )
     save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
-    return [f"{len(train)} rows to train on, {len(test)} to test; {len(y) - same.max() - 1} rows have the words of another"]
+    return [
+        f"{len(train)} rows to train on, {len(test)} to test; {len(y) - same.max() - 1} rows have the words of another"
+    ]
 
 
 def pcmac(source: Path, folder: Path, name: str) -> list[str]:
@@ -126,7 +159,9 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
     words = CountVectorizer(dtype=np.int16).fit(parts["train"][0])
     train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
     save_set(folder, name, train, test)
-    return [f"{len(words.vocabulary_)} words of the training texts; the pages' copy has other ones (26,214)"]
+    return [
+        f"{len(words.vocabulary_)} words of the training texts; the pages' copy has other ones (26,214)"
+    ]
 
 
 def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
@@ -135,7 +170,9 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
         below = [path for path in source.rglob(group) if path.is_dir() and path.parent.name == part]
         files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())
         if not files:
-            raise ValueError(f"{source}: no {part}/{group} in it or below; expected the folders of 20news-bydate.tar.gz")
+            raise ValueError(
+                f"{source}: no {part}/{group} in it or below; expected the folders of 20news-bydate.tar.gz"
+            )
         texts += [path.read_text(encoding="latin-1") for path in files]
         labels += [label] * len(files)
     return texts, np.array(labels)
@@ -149,7 +186,9 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
         table = numbers(path, 257)
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
-            raise ValueError(f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column")
+            raise ValueError(
+                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column"
+            )
         return table[:, 1:], digits
 
     def sevens_and_nines(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,9 +215,13 @@ def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     (X, y), (X_test, y_test) = pairs
     values, counts = np.unique(y, return_counts=True)
     if len(values) != 2 or X.shape[1] != X_test.shape[1]:
-        raise ValueError(f"{path}: classes {values[:5].tolist()}, expected two of 72 patients with 7129 genes")
+        raise ValueError(
+            f"{path}: classes {values[:5].tolist()}, expected two of 72 patients with 7129 genes"
+        )
     rare = values[counts.argmin()]
-    save_set(folder, name, (X, np.where(y == rare, 1, -1)), (X_test, np.where(y_test == rare, 1, -1)))
+    save_set(
+        folder, name, (X, np.where(y == rare, 1, -1)), (X_test, np.where(y_test == rare, 1, -1))
+    )
     return []
 
 
@@ -189,7 +232,9 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
         content = loadmat(path)
         return np.asarray(content["X"], np.float32), np.asarray(content["Y"]).ravel()
     except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
-        raise ValueError(f"{path}: not a MATLAB file with X and Y ({' '.join(str(error).split())[:100]})") from None
+        raise ValueError(
+            f"{path}: not a MATLAB file with X and Y ({' '.join(str(error).split())[:100]})"
+        ) from None
 
 
 def news20(source: Path, folder: Path, name: str) -> list[str]:
@@ -208,12 +253,21 @@ def libsvm(source: Path, folder: Path, name: str) -> list[str]:
     becomes +1.
     """
     if not source.is_file():
-        raise ValueError(f"{source}: a folder, expected a LIBSVM file with its test file (.t) beside it")
+        raise ValueError(
+            f"{source}: a folder, expected a LIBSVM file with its test file (.t) beside it"
+        )
     (X, y), (X_test, y_test) = _libsvm_pair(source)
     values = np.unique(y)
     if len(values) != 2 or not set(np.unique(y_test)) <= set(values):
-        raise ValueError(f"{source}: labels {values[:5].tolist()}, expected two, the same in the test file")
-    save_set(folder, folder.name, (X, np.where(y == values[1], 1, -1)), (X_test, np.where(y_test == values[1], 1, -1)))
+        raise ValueError(
+            f"{source}: labels {values[:5].tolist()}, expected two, the same in the test file"
+        )
+    save_set(
+        folder,
+        folder.name,
+        (X, np.where(y == values[1], 1, -1)),
+        (X_test, np.where(y_test == values[1], 1, -1)),
+    )
     return [f"{len(y)} rows to train on, {len(y_test)} to test; label {values[1]:g} is +1"]
 
 
@@ -232,4 +286,6 @@ def _svmlight(path: Path, zero_based: bool | str = False):
         with open_file(path, "rb") as lines:
             return load_svmlight_file(lines, dtype=np.float32, zero_based=zero_based)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: not a LIBSVM file ({' '.join(str(error).split())[:100]})") from None
+        raise ValueError(
+            f"{path}: not a LIBSVM file ({' '.join(str(error).split())[:100]})"
+        ) from None

@@ -42,7 +42,9 @@ from .learners import annealing, histogram_svm, logitboost
 
 # Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
 # can have the same.
-SETTINGS = TrainingSettings(first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20)
+SETTINGS = TrainingSettings(
+    first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20
+)
 TRAIN, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
 _POINTS = 400  # of a curve that are kept
 
@@ -58,7 +60,10 @@ LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]]
 
 def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
     """At most ``n`` photographs, evenly spaced."""
-    return [images[i] for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))]
+    return [
+        images[i]
+        for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))
+    ]
 
 
 class _Windows:
@@ -66,12 +71,22 @@ class _Windows:
     for.
     """
 
-    def __init__(self, keypoint: str, folder: Path, data: Path, photographs: int, settings: TrainingSettings, pool: FeaturePool):
+    def __init__(
+        self,
+        keypoint: str,
+        folder: Path,
+        data: Path,
+        photographs: int,
+        settings: TrainingSettings,
+        pool: FeaturePool,
+    ):
         self.keypoint, self.settings = keypoint, settings
         images = some_of(read_annotations(data / "train"), photographs)
         background = list_images(data / "background")[:BACKGROUND]
         every = DetectorSettings(scan=settings)
-        self.job = TrainingJob(images, background, every, ["scan"], [keypoint], pool, folder, True, lambda line: None)
+        self.job = TrainingJob(
+            images, background, every, ["scan"], [keypoint], pool, folder, True, lambda line: None
+        )
         self.training = ClassifierTraining(self.job, settings)
 
     @cached_property
@@ -92,7 +107,9 @@ class _Windows:
         seconds = time.process_time() - started
         model = self.training.cascade(model, reference, ordinary.patches)
         detector = self.training.detector(self.keypoint, model)
-        model, found = calibrate(detector, self.keypoint, self.job.split.held_out_views, self.settings.precision)
+        model, found = calibrate(
+            detector, self.keypoint, self.job.split.held_out_views, self.settings.precision
+        )
         counts = {"windows": len(y), "features": len(model.features), "fit_seconds": seconds}
         return model, counts | {"held_out_ap_5": found["ap_5"], "held_out_ap_10": found["ap_10"]}
 
@@ -105,13 +122,30 @@ def _kept(curve: Curve) -> dict[str, Any]:
     curve is read.
     """
     hits = np.flatnonzero(np.diff(curve.recall, prepend=0.0) > 0)
-    some = hits[np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int))] if len(hits) else hits
-    recall, precision = (np.round(part[some], 5).tolist() for part in (curve.recall, curve.precision))
-    return {"ap": curve.average_precision, "recall": recall, "precision": precision, "at_90": curve.at_precision(0.9)[0]}
+    some = (
+        hits[np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int))] if len(hits) else hits
+    )
+    recall, precision = (
+        np.round(part[some], 5).tolist() for part in (curve.recall, curve.precision)
+    )
+    return {
+        "ap": curve.average_precision,
+        "recall": recall,
+        "precision": precision,
+        "at_90": curve.at_precision(0.9)[0],
+    }
 
 
 def curves_of(
-    data_dir=None, *, sets=("left_eye",), methods=None, photographs=TRAIN, test=TEST, settings=SETTINGS, pool=None, checkpoint=None
+    data_dir=None,
+    *,
+    sets=("left_eye",),
+    methods=None,
+    photographs=TRAIN,
+    test=TEST,
+    settings=SETTINGS,
+    pool=None,
+    checkpoint=None,
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
     check_names("method", methods, LEARNERS)
@@ -126,15 +160,32 @@ def curves_of(
             folder = cells.path.with_name(cells.path.name + ".parts")
             folder.mkdir(exist_ok=True)
         for keypoint in sets:
-            work = _Windows(keypoint, folder, data, photographs, settings, FeaturePool() if pool is None else pool)
+            work = _Windows(
+                keypoint,
+                folder,
+                data,
+                photographs,
+                settings,
+                FeaturePool() if pool is None else pool,
+            )
             for name in methods or LEARNERS:
-                key = {"keypoint": keypoint, "method": name, "photographs": photographs, "settings": asdict(settings)}
+                key = {
+                    "keypoint": keypoint,
+                    "method": name,
+                    "photographs": photographs,
+                    "settings": asdict(settings),
+                }
                 key |= {"choices": LEARNERS[name][1], "test": test}
-                found.append({"data": keypoint, "method": name} | cells(key, partial(_best, work, name, data, cells, key)))
+                found.append(
+                    {"data": keypoint, "method": name}
+                    | cells(key, partial(_best, work, name, data, cells, key))
+                )
     return found
 
 
-def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]) -> dict[str, Any]:
+def _best(
+    work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]
+) -> dict[str, Any]:
     """The setting with the greatest average precision on the kept-back photographs, evaluated on
     the test photographs.
     """
@@ -149,7 +200,12 @@ def _best(work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[st
     value = max(values, key=lambda v: tried[v]["held_out_ap_10"])
     model = models[value] if value in models else work.try_out(name, {parameter: value})[0]
     detector = work.training.detector(work.keypoint, model)
-    evaluation = evaluate_detector(detector, some_of(read_annotations(data / "test"), key["test"]), [work.keypoint], mode=Mode.SCAN)
+    evaluation = evaluate_detector(
+        detector,
+        some_of(read_annotations(data / "test"), key["test"]),
+        [work.keypoint],
+        mode=Mode.SCAN,
+    )
     curves = {str(at): _kept(evaluation.curves[work.keypoint, at]) for at in TOLERANCES}
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
@@ -160,7 +216,9 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in cell.items() if key != "curves"} | precision
 
 
-def faces_curves(runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options) -> dict[str, Any]:
+def faces_curves(
+    runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options
+) -> dict[str, Any]:
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
     windows of one keypoint.
 
@@ -175,17 +233,35 @@ def faces_curves(runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=No
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
-        rows.append(_row(cell) | {f"recall_at_90_{100 * at:.0f}": cell["curves"][str(at)]["at_90"] for at in TOLERANCES})
+        rows.append(
+            _row(cell)
+            | {
+                f"recall_at_90_{100 * at:.0f}": cell["curves"][str(at)]["at_90"]
+                for at in TOLERANCES
+            }
+        )
     settings = {"photographs": options.get("photographs", TRAIN), "test": options.get("test", TEST)}
-    return {"name": "faces-curves", "settings": settings | asdict(options.get("settings", SETTINGS)), "rows": rows}
+    return {
+        "name": "faces-curves",
+        "settings": settings | asdict(options.get("settings", SETTINGS)),
+        "rows": rows,
+    }
 
 
-MODES = {Mode.SCAN: "FSA-PL", Mode.REGRESS: "Reg+Clf", Mode.PRUNE: "Clf+Reg+Clf"}  # and their names in Table 4
+MODES = {
+    Mode.SCAN: "FSA-PL",
+    Mode.REGRESS: "Reg+Clf",
+    Mode.PRUNE: "Clf+Reg+Clf",
+}  # and their names in Table 4
 MODE_KEYPOINTS = ("left_mouth", "right_eye")
 
 
 def modes_of(
-    data_dir=None, *, sets: Sequence[str] = MODE_KEYPOINTS, model: KeypointDetector | None = None, checkpoint=None
+    data_dir=None,
+    *,
+    sets: Sequence[str] = MODE_KEYPOINTS,
+    model: KeypointDetector | None = None,
+    checkpoint=None,
 ) -> list[dict[str, Any]]:
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
@@ -194,17 +270,28 @@ def modes_of(
     images = read_annotations(data_folder(data_dir) / "faces" / "test")
 
     def measure(keypoint: str, mode: Mode) -> dict[str, Any]:
-        first = evaluate_detector(detector, images[:1], [keypoint], mode=mode, assembly="none")  # compiles
+        first = evaluate_detector(
+            detector, images[:1], [keypoint], mode=mode, assembly="none"
+        )  # compiles
         started = time.process_time()
         found = evaluate_detector(detector, images, [keypoint], mode=mode, assembly="none")
         seconds = (time.process_time() - started) / max(len(found.images), len(first.images))
-        return {"seconds": seconds, "curves": {str(at): _kept(found.curves[keypoint, at]) for at in TOLERANCES}}
+        return {
+            "seconds": seconds,
+            "curves": {str(at): _kept(found.curves[keypoint, at]) for at in TOLERANCES},
+        }
 
     every = [(keypoint, mode) for keypoint in sets for mode in MODES]
-    return [{"data": k, "method": m.value} | cells({"keypoint": k, "mode": m.value}, partial(measure, k, m)) for k, m in every]
+    return [
+        {"data": k, "method": m.value}
+        | cells({"keypoint": k, "mode": m.value}, partial(measure, k, m))
+        for k, m in every
+    ]
 
 
-def faces_modes(runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None, checkpoint=None) -> dict[str, Any]:
+def faces_modes(
+    runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None, checkpoint=None
+) -> dict[str, Any]:
     """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three
     modes of search.
 
@@ -215,6 +302,8 @@ def faces_modes(runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):
-        paper = beside("faces-modes", MODES[Mode(cell["method"])], [cell["data"]], ("seconds", "AP_10"))
+        paper = beside(
+            "faces-modes", MODES[Mode(cell["method"])], [cell["data"]], ("seconds", "AP_10")
+        )
         rows.append(_row(cell) | paper)
     return {"name": "faces-modes", "settings": {}, "rows": rows}

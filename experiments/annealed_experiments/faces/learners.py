@@ -16,7 +16,11 @@ from annealed.learners.designs.piecewise_linear import hat_basis, sublevels
 from annealed.learners.objective.losses import get_loss
 from annealed.learners.selectors.logitboost import CodeLearners, boost, in_blocks
 from annealed.models.keypoints.windows.window_models import KeypointModel
-from annealed.pipelines.keypoints.training.windows.fitting import WindowFitSettings, balanced_weights, fit_rows
+from annealed.pipelines.keypoints.training.windows.fitting import (
+    WindowFitSettings,
+    balanced_weights,
+    fit_rows,
+)
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses
@@ -26,15 +30,23 @@ SHARE_TRIED = 0.1  # of the features, in each round of LogitBoost: section 3.3.1
 _BLOCK = 2048  # windows whose columns are encoded at a time
 
 
-def annealing(patches, y, pool: FeaturePool, settings: WindowFitSettings, loss: str, learning_rate: float) -> KeypointModel:
+def annealing(
+    patches, y, pool: FeaturePool, settings: WindowFitSettings, loss: str, learning_rate: float
+) -> KeypointModel:
     """FSA with a loss and a step size."""
-    return fit_rows(patches, y, pool, replace(settings, loss=loss, learning_rate=learning_rate), seed=[0, 2])
+    return fit_rows(
+        patches, y, pool, replace(settings, loss=loss, learning_rate=learning_rate), seed=[0, 2]
+    )
 
 
-def _model(design: PatchDesign, features: np.ndarray, values: np.ndarray, intercept: float) -> KeypointModel:
+def _model(
+    design: PatchDesign, features: np.ndarray, values: np.ndarray, intercept: float
+) -> KeypointModel:
     """A model of some features of a design, in the order of the pool, without rejection."""
     responses = Responses(design.low[features], design.bin_width[features], values)
-    return KeypointModel(design.features[features], responses, intercept, np.full(len(features), -np.inf, np.float32))
+    return KeypointModel(
+        design.features[features], responses, intercept, np.full(len(features), -np.inf, np.float32)
+    )
 
 
 class WindowLearners:
@@ -56,11 +68,19 @@ class WindowLearners:
         ``n_bins`` and ``first_rows`` are used.
     """
 
-    def __init__(self, patches: np.ndarray, y: np.ndarray, pool: FeaturePool, settings: WindowFitSettings) -> None:
+    def __init__(
+        self, patches: np.ndarray, y: np.ndarray, pool: FeaturePool, settings: WindowFitSettings
+    ) -> None:
         rng = np.random.default_rng([0, 3])
-        of_class = [rng.permutation(np.flatnonzero(sign * y > 0))[: settings.first_rows // 2] for sign in (-1, 1)]
+        of_class = [
+            rng.permutation(np.flatnonzero(sign * y > 0))[: settings.first_rows // 2]
+            for sign in (-1, 1)
+        ]
         self.rows = np.sort(np.concatenate(of_class))
-        counts = [np.count_nonzero(sign * y > 0) / len(rows) for sign, rows in zip((-1, 1), of_class, strict=True)]
+        counts = [
+            np.count_nonzero(sign * y > 0) / len(rows)
+            for sign, rows in zip((-1, 1), of_class, strict=True)
+        ]
         # the sums stay those of all rows
         self.factor = np.where(y[self.rows] > 0, counts[1], counts[0])[:, None]
         self.design = PatchDesign(patches, balanced_weights(y), pool=pool, n_bins=settings.n_bins)
@@ -83,7 +103,9 @@ class WindowLearners:
         return CodeLearners(codes[:, None], len(g), self.basis).step(g, h, 0)
 
 
-def logitboost(patches, y, pool: FeaturePool, settings: WindowFitSettings, shrinkage: float = 1.0) -> KeypointModel:
+def logitboost(
+    patches, y, pool: FeaturePool, settings: WindowFitSettings, shrinkage: float = 1.0
+) -> KeypointModel:
     """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in
     each.
 
@@ -95,18 +117,36 @@ def logitboost(patches, y, pool: FeaturePool, settings: WindowFitSettings, shrin
         "k": settings.n_features, "n_rounds": settings.n_features, "subsample": SHARE_TRIED, "learning_rate": shrinkage,
     }  # fmt: skip
     n_features = learners.design.n_features
-    made = boost(learners, n_features, y[:, None], get_loss("logistic"), balanced_weights(y), **limits, random_state=0)
+    made = boost(
+        learners,
+        n_features,
+        y[:, None],
+        get_loss("logistic"),
+        balanced_weights(y),
+        **limits,
+        random_state=0,
+    )
     chosen = np.array(sorted(made.responses), dtype=int)
     values = np.array([made.responses[j][0] for j in chosen], np.float32)
     return _model(learners.design, chosen, values, float(made.constant[0]))
 
 
-def histogram_svm(patches, y, pool: FeaturePool, settings: WindowFitSettings, C: float) -> KeypointModel:
+def histogram_svm(
+    patches, y, pool: FeaturePool, settings: WindowFitSettings, C: float
+) -> KeypointModel:
     """SVM-PL HOG: scikit-learn's linear SVM on the hat functions of all gradient histograms,
     without selection.
     """
-    design = PatchDesign(patches, balanced_weights(y), pool=pool, features=pool.features[pool.n_haar :], n_bins=settings.n_bins)
-    svm = LinearSVC(C=C, dual=False, class_weight="balanced", random_state=0).fit(hat_columns(design), y)
+    design = PatchDesign(
+        patches,
+        balanced_weights(y),
+        pool=pool,
+        features=pool.features[pool.n_haar :],
+        n_bins=settings.n_bins,
+    )
+    svm = LinearSVC(C=C, dual=False, class_weight="balanced", random_state=0).fit(
+        hat_columns(design), y
+    )
     values = svm.coef_.reshape(design.n_features, design.n_knots).astype(np.float32)
     return _model(design, np.arange(design.n_features), values, float(svm.intercept_[0]))
 

@@ -55,7 +55,11 @@ def losses(data_dir=None) -> Figure:
     """Figure 4 of Barbu et al. (2017): losses of the margin."""
     margin = np.linspace(-3.0, 4.0, 281)
     figure, (ax,) = panels(5, 3.2)
-    for label, loss in (("logistic", LogisticLoss()), ("Huberised hinge", HuberisedHingeLoss()), ("Lorenz", LorenzLoss())):
+    for label, loss in (
+        ("logistic", LogisticLoss()),
+        ("Huberised hinge", HuberisedHingeLoss()),
+        ("Lorenz", LorenzLoss()),
+    ):
         ax.plot(margin, loss.margin_value(margin), label=label)
     ax.set(xlabel="margin y f", ylabel="loss")
     ax.legend(frameon=False)
@@ -67,7 +71,9 @@ def coefficients(data_dir=None) -> Figure:
     10.
     """
     draw = Design("classification", 1000, 1000, 10).draw(0)
-    path = FSAPath(FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000])
+    path = FSAPath(
+        FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000]
+    )
     figure, (ax,) = panels(5, 3.2)
     plot_path(path.fit(draw.X, draw.y), ax=ax)
     return figure
@@ -79,7 +85,9 @@ def large(data_dir=None, **options: Any) -> Figure:
     """
     rows = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})["rows"]
     figure, axes = panels(10, 3, 3)
-    for ax, (what, label) in zip(axes, {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()):
+    for ax, (what, label) in zip(
+        axes, {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()
+    ):
         curves(ax, ((row["method"], row["N"], row[what]) for row in rows), "osD^")
         for order, line in enumerate(ax.lines):
             line.set_markersize(10 - 2 * (order % 4))  # equal ones are seen

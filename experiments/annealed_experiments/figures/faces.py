@@ -26,14 +26,22 @@ def _curves(cells: list[dict[str, Any]]) -> Figure:
     """A row per keypoint, a column per tolerance."""
     keypoints = list(dict.fromkeys(cell["data"] for cell in cells))
     figure = Figure(figsize=(10, 4.5 * len(keypoints)), layout="constrained")
-    for axes, keypoint in zip(figure.subplots(len(keypoints), 2, squeeze=False), keypoints, strict=True):
+    for axes, keypoint in zip(
+        figure.subplots(len(keypoints), 2, squeeze=False), keypoints, strict=True
+    ):
         for ax, at in zip(axes, TOLERANCES, strict=True):
             for cell in cells:
                 curve = cell["curves"][str(at)]
                 if cell["data"] == keypoint:
-                    ax.plot([0.0, *curve["recall"]], [1.0, *curve["precision"]], label=f"{cell['method']}, AP {curve['ap']:.3f}")
+                    ax.plot(
+                        [0.0, *curve["recall"]],
+                        [1.0, *curve["precision"]],
+                        label=f"{cell['method']}, AP {curve['ap']:.3f}",
+                    )
             ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="recall", ylabel="precision")
-            ax.set_title(f"{keypoint}, within {100 * at:.0f}% of the inter-eye distance", fontsize=10)
+            ax.set_title(
+                f"{keypoint}, within {100 * at:.0f}% of the inter-eye distance", fontsize=10
+            )
             ax.grid(alpha=0.3)
             ax.legend(loc="lower left", fontsize=8)
     return figure

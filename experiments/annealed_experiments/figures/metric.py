@@ -118,13 +118,44 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     """
     X, y, _, _ = load_set("madelon", data_dir)
     cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
-    base = {"kappa": 10, "max_order": 1, "learning_rate": 0.1, "n_steps": 150, "n_features_to_select": 20, "random_state": 0}
+    base = {
+        "kappa": 10,
+        "max_order": 1,
+        "learning_rate": 0.1,
+        "n_steps": 150,
+        "n_features_to_select": 20,
+        "random_state": 0,
+    }
     figure, axes = panels(12, 3.2, 3, sharey=True)
     for ax, (name, values) in zip(axes, SENSITIVITY.items()):
-        found = [cells({"runs": runs, name: v}, functools.partial(_fold_errors, X, y, base | {name: v}, runs)) for v in values]
-        for label, at in (("kNN, validation", 0), ("f_W, validation", 1), ("kNN, training", 2), ("f_W, training", 3)):
-            ax.plot(values, [f[at] for f in found], "o-" if at < 2 else "o:", color=f"C{at % 2}", markersize=3, label=label)
-        ax.set_xlabel({"update_every": "steps between updates", "bagging": "bagging fraction", "kappa": "columns per step"}[name])
+        found = [
+            cells(
+                {"runs": runs, name: v},
+                functools.partial(_fold_errors, X, y, base | {name: v}, runs),
+            )
+            for v in values
+        ]
+        for label, at in (
+            ("kNN, validation", 0),
+            ("f_W, validation", 1),
+            ("kNN, training", 2),
+            ("f_W, training", 3),
+        ):
+            ax.plot(
+                values,
+                [f[at] for f in found],
+                "o-" if at < 2 else "o:",
+                color=f"C{at % 2}",
+                markersize=3,
+                label=label,
+            )
+        ax.set_xlabel(
+            {
+                "update_every": "steps between updates",
+                "bagging": "bagging fraction",
+                "kappa": "columns per step",
+            }[name]
+        )
     axes[0].set_ylabel("error on Madelon")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside right center")
     return figure

@@ -35,7 +35,14 @@ def recovery(data_dir=None, **options: Any) -> Figure:
     for ax in axes[len(cases) :]:
         ax.remove()
     for ax, (setup, tau) in zip(axes, cases):
-        curves(ax, ((r["method"], r["selected"], r["recovered"]) for r in rows if (r["setup"], r["tau"]) == (setup, tau)))
+        curves(
+            ax,
+            (
+                (r["method"], r["selected"], r["recovered"])
+                for r in rows
+                if (r["setup"], r["tau"]) == (setup, tau)
+            ),
+        )
         ax.set(title=setup if tau is None else f"{setup}, tau = {tau:g}", xlabel="selected")
     for ax in axes[: len(cases) : across]:
         ax.set_ylabel("recovered")
@@ -49,7 +56,10 @@ def leukemia(data_dir=None) -> Figure:
     """
     rows = mslr_leukemia(data_dir=data_dir)["rows"]
     figure, (left, right) = panels(9, 3.2, 2)
-    for ax, what, label in ((left, "missed", "missed of 34"), (right, "seconds", "processor seconds of a fit")):
+    for ax, what, label in (
+        (left, "missed", "missed of 34"),
+        (right, "seconds", "processor seconds of a fit"),
+    ):
         curves(ax, ((f"r = {row['r']}", row["selected"], row[what]) for row in rows))
         ax.set(xlabel="genes", ylabel=label)
     right.set_yscale("log")
@@ -72,11 +82,22 @@ def conditioning(data_dir=None) -> Figure:
         weights, slopes = softmax(q * parts, axis=0), a * z + b
         mean = (weights * slopes).sum(axis=0)
         slope = np.log((c1 + z) / (c2 - z)) + mean
-        curvature = 1.0 / (c1 + z) + 1.0 / (c2 - z) + (weights * (a + q * slopes**2)).sum(axis=0) - q * mean**2
-        value = xlogy(c1 + z, c1 + z) + xlogy(c2 - z, c2 - z) + logsumexp(q * (parts - half.max()), axis=0) / q
+        curvature = (
+            1.0 / (c1 + z)
+            + 1.0 / (c2 - z)
+            + (weights * (a + q * slopes**2)).sum(axis=0)
+            - q * mean**2
+        )
+        value = (
+            xlogy(c1 + z, c1 + z)
+            + xlogy(c2 - z, c2 - z)
+            + logsumexp(q * (parts - half.max()), axis=0) / q
+        )
         for ax, what in zip(axes, (slope, curvature, value, weights[0])):
             ax.plot(z, what, label=f"q = {q:g}")
-    for ax, title in zip(axes, ("slope", "curvature", "value, up to a constant", "weight of the first cut")):
+    for ax, title in zip(
+        axes, ("slope", "curvature", "value, up to a constant", "weight of the first cut")
+    ):
         ax.set(title=title, xlabel="z")
     axes[1].set_yscale("log")
     axes[0].legend()
@@ -90,10 +111,20 @@ def convergence(data_dir=None) -> Figure:
     figure, (ax,) = panels(5, 3.2)
     X, y, _, _ = load_set("leukemia", data_dir)
     scaled = StandardScaler().fit_transform(X.T).T
-    for label, rows, target, r in (("leukemia", scaled, y, 2), ("news20", *STAND_INS["news20"](data_dir)[:2], 20)):
-        objective = MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None).fit(rows, target).objective_
+    for label, rows, target, r in (
+        ("leukemia", scaled, y, 2),
+        ("news20", *STAND_INS["news20"](data_dir)[:2], 20),
+    ):
+        objective = (
+            MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None)
+            .fit(rows, target)
+            .objective_
+        )
         change = np.abs(np.diff(objective)) / abs(objective[-1])
-        curves(ax, ((f"{label}, r = {r}", cut, max(value, 1e-12)) for cut, value in enumerate(change, 2)))
+        curves(
+            ax,
+            ((f"{label}, r = {r}", cut, max(value, 1e-12)) for cut, value in enumerate(change, 2)),
+        )
     ax.set(xlabel="cut", ylabel="relative change of the objective", yscale="log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend()
@@ -112,7 +143,9 @@ def sensitivity(data_dir=None) -> Figure:
     accuracy, seconds = [], []
     for C in (5.0, 10.0, 20.0):
         for size in (10, 25, 50, 100, 150):
-            model = MinimaxSparseClassifier(-(-size // 10), C=C, n_features_to_select=size, retrain_C=5.0)
+            model = MinimaxSparseClassifier(
+                -(-size // 10), C=C, n_features_to_select=size, retrain_C=5.0
+            )
             seconds.append((f"C = {C:g}", size, timed(model.fit, X[train], y[train])[1]))
             accuracy.append((f"C = {C:g}", size, 100.0 * model.score(X[test], y[test])))
     figure, axes = panels(9, 3.2, 2)

@@ -18,4 +18,6 @@ def cumulative(data_dir=None, *, runs: int = 10, checkpoint=None) -> Figure:
     the figure are not here.
     """
     benchmark, results = paper_results(runs, data_dir, checkpoint)
-    return cumulative_figure(benchmark, [replace(r, method=_NAMES[r.method]) for r in results if r.method in _NAMES])
+    return cumulative_figure(
+        benchmark, [replace(r, method=_NAMES[r.method]) for r in results if r.method in _NAMES]
+    )

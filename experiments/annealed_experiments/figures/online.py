@@ -17,9 +17,19 @@ _PASSES = 20
 
 def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
     """Annealed stages, and the threshold of the text with some settings."""
-    threshold: dict[str, Any] = {"selection": "threshold", "rejection": 0.7, "min_bursts": 5, **settings}
-    annealed = StabilizedTruncatedSGDClassifier(300, loss="logistic", learning_rate=3.0, random_state=0)
-    return {"annealed stages": annealed, "threshold": StabilizedTruncatedSGDClassifier(**threshold, random_state=0)}
+    threshold: dict[str, Any] = {
+        "selection": "threshold",
+        "rejection": 0.7,
+        "min_bursts": 5,
+        **settings,
+    }
+    annealed = StabilizedTruncatedSGDClassifier(
+        300, loss="logistic", learning_rate=3.0, random_state=0
+    )
+    return {
+        "annealed stages": annealed,
+        "threshold": StabilizedTruncatedSGDClassifier(**threshold, random_state=0),
+    }
 
 
 def nonzeros(data_dir=None) -> Figure:
@@ -28,7 +38,11 @@ def nonzeros(data_dir=None) -> Figure:
     X = normalize(X[:, X.getnnz(axis=0) > 0])  # the other columns are empty
     figure, (ax,) = panels(7, 4, layout="tight")
     for label, model in _stages(annealing=-3.0).items():
-        ax.plot(25 * np.arange(1, len(model.fit(X, y).history_) + 1), model.history_[:, 0] / X.shape[1], label=label)
+        ax.plot(
+            25 * np.arange(1, len(model.fit(X, y).history_) + 1),
+            model.history_[:, 0] / X.shape[1],
+            label=label,
+        )
     model, shares = TruncatedGradientClassifier(gravity=3e-3, learning_rate=1.0, random_state=0), []
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -36,7 +50,11 @@ def nonzeros(data_dir=None) -> Figure:
             model.partial_fit(X[rows], y[rows], classes=[-1, 1])
             shares.append(np.mean(model.coef_ != 0))
     ax.plot(25 * np.arange(1, len(shares) + 1), shares, label="truncated gradient")
-    ax.set(xlabel="rows seen by each path", ylabel=f"share of the {X.shape[1]:,} columns in use", yscale="log")
+    ax.set(
+        xlabel="rows seen by each path",
+        ylabel=f"share of the {X.shape[1]:,} columns in use",
+        yscale="log",
+    )
     ax.legend()
     return figure
 
@@ -54,12 +72,16 @@ def sparsity(data_dir=None) -> Figure:
     figure, axes = panels(10, 4, 2, layout="tight")
     settings: dict[str, Any] = {"class_weight": "balanced", "random_state": 0}
     for ax, loss in zip(axes, ("hinge", "logistic")):
-        own = StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, annealing=3.0, loss=loss, **settings)
+        own = StabilizedTruncatedSGDClassifier(
+            selection="threshold", rejection=0.7, annealing=3.0, loss=loss, **settings
+        )
         gradient = TruncatedGradientClassifier(gravity=1e-5, loss=loss, **settings)
         for label, model in (("threshold (Algorithm 3.4)", own), ("truncated gradient", gradient)):
             chosen = (model.fit(X, y).coef_ != 0).any(axis=0)
             points = [(density[inside].mean(), chosen[inside].mean()) for inside in bins]
-            ax.plot(*zip(*points), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns")
+            ax.plot(
+                *zip(*points), "o-", label=f"{label}, {100 * chosen.mean():.1f} % of the columns"
+            )
         rows = f"share of rows in which the column is not zero ({loss} loss)"
         ax.set(xscale="log", xlabel=rows, ylabel="share selected", ylim=(0, 0.9))
         ax.set_xticks([0.002, 0.01, 0.05], ["0.2 %", "1 %", "5 %"])

@@ -8,7 +8,12 @@ from matplotlib.figure import Figure
 
 
 def panels(
-    width: float, height: float, n: int = 1, *, layout: Literal["constrained", "tight"] = "constrained", **shared: Any
+    width: float,
+    height: float,
+    n: int = 1,
+    *,
+    layout: Literal["constrained", "tight"] = "constrained",
+    **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
     """A figure, in inches, and its ``n`` panels in a row; ``shared`` are axes that they share
     (matplotlib's ``subplots``).
@@ -17,7 +22,9 @@ def panels(
     return figure, list(figure.subplots(1, n, squeeze=False, **shared)[0])
 
 
-def curves(ax: Axes, points: Iterable[tuple[Any, float, float]], markers: str = "o", **style: Any) -> None:
+def curves(
+    ax: Axes, points: Iterable[tuple[Any, float, float]], markers: str = "o", **style: Any
+) -> None:
     """Draw a curve with markers through the points (label, x, y) of each label, in the order of the
     labels.
     """

@@ -23,7 +23,11 @@ def keypoints(data_dir=None) -> Figure:
     some of the keypoints.
     """
     files = [f for f in read_pets(data_folder(data_dir) / "pets") if f.split != "test"]
-    chosen = [f for label in sorted({f.label for f in files})[:2] for f in [f for f in files if f.label == label][:2]]
+    chosen = [
+        f
+        for label in sorted({f.label for f in files})[:2]
+        for f in [f for f in files if f.label == label][:2]
+    ]
     photographs = Photographs(chosen, _SIDE)
     figure = Figure(figsize=(12, 7), layout="constrained")
     grid = figure.add_gridspec(2, 4)

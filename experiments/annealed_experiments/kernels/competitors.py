@@ -78,12 +78,21 @@ class ARD(ClassifierMixin, BaseEstimator):
             weight = slope * kernel
             Z = self._X
             square = 2.0 * (weight.sum(axis=1) @ Z**2 - np.einsum("ij,ij->j", Z, weight @ Z))
-            gradient = np.r_[-0.5 * square * np.exp(theta[:p]), weight.sum(), np.trace(slope) * np.exp(theta[-1])]
+            gradient = np.r_[
+                -0.5 * square * np.exp(theta[:p]), weight.sum(), np.trace(slope) * np.exp(theta[-1])
+            ]
             return 0.5 * y @ alpha + np.log(np.diag(factor[0])).sum(), gradient
 
         start = np.r_[np.full(p, -np.log(p)), 0.0, np.log(0.5)]
         bounds = [(-15.0, 5.0)] * (p + 2)
-        self._theta = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": self.n_iter}).x
+        self._theta = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": self.n_iter},
+        ).x
         A = self._kernel(self._X, self._theta) + (np.exp(self._theta[-1]) + 1e-6) * np.eye(n)
         self._alpha = np.linalg.solve(A, y)
         return self
@@ -103,14 +112,22 @@ def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
     def searched(model, grid):
         return GridSearchCV(model, grid, cv=n_folds)
 
-    wave = make_pipeline(StandardScaler(), RBFSampler(n_components=500, random_state=0), LogisticRegression(max_iter=500))
+    wave = make_pipeline(
+        StandardScaler(),
+        RBFSampler(n_components=500, random_state=0),
+        LogisticRegression(max_iter=500),
+    )
     scales = [0.1 / p, 0.3 / p, 1.0 / p, 3.0 / p]
     svm = make_pipeline(StandardScaler(), SVC())
     interactions = SDist(seed_interactions=10, n_features_to_select=5)
     found = {
         "RBF-SVM": searched(svm, {"svc__gamma": scales, "svc__C": [0.3, 1, 10]}),
-        "random Fourier features": searched(wave, {"rbfsampler__gamma": scales, "logisticregression__C": [0.01, 0.1, 1]}),
-        "RFM": searched(RecursiveFeatureMachine(), {"bandwidth": [0.3, 1, 3], "ridge": [1e-2, 1e-1]}),
+        "random Fourier features": searched(
+            wave, {"rbfsampler__gamma": scales, "logisticregression__C": [0.01, 0.1, 1]}
+        ),
+        "RFM": searched(
+            RecursiveFeatureMachine(), {"bandwidth": [0.3, 1, 3], "ridge": [1e-2, 1e-1]}
+        ),
         "ARD": ARD(),
         "sDist": searched(interactions, {"kappa": [2, 5], "n_neighbors_predict": [5, 15]}),
     }

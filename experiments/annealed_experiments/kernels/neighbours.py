@@ -14,7 +14,12 @@ from annealed.learners.compilation import jit
 from annealed.learners.kernel_machines.chains.atoms import AtomPrior, empty_atoms
 from annealed.learners.kernel_machines.chains.gram import atom_features
 from annealed.learners.kernel_machines.chains.moves import PROBABILITIES, pick, propose
-from annealed.learners.kernel_machines.chains.sampler import Chain, empty_samples, log_prior, replace_atom
+from annealed.learners.kernel_machines.chains.sampler import (
+    Chain,
+    empty_samples,
+    log_prior,
+    replace_atom,
+)
 from annealed.learners.kernel_machines.chains.screening import Table
 from annealed.learners.kernel_machines.estimators import SparseFourierClassifier
 from annealed.learners.types import Matrix
@@ -38,14 +43,23 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
     nothing here.
     """
 
-    def _chain(self, likelihood: int, XT: Matrix, target: np.ndarray, prior: AtomPrior, table: Table, rng) -> Chain:
+    def _chain(
+        self, likelihood: int, XT: Matrix, target: np.ndarray, prior: AtomPrior, table: Table, rng
+    ) -> Chain:
         if len(target) > MAX_ROWS:
             rows = np.sort(rng.choice(len(target), MAX_ROWS, replace=False))
             XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
         order = np.argsort(-target, kind="stable")  # the positive class first
-        n_components, n_steps, burn_in = self.max_components if len(XT) else 0, self.n_steps, self._burn_in()
+        n_components, n_steps, burn_in = (
+            self.max_components if len(XT) else 0,
+            self.n_steps,
+            self._burn_in(),
+        )
         kept = empty_samples(min(MAX_KEPT, n_steps - burn_in), n_components, prior.max_order)
-        trace, counts = np.zeros((min(1000, n_steps), 2)), np.zeros((len(PROBABILITIES), 2), np.int64)
+        trace, counts = (
+            np.zeros((min(1000, n_steps), 2)),
+            np.zeros((len(PROBABILITIES), 2), np.int64),
+        )
         state = empty_atoms(n_components, prior.max_order), prior, table, np.cumsum(PROBABILITIES)
         ordered = np.ascontiguousarray(XT[:, order])
         _run(ordered, int(target.sum()), *state, n_steps, burn_in, rng, kept, trace, counts)
@@ -99,7 +113,10 @@ def _add(kernel, source, pair, sign):
 
 @jit
 def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, kept, trace, counts):
-    n_rows, size = XT.shape[1], np.int64(0)  # not a literal, for which all that is called would be compiled a second time
+    n_rows, size = (
+        XT.shape[1],
+        np.int64(0),
+    )  # not a literal, for which all that is called would be compiled a second time
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
     phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))
@@ -112,7 +129,14 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
         if possible:
             source = kernel
             if removed >= 0:
-                atom_features(atoms.columns[removed], atoms.omega[removed], atoms.length[removed], XT, phase, pair)
+                atom_features(
+                    atoms.columns[removed],
+                    atoms.omega[removed],
+                    atoms.length[removed],
+                    XT,
+                    phase,
+                    pair,
+                )
                 _add(proposed, source, pair, -1.0)
                 source = proposed
             if n > 0:
@@ -128,7 +152,9 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
         if (step + 1) * len(trace) >= (n_traced + 1) * n_steps:
             trace[n_traced, 0], trace[n_traced, 1] = value, size
             n_traced += 1
-        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_steps - burn_in):
+        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (
+            n_steps - burn_in
+        ):
             kept.columns[n_kept, :size] = atoms.columns[:size]
             kept.length[n_kept, :size] = atoms.length[:size]
             kept.omega[n_kept, :size] = atoms.omega[:size]
@@ -152,5 +178,7 @@ def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray
                 atom = kept.columns[s, l], kept.omega[s, l], int(kept.length[s, l])
                 atom_features(*atom, data, phase, features[2 * l : 2 * l + 2])
         kernel = new.T @ known / max(size, 1)
-        total += 1.0 / (1.0 + np.exp(-(kernel[:, y > 0].max(axis=1) - kernel[:, y == 0].max(axis=1))))
+        total += 1.0 / (
+            1.0 + np.exp(-(kernel[:, y > 0].max(axis=1) - kernel[:, y == 0].max(axis=1)))
+        )
     return total / len(kept.size)

@@ -35,7 +35,9 @@ STABILITY: dict[str, list[float]] = {
 }
 
 
-def fsa_stability(runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, checkpoint=None) -> dict[str, Any]:
+def fsa_stability(
+    runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, checkpoint=None
+) -> dict[str, Any]:
     """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held,
     with a refit alone.
 
@@ -50,7 +52,9 @@ def fsa_stability(runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: in
         results = []
         for seed in range(runs):
             train, test = draw(seed), draw(seed + 1_000_000)
-            model = FSAClassifier(k, refinement=Refinement(exchange=False), **settings).fit(train.X, train.y)
+            model = FSAClassifier(k, refinement=Refinement(exchange=False), **settings).fit(
+                train.X, train.y
+            )
             auc = roc_auc_score(test.y, model.decision_function(test.X))
             results.append((auc, train.found(model.get_support(indices=True))))
         return np.mean(results, axis=0).tolist()
@@ -60,12 +64,21 @@ def fsa_stability(runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: in
         for value in values:
             for name, settings in FSA.items():
                 point = {"parameter": parameter, "value": value, "method": name}
-                key = {"table": "stability", "N": n_samples, "k": k, "runs": runs, "seed": 0, **point}
+                key = {
+                    "table": "stability",
+                    "N": n_samples,
+                    "k": k,
+                    "runs": runs,
+                    "seed": 0,
+                    **point,
+                }
                 change = {parameter: value}
                 if parameter in ("mu", "n_steps"):
                     change = {"schedule": clone(settings["schedule"]).set_params(**change)}
                 if parameter == "mu":  # the text ties the rate to it: eta = 20 mu
-                    change["learning_rate"] = settings["learning_rate"] * value / settings["schedule"].mu
+                    change["learning_rate"] = (
+                        settings["learning_rate"] * value / settings["schedule"].mu
+                    )
                 auc, share = cells(key, functools.partial(measure, settings | change))
                 rows.append({**point, "AUC": auc, "PCD": 100.0 * share})
     settings = {"runs": runs, "N": n_samples, "M": 1000, "k": k, "random_state": 0}
@@ -86,14 +99,27 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(runs)]
     rows = []
     for mu in SPEEDS:
-        model = FSAClassifier(10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)})
+        model = FSAClassifier(
+            10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)}
+        )
         seconds, found = [], []
         for draw in draws:
             seconds.append(timed(model.fit, draw.X, draw.y)[1])
             found.append(draw.found(model.get_support(indices=True)))
         passes = float(np.sum([1000, *step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]]) / 1000)
-        rows.append({"mu": mu, "passes": passes, "PCD": 100.0 * float(np.mean(found)), "seconds": float(np.median(seconds))})
-    return {"name": "fsa-speed", "settings": {"runs": runs, "N": n_samples, "M": 1000, "k": 10, "n_steps": 500}, "rows": rows}
+        rows.append(
+            {
+                "mu": mu,
+                "passes": passes,
+                "PCD": 100.0 * float(np.mean(found)),
+                "seconds": float(np.median(seconds)),
+            }
+        )
+    return {
+        "name": "fsa-speed",
+        "settings": {"runs": runs, "N": n_samples, "M": 1000, "k": 10, "n_steps": 500},
+        "rows": rows,
+    }
 
 
 def _lorenz(k: int, **settings: Any) -> FSAClassifier:
@@ -107,7 +133,9 @@ class _L1(SelectorMixin, BaseEstimator):
         self.k = k
 
     def fit(self, X, y):
-        self.mask_ = np.isin(np.arange(X.shape[1]), l1_columns(X, y, self.k, 1e-3, 1e3, random_state=0))
+        self.mask_ = np.isin(
+            np.arange(X.shape[1]), l1_columns(X, y, self.k, 1e-3, 1e3, random_state=0)
+        )
         return self
 
     def _get_support_mask(self):
@@ -119,7 +147,11 @@ _RIDGE = LogisticRegression(solver="liblinear")
 # loss.
 CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
     "gisette_valid": [
-        ("RFE", 700, make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2))),
+        (
+            "RFE",
+            700,
+            make_pipeline(StandardScaler(), RFE(_RIDGE, n_features_to_select=700, step=0.2)),
+        ),
         ("FSA", 500, _lorenz(500)),
         ("FSA, 2 bins", 320, _lorenz(320, response=PiecewiseLinear(2))),
         ("FSA, 5 bins", 200, _lorenz(200, response=PiecewiseLinear(5))),
@@ -128,7 +160,11 @@ CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
     "dexter": [
         ("FSA", 93, _lorenz(93)),
         ("FSA", 300, _lorenz(300)),
-        ("L1", 93, make_pipeline(StandardScaler(with_mean=False), _L1(93), LogisticRegression(C=1.0))),
+        (
+            "L1",
+            93,
+            make_pipeline(StandardScaler(with_mean=False), _L1(93), LogisticRegression(C=1.0)),
+        ),
         ("annealed", 93, FSAClassifier(93)),
         ("annealed", 300, FSAClassifier(300)),
     ],
@@ -148,7 +184,10 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str,
     rows = []
     for name, lines in CHALLENGE.items():
         for method, k, model in lines:
-            found = cells({"data": name, "method": method, "k": k}, functools.partial(_errors, name, data_dir, clone(model)))
+            found = cells(
+                {"data": name, "method": method, "k": k},
+                functools.partial(_errors, name, data_dir, clone(model)),
+            )
             paper = beside("fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid"))
             rows.append({"data": name, "method": method, "k": k, **found, **paper})
     return {"name": "fsa-challenge", "settings": {}, "rows": rows}
@@ -158,5 +197,8 @@ def _errors(name: str, data_dir, model) -> dict[str, float]:
     X, y, X_valid, y_valid = load_set(name, data_dir)
     X, X_valid = X.astype(np.float32), X_valid.astype(np.float32)
     found = measured_fit(model, X, y, X_valid, y_valid)
-    errors = {"train": 100.0 * float(np.mean(model.predict(X) != y)), "valid": 100.0 * found["error"]}
+    errors = {
+        "train": 100.0 * float(np.mean(model.predict(X) != y)),
+        "valid": 100.0 * found["error"],
+    }
     return errors | {"seconds": found["seconds"]}

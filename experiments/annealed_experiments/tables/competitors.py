@@ -16,7 +16,14 @@ from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, enet_path, lars_path
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    enet_path,
+    lars_path,
+)
 from sklearn.preprocessing import StandardScaler
 
 
@@ -25,7 +32,9 @@ def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
-def search_strength(fit: Callable[[float], np.ndarray], k: int, low: float, high: float) -> np.ndarray:
+def search_strength(
+    fit: Callable[[float], np.ndarray], k: int, low: float, high: float
+) -> np.ndarray:
     """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those
     columns, ascending.
 
@@ -70,7 +79,11 @@ def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
     """
 
     def fit(strength):
-        return LogisticRegression(l1_ratio=1.0, C=1.0 / strength, solver="liblinear", **settings).fit(X, y).coef_[0]
+        return (
+            LogisticRegression(l1_ratio=1.0, C=1.0 / strength, solver="liblinear", **settings)
+            .fit(X, y)
+            .coef_[0]
+        )
 
     return search_strength(fit, k, low, high)
 
@@ -99,7 +112,12 @@ def _elastic_net(X, y, k, task, random_state=None):
     top = _null_gradient(X, y)
 
     def fit(penalty):
-        settings = {"penalty": "elasticnet", "l1_ratio": 0.9, "max_iter": 100, "random_state": random_state}
+        settings = {
+            "penalty": "elasticnet",
+            "l1_ratio": 0.9,
+            "max_iter": 100,
+            "random_state": random_state,
+        }
         model = SGDClassifier("log_loss", alpha=penalty, **settings)
         return model.fit(X, y).coef_[0]
 
@@ -117,9 +135,15 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
     centred = y.astype(float) if task == "classification" else y - y.mean()
     # Down a path of penalties, each fit from the last one: the local minima on the way are better
     # than those of cold starts.
-    path = np.geomspace(1.0, 1e-2, 60) * _null_gradient(X, centred) * (0.5 if task == "classification" else 1.0)
+    path = (
+        np.geomspace(1.0, 1e-2, 60)
+        * _null_gradient(X, centred)
+        * (0.5 if task == "classification" else 1.0)
+    )
     solver = AndersonCD(max_iter=50, tol=1e-3, fit_intercept=False, warm_start=True)
-    model = GeneralizedLinearEstimator(Logistic() if task == "classification" else Quadratic(), make(path[0]), solver)
+    model = GeneralizedLinearEstimator(
+        Logistic() if task == "classification" else Quadratic(), make(path[0]), solver
+    )
     for penalty in path:
         model.penalty = make(penalty)
         coef = np.ravel(model.fit(X, centred).coef_)
@@ -131,14 +155,20 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
 def _recursive_elimination(X, y, k, task, random_state=None):
     """Recursive feature elimination (scikit-learn), a tenth of the columns at a time."""
     model = LinearRegression() if task == "regression" else LogisticRegression(max_iter=200)
-    return np.flatnonzero(RFE(model, n_features_to_select=k, step=0.1).fit(StandardScaler().fit_transform(X), y).support_)
+    return np.flatnonzero(
+        RFE(model, n_features_to_select=k, step=0.1)
+        .fit(StandardScaler().fit_transform(X), y)
+        .support_
+    )
 
 
 def _abess(X, y, k, task, random_state=None):
     """Adaptive best-subset selection (package abess) of size k."""
     import abess as package
 
-    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(support_size=k)
+    model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(
+        support_size=k
+    )
     model.fit(np.asarray(X, dtype=np.float64), y if task == "regression" else (y > 0).astype(int))
     return np.flatnonzero(model.coef_)
 
@@ -155,7 +185,11 @@ def _skscope(X, y, k, task, random_state=None):
 
     def objective(coef):
         scores = X @ coef
-        return ((scores - target) ** 2).mean() if task == "regression" else jnp.logaddexp(0.0, -target * scores).mean()
+        return (
+            ((scores - target) ** 2).mean()
+            if task == "regression"
+            else jnp.logaddexp(0.0, -target * scores).mean()
+        )
 
     solver = ScopeSolver(X.shape[1], k)
     solver.solve(objective, jit=True)
@@ -166,7 +200,9 @@ def _lightgbm(X, y, k, task, random_state=None):
     """The k columns of greatest total gain of gradient boosted trees (LightGBM)."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
-    model = (LGBMRegressor if task == "regression" else LGBMClassifier)(n_jobs=1, verbosity=-1, importance_type="gain")
+    model = (LGBMRegressor if task == "regression" else LGBMClassifier)(
+        n_jobs=1, verbosity=-1, importance_type="gain"
+    )
     return strongest_columns(model.fit(X, y).feature_importances_, k)
 
 
@@ -180,7 +216,9 @@ def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
     def error(columns):
         Z = np.column_stack([np.ones(len(y)), X[:, columns]])
         fits = [np.linalg.lstsq(Z[half], y[half], rcond=None)[0] for half in halves]
-        return sum(float(np.sum((y[~half] - Z[~half] @ fit) ** 2)) for half, fit in zip(halves, fits))
+        return sum(
+            float(np.sum((y[~half] - Z[~half] @ fit) ** 2)) for half, fit in zip(halves, fits)
+        )
 
     chosen = rng.choice(X.shape[1], k, replace=False)
     value = error(chosen)
@@ -193,18 +231,28 @@ def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
     return np.sort(chosen)
 
 
-_mcp = partial(_skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0})
+_mcp = partial(
+    _skglm, penalty_class="MCPenalty", gammas={"regression": 3.0, "classification": 12.0}
+)
 _scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
 COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
     "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "SA": _simulated_annealing,
     "abess": _abess, "skscope": _skscope, "LightGBM": _lightgbm,
 }  # fmt: skip
-_NEEDS = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "skscope": "skscope", "LightGBM": "lightgbm"}
+_NEEDS = {
+    "MCP": "skglm",
+    "SCAD": "skglm",
+    "abess": "abess",
+    "skscope": "skscope",
+    "LightGBM": "lightgbm",
+}
 
 
 def available() -> list[str]:
     """Names of the competitors whose packages are installed."""
-    return [name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None]
+    return [
+        name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None
+    ]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
@@ -213,7 +261,9 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     """
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
-        raise ValueError(f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed")
+        raise ValueError(
+            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
+        )
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(COMPETITORS[name](X, y, k, task, random_state))
@@ -227,7 +277,10 @@ def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
     """
     with warnings.catch_warnings(action="ignore"):
         _, seconds = timed(model.fit, X, y)
-        return {"error": float(np.mean(model.predict(X_test) != y_test)), "seconds": getattr(model, "seconds_", seconds)}
+        return {
+            "error": float(np.mean(model.predict(X_test) != y_test)),
+            "seconds": getattr(model, "seconds_", seconds),
+        }
 
 
 ON_ALL = ("L2", "L2, SGD")  # rows of models on all columns
@@ -246,9 +299,15 @@ def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
     def model_of(strength: float):
         if by_sgd:
             return SGDClassifier("hinge", alpha=strength, max_iter=1000, random_state=0)
-        return Ridge(alpha=n * strength) if task == "regression" else LogisticRegression(C=1.0 / (n * strength), max_iter=100)
+        return (
+            Ridge(alpha=n * strength)
+            if task == "regression"
+            else LogisticRegression(C=1.0 / (n * strength), max_iter=100)
+        )
 
     models = map(model_of, 10.0 ** np.arange(-4, 2))
-    best = max(models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held]))  # the first of equals
+    best = max(
+        models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held])
+    )  # the first of equals
     model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)

@@ -42,7 +42,11 @@ SIMULATED = {
 # Where a tenth of the columns is informative: the best of six settings, on a draw of seed 100 (N =
 # p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
-DESIGNS: list[dict[str, Any]] = [{"noise_scale": NOISE_SCALE}, {"noise_scale": 1.0}, {"noise_scale": 1.0, "tenth": True}]
+DESIGNS: list[dict[str, Any]] = [
+    {"noise_scale": NOISE_SCALE},
+    {"noise_scale": 1.0},
+    {"noise_scale": 1.0, "tenth": True},
+]
 # What the text does not have, left out.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sDist": {},
@@ -80,7 +84,14 @@ REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "us
 
 
 def sdist_simulated(
-    runs: int = 20, data_dir=None, *, sizes=None, sets=None, methods=None, others=_NONE, checkpoint=None
+    runs: int = 20,
+    data_dir=None,
+    *,
+    sizes=None,
+    sets=None,
+    methods=None,
+    others=_NONE,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
@@ -104,21 +115,43 @@ def sdist_simulated(
             settings = TENTH if "tenth" in design else SIMULATED
             variants: dict[str, dict[str, Any]] = {}
             for name, without in VARIANTS.items():
-                variants |= {name: settings | without} if settings | without not in variants.values() else {}
+                variants |= (
+                    {name: settings | without}
+                    if settings | without not in variants.values()
+                    else {}
+                )
             models = {name: SDist(**chosen) for name, chosen in variants.items()}
-            for name, model in {**models, **_competitors(n, p, VOTES, standardize=False), **others}.items():
+            for name, model in {
+                **models,
+                **_competitors(n, p, VOTES, standardize=False),
+                **others,
+            }.items():
                 if methods and name not in methods:
                     continue
-                seeds = min(runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", *others) else runs)
+                seeds = min(
+                    runs, COMPETITOR_RUNS if n >= 5000 or name in ("NCA", *others) else runs
+                )
                 key = head | {"method": name} | variants.get(name, {"votes": VOTES})
-                draws = [partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)]
-                paper = printed("sdist-simulated", "sDist" if name in VARIANTS else name, case, n, p)
-                rows.append(_summary(head | {"method": name}, _measured(cells, key, model, draws), paper))
+                draws = [
+                    partial(simulated_case, case, n, p, seed, **design) for seed in range(seeds)
+                ]
+                paper = printed(
+                    "sdist-simulated", "sDist" if name in VARIANTS else name, case, n, p
+                )
+                rows.append(
+                    _summary(head | {"method": name}, _measured(cells, key, model, draws), paper)
+                )
                 rows[-1]["bayes"] = bayes_error(case)
-    return {"name": "sdist-simulated", "settings": {"runs": runs, **SIMULATED, "tenth": TENTH}, "rows": rows}
+    return {
+        "name": "sdist-simulated",
+        "settings": {"runs": runs, **SIMULATED, "tenth": TENTH},
+        "rows": rows,
+    }
 
 
-def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=_NONE, checkpoint=None) -> dict[str, Any]:
+def sdist_real(
+    runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=_NONE, checkpoint=None
+) -> dict[str, Any]:
     """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
     USPS 7 against 9 on its own.
 
@@ -150,12 +183,21 @@ def sdist_real(runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, o
             if methods and method not in methods:
                 continue
             chosen = splits[:COMPETITOR_RUNS] if method in ("NCA", *others) else splits
-            choices = {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} if method == "sDist" else {}
+            choices = (
+                {"grid": REAL_GRIDS[name], "folds": REAL_FOLDS[name]} if method == "sDist" else {}
+            )
             key = {"data": name, "method": method} | choices
             measured = _measured(cells, key, model, [partial(tuple, split) for split in chosen])
-            paper = [printed("sdist-real", method, name.removesuffix("_partial"), what) for what in ("error", "seconds")]
+            paper = [
+                printed("sdist-real", method, name.removesuffix("_partial"), what)
+                for what in ("error", "seconds")
+            ]
             rows.append(_summary({"data": name, "method": method, "columns": p}, measured, *paper))
-    return {"name": "sdist-real", "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}}, "rows": rows}
+    return {
+        "name": "sdist-real",
+        "settings": {"runs": runs, "grids": {name: REAL_GRIDS[name] for name in sets}},
+        "rows": rows,
+    }
 
 
 def _complete(X, y, X_test, y_test):
@@ -169,13 +211,18 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
     scaler, vote = StandardScaler() if standardize else "passthrough", KNeighborsClassifier(votes)
     found = {"kNN": make_pipeline(scaler, vote)}
     if float(n) ** 2 * p <= MAX_WORK:
-        found["NCA"] = make_pipeline(scaler, NeighborhoodComponentsAnalysis(min(p, 10), max_iter=50, random_state=0), vote)
+        found["NCA"] = make_pipeline(
+            scaler, NeighborhoodComponentsAnalysis(min(p, 10), max_iter=50, random_state=0), vote
+        )
     return found
 
 
 def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
     """A cell for each draw."""
-    return [cells(key | {"seed": seed}, lambda draw=draw: _measure(model, *draw())) for seed, draw in enumerate(draws)]
+    return [
+        cells(key | {"seed": seed}, lambda draw=draw: _measure(model, *draw()))
+        for seed, draw in enumerate(draws)
+    ]
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
@@ -196,9 +243,15 @@ def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
 
 def _summary(head, measured, paper_error=None, paper_seconds=None) -> dict[str, Any]:
     errors = np.array([m["error"] for m in measured])
-    row = head | {"error": float(errors.mean()), "sd": float(errors.std(ddof=1)) if len(errors) > 1 else 0.0, "runs": len(errors)}
+    row = head | {
+        "error": float(errors.mean()),
+        "sd": float(errors.std(ddof=1)) if len(errors) > 1 else 0.0,
+        "runs": len(errors),
+    }
     row["seconds"] = float(np.median([m["seconds"] for m in measured]))
-    row["variables"] = float(np.mean([m["variables"] for m in measured])) if "variables" in measured[0] else None
+    row["variables"] = (
+        float(np.mean([m["variables"] for m in measured])) if "variables" in measured[0] else None
+    )
     row["paper_error"] = paper_error
     if "search_seconds" in measured[0]:
         row["search_seconds"] = float(np.median([m["search_seconds"] for m in measured]))

@@ -48,7 +48,11 @@ def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
     rng = np.random.default_rng(seed)
     w = np.zeros(m)
     relevant = rng.choice(m, k, replace=False)
-    w[relevant] = rng.standard_normal(k) if tau is None else rng.uniform(size=k) ** tau * rng.choice([-1.0, 1.0], k)
+    w[relevant] = (
+        rng.standard_normal(k)
+        if tau is None
+        else rng.uniform(size=k) ** tau * rng.choice([-1.0, 1.0], k)
+    )
     X = rng.standard_normal((n + n_test, m), dtype=np.float32)
     y = np.where(X[:, relevant] @ w[relevant] > 0, 1, -1)
     return X[:n], y[:n], X[n:], y[n:], w
@@ -109,7 +113,13 @@ def l1_search(X, y, size: int) -> np.ndarray:
 
 
 def mslr_synthetic(
-    runs: int = 1, data_dir=None, *, setups=("scales", "tall", "wide"), taus=_TAUS, shrink: float = 1.0, checkpoint=None
+    runs: int = 1,
+    data_dir=None,
+    *,
+    setups=("scales", "tall", "wide"),
+    taus=_TAUS,
+    shrink: float = 1.0,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy
     after retraining with C = 5.
@@ -139,14 +149,34 @@ def mslr_synthetic(
                 data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
                 key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
                 for method, parts in found.items():
-                    parts.append(cells({**key, "method": method}, functools.partial(_measure, method, data, sizes)))
+                    parts.append(
+                        cells(
+                            {**key, "method": method},
+                            functools.partial(_measure, method, data, sizes),
+                        )
+                    )
             means = {method: np.mean(parts, axis=0).tolist() for method, parts in found.items()}
             for i, size in enumerate(sizes):
                 for method in _METHODS:
                     recovered, accuracy, seconds = means[method][i]
-                    row = {"setup": setup, "tau": tau, "selected": size, "method": method, "runs": runs}
-                    rows.append(row | {"recovered": recovered, "accuracy": 100.0 * accuracy, "seconds": seconds})
-    settings = {"runs": runs, "setups": list(setups), "taus": list(taus), "shrink": shrink, "random_state": 0}
+                    row = {
+                        "setup": setup,
+                        "tau": tau,
+                        "selected": size,
+                        "method": method,
+                        "runs": runs,
+                    }
+                    rows.append(
+                        row
+                        | {"recovered": recovered, "accuracy": 100.0 * accuracy, "seconds": seconds}
+                    )
+    settings = {
+        "runs": runs,
+        "setups": list(setups),
+        "taus": list(taus),
+        "shrink": shrink,
+        "random_state": 0,
+    }
     return {"name": "mslr-synthetic", "settings": settings, "rows": rows}
 
 
@@ -182,7 +212,9 @@ def _mslr(size: int, C: float) -> MinimaxSparseClassifier:
 _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
 
 
-def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES) -> dict[str, Any]:
+def mslr_leukemia(
+    runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES
+) -> dict[str, Any]:
     """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et
     al. (2013), Fig. 6(a) and 7(a).
 
@@ -197,9 +229,16 @@ def mslr_leukemia(runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKE
     rows = []
     for size in sizes:
         for r in (1, 2, 4):
-            model, seconds = timed(MinimaxSparseClassifier(r, max_cuts=40, n_features_to_select=size).fit, X, y)
+            model, seconds = timed(
+                MinimaxSparseClassifier(r, max_cuts=40, n_features_to_select=size).fit, X, y
+            )
             missed = int((model.predict(X_test) != y_test).sum())
-            row = {"selected": int(model.support_.sum()), "r": r, "missed": missed, "paper_missed": 0 if size == 8 else None}
+            row = {
+                "selected": int(model.support_.sum()),
+                "r": r,
+                "missed": missed,
+                "paper_missed": 0 if size == 8 else None,
+            }
             rows.append(row | {"seconds": seconds})
     return {"name": "mslr-leukemia", "settings": {"sizes": list(sizes)}, "rows": rows}
 
@@ -216,7 +255,10 @@ def _joined(name: str, data_dir):
     X, y, X_test, y_test = load_set(name, data_dir)
     X = sp.csr_matrix(sp.vstack([X, X_test]))
     ends = zip(X.indptr[:-1], X.indptr[1:])
-    known = {(X.indices[a:b].tobytes(), X.data[a:b].tobytes()): i for i, (a, b) in reversed(list(enumerate(ends)))}
+    known = {
+        (X.indices[a:b].tobytes(), X.data[a:b].tobytes()): i
+        for i, (a, b) in reversed(list(enumerate(ends)))
+    }
     rows = np.sort(list(known.values()))
     return X[rows], np.concatenate([y, y_test])[rows]
 
@@ -229,7 +271,9 @@ _L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
 
-def mslr_real(runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None) -> dict[str, Any]:
+def mslr_real(
+    runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None
+) -> dict[str, Any]:
     """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the
     same number of columns.
 
@@ -244,18 +288,32 @@ def mslr_real(runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAN
     for name in sets:
         data = functools.cache(functools.partial(STAND_INS[name], data_dir))
         for C in _L1_STRENGTHS:
-            found = [cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s)) for s in range(runs)]
+            found = [
+                cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s))
+                for s in range(runs)
+            ]
             values = {key: np.array([f[key] for f in found]) for key in found[0]}
             row = {"data": name, "columns": float(values["columns"].mean()), "runs": runs}
             for method in ("L1", *_MSLR):
-                row |= {method: float(values[method].mean()), f"{method}_sd": float(values[method].std())}
+                row |= {
+                    method: float(values[method].mean()),
+                    f"{method}_sd": float(values[method].std()),
+                }
                 row[f"{method}_seconds"] = float(np.median(values[f"{method}_seconds"]))
                 if method != "L1":
                     same = runs < 2 or not (values[method] - values["L1"]).any()
-                    row[f"{method}_p"] = None if same else float(wilcoxon(values[method], values["L1"]).pvalue)
-                    row[f"{method}_ranksum_p"] = None if same else float(ranksums(values[method], values["L1"]).pvalue)
+                    row[f"{method}_p"] = (
+                        None if same else float(wilcoxon(values[method], values["L1"]).pvalue)
+                    )
+                    row[f"{method}_ranksum_p"] = (
+                        None if same else float(ranksums(values[method], values["L1"]).pvalue)
+                    )
             rows.append(row)
-    return {"name": "mslr-real", "settings": {"runs": runs, "C": _MSLR, "C_of_L1": list(_L1_STRENGTHS)}, "rows": rows}
+    return {
+        "name": "mslr-real",
+        "settings": {"runs": runs, "C": _MSLR, "C_of_L1": list(_L1_STRENGTHS)},
+        "rows": rows,
+    }
 
 
 def _compared(data, C: float, seed: int) -> dict[str, float]:
@@ -272,7 +330,9 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
         return 100.0 * float(model.score(Z_test[:, columns], y_test))
 
     C *= 2.0 / float(np.abs(y @ Z).max())
-    l1, found["L1_seconds"] = timed(LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit, Z, y)
+    l1, found["L1_seconds"] = timed(
+        LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit, Z, y
+    )
     columns = np.flatnonzero(l1.coef_[0])
     found |= {"columns": len(columns), "L1": accuracy(columns)}
     for method, strength in _MSLR.items():

@@ -18,7 +18,15 @@ from scipy.stats import wilcoxon
 
 from ..data_folder import data_folder
 
-_COLUMNS: tuple[str, ...] = ("SC", "SSC", "VC", "RankBoost train", "RankBoost test", "likelihood train", "likelihood test")
+_COLUMNS: tuple[str, ...] = (
+    "SC",
+    "SSC",
+    "VC",
+    "RankBoost train",
+    "RankBoost test",
+    "likelihood train",
+    "likelihood test",
+)
 _COLUMNS += ("prior train", "prior test", "all train", "all test")
 _PROGRAMS = ("RV", "SC", "SSC", "VC")  # of other authors; the rule of VC is a row of ours too
 _OURS = ("train_average", "train_median", "test_average", "test_median", "test_sd")
@@ -50,11 +58,16 @@ def printed() -> dict[tuple[str, str, str], float]:
     for line in _PRINTED.split("\n"):
         if line:
             category, motions, *numbers = line.split()
-            found |= {(category, motions, column): float(number) for column, number in zip(_COLUMNS, numbers, strict=True)}
+            found |= {
+                (category, motions, column): float(number)
+                for column, number in zip(_COLUMNS, numbers, strict=True)
+            }
     return found | {("all", motions, "RV"): value for motions, value in _RV.items()}
 
 
-def motion_table(runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper",), checkpoint=None) -> dict[str, Any]:
+def motion_table(
+    runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper",), checkpoint=None
+) -> dict[str, Any]:
     """Table 5: train and test, average and median, by category and number of motions, on
     likelihood, prior and all features.
 
@@ -73,14 +86,34 @@ def motion_table(runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper
         errors = {result.method: result.test for result in results}
         for (category, motions, name), value in beside.items():
             if name in _PROGRAMS and name != "VC":
-                rows.append({"pool": pool, "method": name, "category": category, "motions": motions, "paper_test_average": value})
+                rows.append(
+                    {
+                        "pool": pool,
+                        "method": name,
+                        "category": category,
+                        "motions": motions,
+                        "paper_test_average": value,
+                    }
+                )
         for row in table_rows(benchmark, results):
             key = (str(row["category"]), str(row["motions"]))
             ours = {part: round(row[part], 3) for part in _OURS}
-            theirs = {f"paper_{part}_average": beside.get((*key, f"{row['method']} {part}")) for part in ("train", "test")}
+            theirs = {
+                f"paper_{part}_average": beside.get((*key, f"{row['method']} {part}"))
+                for part in ("train", "test")
+            }
             if row["method"] in _PROGRAMS:
                 theirs = {"paper_test_average": beside[(*key, row["method"])]}
-            rows.append({"pool": pool, "method": row["method"], "category": key[0], "motions": key[1], **ours, **theirs})
+            rows.append(
+                {
+                    "pool": pool,
+                    "method": row["method"],
+                    "category": key[0],
+                    "motions": key[1],
+                    **ours,
+                    **theirs,
+                }
+            )
             if key == ("all", "all"):
                 mean = errors[row["method"]].mean(axis=0)
                 apart = mean - errors["RankBoost"].mean(axis=0)
@@ -105,7 +138,9 @@ def _bootstrap_mean(values: np.ndarray, groups: np.ndarray) -> list[float]:
     return np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.025, 0.975]).tolist()
 
 
-def paper_results(runs: int, data_dir, checkpoint, pool: str = "paper") -> tuple[Benchmark, list[Result]]:
+def paper_results(
+    runs: int, data_dir, checkpoint, pool: str = "paper"
+) -> tuple[Benchmark, list[Result]]:
     """The protocol on the candidates of the paper and a reading of its features: what
     :func:`motion_table` and Figure 9 show.
     """
@@ -121,5 +156,9 @@ def paper_results(runs: int, data_dir, checkpoint, pool: str = "paper") -> tuple
         fold = folds(benchmark.videos, p)
         for name, fit in fits.items():
             key = {"pool": pool, "method": name, "partition": p}
-            outcome[name].append(cells(key, partial(cross_validate, benchmark.sets["paper"], fold, fit)))
-    return benchmark, [Result(name, *np.array(errors).transpose(1, 0, 2)) for name, errors in outcome.items()]
+            outcome[name].append(
+                cells(key, partial(cross_validate, benchmark.sets["paper"], fold, fit))
+            )
+    return benchmark, [
+        Result(name, *np.array(errors).transpose(1, 0, 2)) for name, errors in outcome.items()
+    ]

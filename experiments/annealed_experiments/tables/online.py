@@ -49,7 +49,12 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
     beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5.
     """
     weight = "balanced" if name == "dorothea" else None
-    shared: dict[str, Any] = {"loss": loss, "max_iter": PASSES, "class_weight": weight, "random_state": 0}
+    shared: dict[str, Any] = {
+        "loss": loss,
+        "max_iter": PASSES,
+        "class_weight": weight,
+        "random_state": 0,
+    }
     rates = [0.3, 1.0, 3.0, 10.0]
     plain = SGDClassifier(
         loss="log_loss" if loss == "logistic" else loss, penalty=None, learning_rate="constant", eta0=1.0, max_iter=PASSES,
@@ -62,8 +67,14 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
             TruncatedGradientClassifier(**shared),
             {"learning_rate": rates, "gravity": [1e-6, 1e-5, 1e-4, 1e-3]},
         ),
-        "RDA": (RDAClassifier(**shared), {"gamma": [0.001, 0.01, 0.1, 1.0], "penalty": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]}),
-        "FOBOS": (FOBOSClassifier(**shared), {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]}),
+        "RDA": (
+            RDAClassifier(**shared),
+            {"gamma": [0.001, 0.01, 0.1, 1.0], "penalty": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]},
+        ),
+        "FOBOS": (
+            FOBOSClassifier(**shared),
+            {"learning_rate": [1.0, 3.0, 10.0], "penalty": [1e-5, 1e-4, 1e-3, 1e-2]},
+        ),
         "stabilised": (
             StabilizedTruncatedSGDClassifier(share, schedule=Schedule(), **shared),
             {"learning_rate": rates[1:], "rejection": [0.05, 0.15], "schedule__mu": [0.3, 1.0]}
@@ -71,13 +82,25 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         ),
         "threshold": (
             StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, **shared),
-            {"learning_rate": [1.0, 3.0, 10.0], "annealing": [-1.0, 3.0], "threshold": [0.5, 0.7], "min_bursts": [0, 5, 20]},
+            {
+                "learning_rate": [1.0, 3.0, 10.0],
+                "annealing": [-1.0, 3.0],
+                "threshold": [0.5, 0.7],
+                "min_bursts": [0, 5, 20],
+            },
         ),
     }
 
 
 def online_tables(
-    runs: int = 20, data_dir=None, *, sets=tuple(SHARES), losses=("hinge", "logistic"), methods=None, n_folds=3, checkpoint=None
+    runs: int = 20,
+    data_dir=None,
+    *,
+    sets=tuple(SHARES),
+    losses=("hinge", "logistic"),
+    methods=None,
+    n_folds=3,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over
     permutations of the training rows.
@@ -93,10 +116,23 @@ def online_tables(
         work = _Set(name, data_dir, n_folds, cells)
         for loss in losses:
             for method in methods or METHODS:
-                key = work.key | {"loss": loss, "method": method, "runs": runs, "grid": candidates(name, loss)[method][1]}
+                key = work.key | {
+                    "loss": loss,
+                    "method": method,
+                    "runs": runs,
+                    "grid": candidates(name, loss)[method][1],
+                }
                 row = cells(key, partial(work.line, loss, method, runs))
-                rows.append({"data": name, "loss": loss, "method": method} | row | _printed(name, loss, method))
-    return {"name": "online-tables", "settings": {"runs": runs, "passes": PASSES, "shares": SHARES, "folds": n_folds}, "rows": rows}
+                rows.append(
+                    {"data": name, "loss": loss, "method": method}
+                    | row
+                    | _printed(name, loss, method)
+                )
+    return {
+        "name": "online-tables",
+        "settings": {"runs": runs, "passes": PASSES, "shares": SHARES, "folds": n_folds},
+        "rows": rows,
+    }
 
 
 class _Set:
@@ -107,15 +143,26 @@ class _Set:
     def __init__(self, name, data_dir, n_folds, cells):
         self.name, self.n_folds, self.cells = name, n_folds, cells
         self.folds = cache(self._folds)
-        self.key = {"data": name, "passes": PASSES, "folds": n_folds, "repeats": REPEATS.get(name, 2)}
+        self.key = {
+            "data": name,
+            "passes": PASSES,
+            "folds": n_folds,
+            "repeats": REPEATS.get(name, 2),
+        }
         X, self.y, X_test, self.y_test = load_set(name, data_dir)
-        self.X, self.X_test = sp.csr_matrix(X, dtype=np.float64), sp.csr_matrix(X_test, dtype=np.float64)
+        self.X, self.X_test = (
+            sp.csr_matrix(X, dtype=np.float64),
+            sp.csr_matrix(X_test, dtype=np.float64),
+        )
 
     def scaling(self, loss):
         """The scaling with which plain SGD has the least cross-validated error."""
         plain = candidates(self.name, loss)["SGD"]
         tried = {
-            s: self.cells(self.key | {"loss": loss, "scaling": s}, lambda s=s: self.choose(*plain, s, loss)[0]) for s in SCALINGS
+            s: self.cells(
+                self.key | {"loss": loss, "scaling": s}, lambda s=s: self.choose(*plain, s, loss)[0]
+            )
+            for s in SCALINGS
         }
         return min(tried, key=tried.__getitem__)
 
@@ -124,22 +171,37 @@ class _Set:
         positives; the first of equals.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
-        found = [(self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s) for s in ParameterGrid(grid)]
+        found = [
+            (self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s)
+            for s in ParameterGrid(grid)
+        ]
         return min(found, key=lambda f: f[0])
 
     def _folds(self, scaling):
         """Scaled training and test rows of each fold."""
-        splitter = RepeatedStratifiedKFold(n_splits=self.n_folds, n_repeats=self.key["repeats"], random_state=0)
+        splitter = RepeatedStratifiedKFold(
+            n_splits=self.n_folds, n_repeats=self.key["repeats"], random_state=0
+        )
         folds = []
         for train, test in splitter.split(self.X, self.y):
             scaler = clone(SCALINGS[scaling]).fit(self.X[train])
-            folds.append((scaler.transform(self.X[train]), self.y[train], scaler.transform(self.X[test]), self.y[test]))
+            folds.append(
+                (
+                    scaler.transform(self.X[train]),
+                    self.y[train],
+                    scaler.transform(self.X[test]),
+                    self.y[test],
+                )
+            )
         return folds
 
     def cross_validate(self, model, settings, scaling):
         """Mean error of one setting."""
         folds = self.folds(scaling)
-        errors = [_errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test)) for a, b, a_test, b_test in folds]
+        errors = [
+            _errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test))
+            for a, b, a_test, b_test in folds
+        ]
         return float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors]))
 
     def line(self, loss, method, runs):
@@ -153,23 +215,40 @@ class _Set:
         Z, Z_test = scaler.transform(self.X), scaler.transform(self.X_test)
         model = _with(table[method][0], best, Z)
         k = round(SHARES[self.name] * Z.shape[1])
-        measured = [_permuted(model, Z, self.y, Z_test, self.y_test, seed, k) for seed in range(runs)]
+        measured = [
+            _permuted(model, Z, self.y, Z_test, self.y_test, seed, k) for seed in range(runs)
+        ]
         plain = _with(table["SGD"][0], {"eta0": 1.0}, Z)
         errors, balanced, support, strongest = map(np.array, zip(*measured))
         row: dict[str, Any] = {}
-        for what, values in (("error", errors), ("balanced_error", balanced), ("nonzero", support.mean(axis=1))):
-            row |= {what: float(values.mean()), f"{what}_sd": float(values.std(ddof=1)) if runs > 1 else 0.0}
+        for what, values in (
+            ("error", errors),
+            ("balanced_error", balanced),
+            ("nonzero", support.mean(axis=1)),
+        ):
+            row |= {
+                what: float(values.mean()),
+                f"{what}_sd": float(values.std(ddof=1)) if runs > 1 else 0.0,
+            }
         kappas = (mean_kappa(support), mean_kappa(strongest)) if runs > 1 else (None, None)
         row |= dict(zip(("kappa", "kappa_equal_k"), kappas))
-        row["pass_ratio"] = _seconds_per_pass(model, Z, self.y) / _seconds_per_pass(plain, Z, self.y)
+        row["pass_ratio"] = _seconds_per_pass(model, Z, self.y) / _seconds_per_pass(
+            plain, Z, self.y
+        )
         return row | {"cv_error": error, "scaling": scaling, "chosen": best, "runs": runs}
 
 
 def _printed(name, loss, method):
     """The printed numbers as shares; kappa is none."""
     method = "stabilised" if method == "threshold" else method
-    values = {what: printed("online-tables", method, name, loss, what) for what in ("error", "nonzero", "kappa")}
-    return {f"paper_{what}": v if v is None or what == "kappa" else v / 100 for what, v in values.items()}
+    values = {
+        what: printed("online-tables", method, name, loss, what)
+        for what in ("error", "nonzero", "kappa")
+    }
+    return {
+        f"paper_{what}": v if v is None or what == "kappa" else v / 100
+        for what, v in values.items()
+    }
 
 
 def _with(model, settings, Z):
@@ -183,7 +262,9 @@ def _with(model, settings, Z):
 
 
 def _errors(y, predicted):
-    return float(np.mean(predicted != y)), float(np.mean([np.mean(predicted[y == c] != c) for c in np.unique(y)]))
+    return float(np.mean(predicted != y)), float(
+        np.mean([np.mean(predicted[y == c] != c) for c in np.unique(y)])
+    )
 
 
 def _permuted(model, Z, y, Z_test, y_test, seed, k):
@@ -192,7 +273,11 @@ def _permuted(model, Z, y, Z_test, y_test, seed, k):
     """
     order = np.random.RandomState(seed).permutation(len(y))
     fitted = clone(model).set_params(random_state=seed).fit(Z[order], y[order])
-    return *_errors(y_test, fitted.predict(Z_test)), (fitted.coef_ != 0).any(axis=0), selected(fitted, Z.shape[1], k)
+    return (
+        *_errors(y_test, fitted.predict(Z_test)),
+        (fitted.coef_ != 0).any(axis=0),
+        selected(fitted, Z.shape[1], k),
+    )
 
 
 def _seconds_per_pass(model, Z, y):

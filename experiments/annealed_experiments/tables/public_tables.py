@@ -35,7 +35,9 @@ SIZES = {
     "usps": [10, 20, 35, 50, 75, 100],
 }
 DEFAULT_SIZES = [5, 10, 20, 50, 100, 200, 400]
-SETTINGS: dict[str, dict[str, Any]] = {"madelon": {"response": "piecewise"}}  # known to be nonlinear by construction
+SETTINGS: dict[str, dict[str, Any]] = {
+    "madelon": {"response": "piecewise"}
+}  # known to be nonlinear by construction
 
 
 BALANCED = ("dorothea",)  # errors are averaged over the classes, as the set's authors did
@@ -49,7 +51,10 @@ def _fsa(name, sizes, X, y):
     """FSA with its defaults, or a piecewise-linear response where the classes are known not to be
     linear.
     """
-    return [FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y) for k in sizes]
+    return [
+        FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y)
+        for k in sizes
+    ]
 
 
 def _scaled(X):
@@ -65,7 +70,9 @@ class _Linear:
 
     def predict(self, X):
         scores = self.scaler.transform(X)[:, self.columns] @ self.coef.T + self.intercept
-        return self.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
+        return self.classes[
+            scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+        ]
 
 
 def _l1(name, sizes, X, y):
@@ -73,7 +80,11 @@ def _l1(name, sizes, X, y):
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
-    settings = {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True} if several else {"solver": "liblinear"}
+    settings = (
+        {"solver": "saga", "tol": 1e-3, "max_iter": 300, "warm_start": True}
+        if several
+        else {"solver": "liblinear"}
+    )
     model = LogisticRegression(l1_ratio=1.0, class_weight=_weight(name), **settings, random_state=0)
     found: dict[int, _Linear] = {}
     for c in np.geomspace(0.3, 3000, 25 if several else 60) / len(y):
@@ -154,7 +165,13 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
             continue
         start = time.process_time()
         fit = METHODS[method]
-        cv = np.mean([_errors(name, fit(name, sizes, X[train], y[train]), X[test], y[test]) for train, test in folds], axis=0)
+        cv = np.mean(
+            [
+                _errors(name, fit(name, sizes, X[train], y[train]), X[test], y[test])
+                for train, test in folds
+            ],
+            axis=0,
+        )
         cv_seconds = time.process_time() - start
         models, seconds = timed(fit, name, sizes, X, y)
         test = _errors(name, models, X_test, y_test)
@@ -169,7 +186,14 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         models, best, _ = at_test["annealed"]
         other = at_test["l1"][0][best]
         if other is not None:
-            rows.append({"data": name, "method": "l1, same k", "k": sizes[best], "error": at_test["l1"][2][best]})
+            rows.append(
+                {
+                    "data": name,
+                    "method": "l1, same k",
+                    "k": sizes[best],
+                    "error": at_test["l1"][2][best],
+                }
+            )
             mean, error = _paired(name, models[best], other, X_test, y_test)
             rows[methods.index("annealed")] |= {"difference": mean, "difference_se": error}
     return rows
@@ -178,13 +202,26 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
 def _boosting(name, X, y, X_test, y_test):
     """All features: how low the error can be."""
     X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
-    model, seconds = timed(HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y)
+    model, seconds = timed(
+        HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y
+    )
     error = _errors(name, [model], X_test, y_test)[0]
-    return {"data": name, "method": "boosting", "k": X.shape[1], "error": error, "seconds_per_fit": seconds}
+    return {
+        "data": name,
+        "method": "boosting",
+        "k": X.shape[1],
+        "error": error,
+        "seconds_per_fit": seconds,
+    }
 
 
 def public_tables(
-    runs: int = 1, data_dir=None, *, sets=SETS, methods=("annealed", "l1", "rfe", "boosting"), checkpoint=None
+    runs: int = 1,
+    data_dir=None,
+    *,
+    sets=SETS,
+    methods=("annealed", "l1", "rfe", "boosting"),
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Test error on public tables, the number of features chosen by five folds of the training
     part.
@@ -194,8 +231,14 @@ def public_tables(
     """
     cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
     rows = []
-    with warnings.catch_warnings(action="ignore"):  # competitors that stop at their limit of iterations are measured as they are
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # competitors that stop at their limit of iterations are measured as they are
         for name in sets:
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))
-    return {"name": "public-tables", "settings": {"sets": list(sets), "methods": list(methods)}, "rows": rows}
+    return {
+        "name": "public-tables",
+        "settings": {"sets": list(sets), "methods": list(methods)},
+        "rows": rows,
+    }

@@ -70,23 +70,41 @@ class Design:
         return simulate(*first, **others, random_state=seed)
 
 
-_CLASSIFICATION_SIZES = [(300, 10), (1000, 10), (3000, 10), (10000, 10), (1000, 30), (3000, 30), (10000, 30)]
+_CLASSIFICATION_SIZES = [
+    (300, 10),
+    (1000, 10),
+    (3000, 10),
+    (10000, 10),
+    (1000, 30),
+    (3000, 30),
+    (10000, 30),
+]
 # The lines of each table, by the name that the printed values have.
 DESIGNS: dict[str, list[Design]] = {
     "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
-    "noisy": [Design("classification", n, 1000, k, label_noise=0.1) for n, k in _CLASSIFICATION_SIZES],
+    "noisy": [
+        Design("classification", n, 1000, k, label_noise=0.1) for n, k in _CLASSIFICATION_SIZES
+    ],
     "regression": [Design("regression", n, 1000, 30) for n in (300, 1000, 3000, 10000)],
     "wide": [
         Design("classification", 300, 10_000, 10),
         Design("regression", 1000, 100, 3),
         Design("regression", 300, 1000, 30),
-        *(Design("regression", n, 10_000, k) for n, k in ((300, 30), (1000, 30), (1000, 100), (3000, 100))),
+        *(
+            Design("regression", n, 10_000, k)
+            for n, k in ((300, 30), (1000, 30), (1000, 100), (3000, 100))
+        ),
     ],
     "off-design": [
         Design(task, n, 1000, k, columns=c, random_support=True, random_signs=True)
-        for (task, n), k, c in product((("classification", 1000), ("regression", 300)), (10, 30), ("ar1", "equicorrelated"))
+        for (task, n), k, c in product(
+            (("classification", 1000), ("regression", 300)), (10, 30), ("ar1", "equicorrelated")
+        )
     ],
-    "large": [Design("classification", n, 1000, 10, columns="equicorrelated") for n in (1000, 3000, 10_000, 30_000, 100_000)],
+    "large": [
+        Design("classification", n, 1000, 10, columns="equicorrelated")
+        for n in (1000, 3000, 10_000, 30_000, 100_000)
+    ],
 }
 
 
@@ -114,13 +132,21 @@ _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
     """Estimators of ours for a design, by the names that they have in the tables."""
-    k, steps, refit_alone = design.k, learners.Schedule(n_steps=500), learners.Refinement(exchange=False)
+    k, steps, refit_alone = (
+        design.k,
+        learners.Schedule(n_steps=500),
+        learners.Refinement(exchange=False),
+    )
     if design.task == "regression":
         return {
             "annealed": learners.FSARegressor(k),
             "annealing alone": learners.FSARegressor(k, schedule=steps, refinement=None),
             "FSA": learners.FSARegressor(
-                k, schedule=steps, learning_rate=0.02, refinement=refit_alone, prior=learners.Prior(shrinkage=1e-4)
+                k,
+                schedule=steps,
+                learning_rate=0.02,
+                refinement=refit_alone,
+                prior=learners.Prior(shrinkage=1e-4),
             ),
             "QTP": learners.TISPRegressor(k),
             "QTP, printed order": learners.TISPRegressor(k, interleave=False),
@@ -130,9 +156,14 @@ def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
     return {
         "annealed": learners.FSAClassifier(k),
         "annealing alone": learners.FSAClassifier(k, schedule=steps, refinement=None),
-        **{name: learners.FSAClassifier(k, refinement=refit_alone, **settings) for name, settings in FSA.items()},
+        **{
+            name: learners.FSAClassifier(k, refinement=refit_alone, **settings)
+            for name, settings in FSA.items()
+        },
         "QTP": learners.TISPClassifier(k, learning_rate=_QTP_RATE[design.label_noise > 0][k > 10]),
-        "QTP, printed order": learners.TISPClassifier(k, interleave=False, learning_rate=1.0 if k > 10 else 2.0),
+        "QTP, printed order": learners.TISPClassifier(
+            k, interleave=False, learning_rate=1.0 if k > 10 else 2.0
+        ),
         "LB": learners.LogitBoostClassifier(k),
         "LB, k rounds": learners.LogitBoostClassifier(k, n_rounds=k),
         "LB1": learners.LogitBoostClassifier(k, subsample=0.1, random_state=seed),
@@ -142,7 +173,10 @@ def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
     }
 
 
-_TASKS = {"SA": "regression", "L2, SGD": "classification"}  # of methods that the papers have in one task
+_TASKS = {
+    "SA": "regression",
+    "L2, SGD": "classification",
+}  # of methods that the papers have in one task
 _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # to so many rows only
 # Runs at most, by rows: (up to 1000, up to 3000, more, or more than 1000 columns); what is not
 # named gets all.
@@ -164,7 +198,10 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
     """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all
     selectors that bring no model.
     """
-    mean, scale = X[:, columns].mean(axis=0, dtype=np.float64), X[:, columns].std(axis=0, dtype=np.float64)
+    mean, scale = (
+        X[:, columns].mean(axis=0, dtype=np.float64),
+        X[:, columns].std(axis=0, dtype=np.float64),
+    )
     target = y.astype(np.float64)[:, None]
     loss = learners.LogisticLoss() if task == "classification" else learners.SquaredLoss()
     problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)))
@@ -181,15 +218,21 @@ def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: s
     """
     if name in ours:
         model, seconds = timed(clone(ours[name]).fit, train.X, train.y)
-        scores = model.decision_function(X_new) if task == "classification" else model.predict(X_new)
+        scores = (
+            model.decision_function(X_new) if task == "classification" else model.predict(X_new)
+        )
         return model.get_support(indices=True), scores, seconds
     if name in competitors.ON_ALL:
         return None, *timed(competitors.ridge_scores, train.X, train.y, task, X_new, name != "L2")
-    columns, seconds = timed(competitors.select, name, train.X, train.y, len(train.support), task, seed)
+    columns, seconds = timed(
+        competitors.select, name, train.X, train.y, len(train.support), task, seed
+    )
     return columns, refitted_scores(train.X, train.y, columns, X_new, task), seconds
 
 
-def table_row(table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]) -> dict[str, Any]:
+def table_row(
+    table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]
+) -> dict[str, Any]:
     """A method's line of a table, ours beside the printed numbers (``paper_...``).
 
     One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method
@@ -199,9 +242,14 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
     dr, pcd = (100.0 * float(found.mean()) if selects else None for found in (share == 1.0, share))
-    mean, what = None if np.isnan(quality).any() else float(quality.mean()), "RMSE" if design.task == "regression" else "AUC"
+    mean, what = (
+        None if np.isnan(quality).any() else float(quality.mean()),
+        "RMSE" if design.task == "regression" else "AUC",
+    )
     values = {"DR": dr, "PCD": pcd, what: mean, "seconds": float(np.median(seconds))}
-    row: dict[str, Any] = {"task": design.task, "columns": design.columns} if table in ("off-design", "wide") else {}
+    row: dict[str, Any] = (
+        {"task": design.task, "columns": design.columns} if table in ("off-design", "wide") else {}
+    )
     row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
     size = (design.N, design.M, design.k) if table == "wide" else (design.N, design.k)
     for what, value in values.items():
@@ -209,7 +257,13 @@ def table_row(table: str, design: Design, method: str, results: Sequence[Sequenc
     return row
 
 
-def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simulated, Simulated]], warm: set[str]) -> list:
+def _measure(
+    design: Design,
+    name: str,
+    seed: int,
+    data: Callable[[], tuple[Simulated, Simulated]],
+    warm: set[str],
+) -> list:
     """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have
     another truth), seconds.
     """
@@ -231,7 +285,15 @@ def _measure(design: Design, name: str, seed: int, data: Callable[[], tuple[Simu
 
 
 def selector_table(
-    name: str, runs: int = 100, data_dir=None, *, noisy=False, sizes=None, methods=None, competitor_runs=None, checkpoint=None
+    name: str,
+    runs: int = 100,
+    data_dir=None,
+    *,
+    noisy=False,
+    sizes=None,
+    methods=None,
+    competitor_runs=None,
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Make one of the tables of selectors on simulated data.
 
@@ -260,22 +322,33 @@ def selector_table(
     checkpoint : path, Checkpoint or None, default None
         File that keeps finished runs.
     """
-    table = {"fsa-classification": "noisy" if noisy else "clean"}.get(name, name.removeprefix("fsa-"))
+    table = {"fsa-classification": "noisy" if noisy else "clean"}.get(
+        name, name.removeprefix("fsa-")
+    )
     designs = DESIGNS[table]
     if sizes is not None and table in ("clean", "noisy", "regression"):
         designs = [replace(designs[0], N=n, k=k) for n, k in sizes]
     elif sizes is not None:
-        designs = [design for design in designs if (design.N, design.k) in [tuple(size) for size in sizes]]
+        designs = [
+            design for design in designs if (design.N, design.k) in [tuple(size) for size in sizes]
+        ]
         if not designs:
             lines = list(dict.fromkeys((d.N, d.k) for d in DESIGNS[table]))
             raise ValueError(f"sizes={sizes}: {name} has the lines (N, k) {lines}")
-    check_names("method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, *competitors.ON_ALL])
+    check_names(
+        "method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, *competitors.ON_ALL]
+    )
     cells = Checkpoint.of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
     for design in designs:
         names = methods or [*our_methods(design), *competitors.available(), *competitors.ON_ALL]
-        names = [name for name in names if _SMALL.get(name, design.N) >= design.N and _TASKS.get(name, design.task) == design.task]
+        names = [
+            name
+            for name in names
+            if _SMALL.get(name, design.N) >= design.N
+            and _TASKS.get(name, design.task) == design.task
+        ]
         found: dict[str, list] = {method: [] for method in names}
         for seed in range(runs):
 
@@ -286,9 +359,16 @@ def selector_table(
             for method, results in found.items():
                 if seed < _runs(method, design, runs, competitor_runs):
                     key = {"table": table, **asdict(design), "method": method, "seed": seed}
-                    results.append(cells(key, functools.partial(_measure, design, method, seed, data, warm)))
+                    results.append(
+                        cells(key, functools.partial(_measure, design, method, seed, data, warm))
+                    )
         rows += [table_row(table, design, method, results) for method, results in found.items()]
-    settings = {"runs": runs, "noisy": noisy, "sizes": [(d.N, d.k) for d in designs], "random_state": 0}
+    settings = {
+        "runs": runs,
+        "noisy": noisy,
+        "sizes": [(d.N, d.k) for d in designs],
+        "random_state": 0,
+    }
     return {"name": name, "settings": settings, "rows": rows}
 
 

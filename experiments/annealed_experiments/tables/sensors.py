@@ -16,7 +16,14 @@ from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from annealed.pipelines.sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
 from annealed.pipelines.sensors.readers import read_home
-from annealed.pipelines.sensors.selection import METHODS, blocks_of, classifier_of, problem_of, select_sensors, visited
+from annealed.pipelines.sensors.selection import (
+    METHODS,
+    blocks_of,
+    classifier_of,
+    problem_of,
+    select_sensors,
+    visited,
+)
 from annealed.pipelines.sensors.train import SELECTION_KINDS
 
 from ..data_folder import data_folder
@@ -28,7 +35,9 @@ FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
 N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single ones
 
 
-def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
+def sensors_simulated(
+    runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
+) -> dict[str, Any]:
     """Simulated homes: how many of the ten true sensors are among the ten selected, and what that
     costs in error.
 
@@ -52,7 +61,10 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     found: dict[str, list[dict[str, Any]]] = {
-        method: [cells({"method": method, "seed": seed}, partial(_simulated_cell, method, seed)) for seed in range(runs)]
+        method: [
+            cells({"method": method, "seed": seed}, partial(_simulated_cell, method, seed))
+            for seed in range(runs)
+        ]
         for method in chosen
     }
     rows = []
@@ -61,13 +73,23 @@ def sensors_simulated(runs: int = 10, data_dir=None, *, methods: list[str] | Non
         for key in ("sensors", "true", "error", "shrunk_error", "objective", "seconds"):
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
-        row["oracle_error_same_homes"] = float(np.mean([home["error"] for home in found["true sensors"]]))
+        row["oracle_error_same_homes"] = float(
+            np.mean([home["error"] for home in found["true sensors"]])
+        )
         rows.append(row)
-    settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "k": N_TRUE}
+    settings = {
+        "seeds": list(range(runs)),
+        "training_days": N_DAYS,
+        "test_days": N_DAYS,
+        "minutes": 600,
+        "k": N_TRUE,
+    }
     return {"name": "sensors-simulated", "settings": settings, "rows": rows}
 
 
-def sensors_features(runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None) -> dict[str, Any]:
+def sensors_features(
+    runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
+) -> dict[str, Any]:
     """Figure 2 of Liu et al. (2014) with its own unit on simulated homes: single features, one for
     each sensor and activity; a sensor counts once one of its features is in.
 
@@ -83,12 +105,24 @@ def sensors_features(runs: int = 3, data_dir=None, *, methods: list[str] | None 
             found = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
             for size in N_FEATURES:
                 taken = max((row["taken"] for row in found if row["taken"] <= size), default=None)
-                rows += [{"home": seed, "features": size, "method": method, **row} for row in found if row["taken"] == taken]
-    settings = {"seeds": list(range(runs)), "training_days": N_DAYS, "test_days": N_DAYS, "minutes": 600, "features": 560}
+                rows += [
+                    {"home": seed, "features": size, "method": method, **row}
+                    for row in found
+                    if row["taken"] == taken
+                ]
+    settings = {
+        "seeds": list(range(runs)),
+        "training_days": N_DAYS,
+        "test_days": N_DAYS,
+        "minutes": 600,
+        "features": 560,
+    }
     return {"name": "sensors-features", "settings": settings, "rows": rows}
 
 
-def sensors(runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None) -> dict[str, Any]:
+def sensors(
+    runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None
+) -> dict[str, Any]:
     """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
     sensors, and which they are.
 
@@ -114,9 +148,19 @@ def sensors(runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=Non
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
     found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
-    found += evaluate_selection(minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells)
-    rows = [{key: value for key, value in row.items() if key != "per_activity"} for row in table_rows(minutes, found)]
-    settings = {"home": home, "folds": runs, "features": list(SELECTION_KINDS), "days": len(np.unique(minutes.days))}
+    found += evaluate_selection(
+        minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells
+    )
+    rows = [
+        {key: value for key, value in row.items() if key != "per_activity"}
+        for row in table_rows(minutes, found)
+    ]
+    settings = {
+        "home": home,
+        "folds": runs,
+        "features": list(SELECTION_KINDS),
+        "days": len(np.unique(minutes.days)),
+    }
     return {"name": "sensors", "settings": settings, "rows": rows}
 
 
@@ -128,12 +172,25 @@ def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
     for size, model in by_size.items():
         used = np.any(model.coef_, axis=0)
         error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
-        rows.append({"taken": size, "sensors": int(used.sum()), "true": int(used[true].sum()), "error": error, "seconds": seconds})
+        rows.append(
+            {
+                "taken": size,
+                "sensors": int(used.sum()),
+                "true": int(used[true].sum()),
+                "error": error,
+                "seconds": seconds,
+            }
+        )
     return rows
 
 
 def select_features(
-    method: str, X: np.ndarray, y: np.ndarray, days: np.ndarray, sizes: Sequence[int], ridge: float = 2.0
+    method: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    days: np.ndarray,
+    sizes: Sequence[int],
+    ridge: float = 2.0,
 ) -> dict[int, LinearChainCRF]:
     """Select single features, one for each column and activity, as Liu et al. (2014) do: the model
     refitted on them, by their number.
@@ -162,8 +219,14 @@ def select_features(
             if n > max(sizes):
                 break
     else:
-        search = ForwardBackwardCRF(max(sizes), backward=method == "FoBa", per_class=True, ridge=ridge)
-        by_size = {n: np.isin(codes, units) for n, units in visited(search.fit(X, y, sequence=days).path_).items() if n in sizes}
+        search = ForwardBackwardCRF(
+            max(sizes), backward=method == "FoBa", per_class=True, ridge=ridge
+        )
+        by_size = {
+            n: np.isin(codes, units)
+            for n, units in visited(search.fit(X, y, sequence=days).path_).items()
+            if n in sizes
+        }
     found = {}
     for n, chosen in by_size.items():
         columns, part = problem.keep(chosen)
@@ -190,15 +253,24 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     elif method == "true sensors":
         units = true.tolist()
     else:
-        select = partial(select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors))
+        select = partial(
+            select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors)
+        )
         # The path of a penalty misses sizes: then the greatest below.
         by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
         units = selection.sensors
         if selection.shrunk is not None:
-            shrunk_error = 1.0 - selection.shrunk.score(test.on, test.activities, sequence=test.days)
+            shrunk_error = 1.0 - selection.shrunk.score(
+                test.on, test.activities, sequence=test.days
+            )
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     error = 1.0 - model.score(test.on[:, units], test.activities, sequence=test.days)
-    found = {"sensors": len(units), "units": units, "true": int(np.isin(units, true).sum()), "error": error}
+    found = {
+        "sensors": len(units),
+        "units": units,
+        "true": int(np.isin(units, true).sum()),
+        "error": error,
+    }
     return found | {"shrunk_error": shrunk_error, "objective": model.objective_, "seconds": seconds}

@@ -19,7 +19,10 @@ RADIUS = 0.18  # of what a sensor sees, in sides of the home
 FIRES = 0.7  # in a minute of an activity right below it
 FALSE_ALARM = 0.03
 DURATIONS = (5.0, 50.0)  # mean minutes of an activity: least and greatest
-COPY_KEEPS, COPY_INVENTS = 0.7, 0.03  # shares of the minutes that a copy repeats, and in which it fires without reason
+COPY_KEEPS, COPY_INVENTS = (
+    0.7,
+    0.03,
+)  # shares of the minutes that a copy repeats, and in which it fires without reason
 SLOW_MINUTES = 60.0  # mean length of a state of the slow sensors
 
 
@@ -84,11 +87,18 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
         labels = _activities(day_rng, minutes, duration, following)
         true = day_rng.random((minutes, N_PER_KIND)) < fires[labels]
         either = true[:, pairs[:, 0]] | true[:, pairs[:, 1]]
-        slow = np.cumsum(day_rng.random((minutes, N_PER_KIND)) < 1.0 / SLOW_MINUTES, axis=0) % 2 == 1
+        slow = (
+            np.cumsum(day_rng.random((minutes, N_PER_KIND)) < 1.0 / SLOW_MINUTES, axis=0) % 2 == 1
+        )
         on.append(np.hstack([true, _noisy(day_rng, either), _noisy(day_rng, true), slow])[:, order])
         activities.append(labels)
     days = np.repeat(np.arange(n_days), minutes)
-    return SimulatedHome(np.concatenate(on).astype(float), np.concatenate(activities), days, np.flatnonzero(order < N_PER_KIND))
+    return SimulatedHome(
+        np.concatenate(on).astype(float),
+        np.concatenate(activities),
+        days,
+        np.flatnonzero(order < N_PER_KIND),
+    )
 
 
 def _activities(rng, minutes: int, duration: np.ndarray, following: np.ndarray) -> np.ndarray:

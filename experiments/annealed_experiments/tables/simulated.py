@@ -61,7 +61,9 @@ def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
     """Rows z 1 + e, float32, with normal z and e, correlation 0.5 between any two columns: eq.
     (18).
     """
-    return (rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))).astype(np.float32)
+    return (
+        rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))
+    ).astype(np.float32)
 
 
 _COLUMNS = {"ar1": autoregressive, "equicorrelated": equicorrelated}
@@ -115,7 +117,11 @@ def simulate(
         raise ValueError(f"n_features={n_features} is too small for k={k} relevant columns")
     rng = check_random_state(random_state)
     X = _COLUMNS[columns](n_samples, n_features, rng)
-    support = np.sort(rng.choice(n_features, k, replace=False)) if random_support else 10 * np.arange(1, k + 1) - 1
+    support = (
+        np.sort(rng.choice(n_features, k, replace=False))
+        if random_support
+        else 10 * np.arange(1, k + 1) - 1
+    )
     coef = rng.choice([-1.0, 1.0], k) if random_signs else np.ones(k)
     signal = X[:, support].astype(np.float64) @ coef
     if task == "regression":
@@ -128,7 +134,14 @@ def simulate(
 
 
 def simulated_case(
-    case: str, n: int, p: int, seed: int, *, noise_scale: float = NOISE_SCALE, n_test: int = 2000, tenth: bool = False
+    case: str,
+    n: int,
+    p: int,
+    seed: int,
+    *,
+    noise_scale: float = NOISE_SCALE,
+    n_test: int = 2000,
+    tenth: bool = False,
 ):
     """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the
     others normal noise.
@@ -159,7 +172,9 @@ def simulated_case(
             part = column[:, None] + spread - spread.mean(axis=1, keepdims=True)
             parts.append(part / part.std(axis=0))
         Z = np.hstack(parts)
-    X = np.hstack([Z, noise_scale * rng.standard_normal((total, p - Z.shape[1]))]).astype(np.float32)
+    X = np.hstack([Z, noise_scale * rng.standard_normal((total, p - Z.shape[1]))]).astype(
+        np.float32
+    )
     return X[:n], y[:n], X[n:], y[n:]
 
 
@@ -178,4 +193,8 @@ def bayes_error(case: str) -> float:
     def density(r, rho):
         return norm.pdf(r, rho, RING_SPREAD) + norm.pdf(-r, rho, RING_SPREAD)
 
-    return float(quad(lambda r: 0.5 * min(density(r, 1.0), density(r, 2.0)), 0.0, 8.0, points=[1.0, 1.5, 2.0])[0])
+    return float(
+        quad(
+            lambda r: 0.5 * min(density(r, 1.0), density(r, 2.0)), 0.0, 8.0, points=[1.0, 1.5, 2.0]
+        )[0]
+    )

@@ -49,7 +49,9 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 
 
 @jit
-def transitions(atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int) -> tuple[int, int, int]:
+def transitions(
+    atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int
+) -> tuple[int, int, int]:
     """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the
     null state, to ``following``.
     """
@@ -69,7 +71,9 @@ def transitions(atoms: Atoms, size: int, skip: int, column: int, following: int,
 
 
 @jit
-def log_predictive(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior) -> float:
+def log_predictive(
+    columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior
+) -> float:
     """Log probability of a sequence of columns given the other atoms."""
     others = size - 1 if skip >= 0 else size
     first = 0
@@ -88,11 +92,19 @@ def log_predictive(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: i
 
 @jit
 def draw_following(
-    column: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, may_stop: bool, rng: np.random.Generator
+    column: int,
+    atoms: Atoms,
+    size: int,
+    skip: int,
+    prior: AtomPrior,
+    may_stop: bool,
+    rng: np.random.Generator,
 ) -> int:
     """Draw the column after ``column``; -1 for the null state, which ``may_stop`` allows."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
-    u = rng.random() * (prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0))
+    u = rng.random() * (
+        prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)
+    )
     if u < prior.step_mass:
         return int(rng.random() * prior.n_columns)
     u -= prior.step_mass
@@ -108,7 +120,14 @@ def draw_following(
 
 
 @jit
-def draw_sequence(columns: np.ndarray, atoms: Atoms, size: int, skip: int, prior: AtomPrior, rng: np.random.Generator) -> int:
+def draw_sequence(
+    columns: np.ndarray,
+    atoms: Atoms,
+    size: int,
+    skip: int,
+    prior: AtomPrior,
+    rng: np.random.Generator,
+) -> int:
     """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came
     twice.
     """
@@ -141,7 +160,9 @@ def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random
 
 
 @jit
-def draw_one_frequency(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator) -> float:
+def draw_one_frequency(
+    omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator
+) -> float:
     """Draw one more frequency given the first ``n``: the conditional distribution of the prior."""
     square = 0.0
     for t in range(n):

@@ -40,7 +40,11 @@ def r_hat(traces: np.ndarray) -> float:
     if np.ptp(traces) == 0:
         return 1.0
     folded = np.abs(traces - np.median(traces))
-    return max(_basic_r_hat(_normal_scores(_split(values))) for values in (traces, folded) if np.ptp(values) > 0)
+    return max(
+        _basic_r_hat(_normal_scores(_split(values)))
+        for values in (traces, folded)
+        if np.ptp(values) > 0
+    )
 
 
 def _basic_r_hat(traces: np.ndarray) -> float:

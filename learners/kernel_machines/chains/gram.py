@@ -45,7 +45,9 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
     square, pair = (size, size), (size, 2)
     state: tuple[Any, ...] = (square, size, 2)
     work: tuple[Any, ...] = (n_rows, n_rows, (2, n_rows), square, pair, pair, (3, 2))
-    return Gram._make([features, *(np.zeros(s) for s in state), np.ones(n_rows), *(np.zeros(s) for s in work)])
+    return Gram._make(
+        [features, *(np.zeros(s) for s in state), np.ones(n_rows), *(np.zeros(s) for s in work)]
+    )
 
 
 @jit
@@ -57,7 +59,9 @@ def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(phase)):
         x = phase[i]
         k = math.floor(x * 0.6366197723675814 + 0.5)
-        r = ((x - k * 1.57079632673412561417e00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21
+        r = (
+            (x - k * 1.57079632673412561417e00) - k * 6.07710050630396597660e-11
+        ) - k * 2.02226624879595063154e-21
         z = r * r
         s = r + r * z * (
             -1.66666666666666324348e-01
@@ -77,7 +81,14 @@ def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
 
 
 @jit
-def atom_features(columns: np.ndarray, omega: np.ndarray, n: int, XT: np.ndarray, phase: np.ndarray, out: np.ndarray) -> None:
+def atom_features(
+    columns: np.ndarray,
+    omega: np.ndarray,
+    n: int,
+    XT: np.ndarray,
+    phase: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Cos and sin (2, N) of an atom's phase; ``XT`` is (p, N)."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
@@ -122,7 +133,9 @@ def invert(A: np.ndarray, n: int) -> float:
     for j in range(n):  # the rows of the upper triangle receive the inverse of L, transposed
         A[j, j] = 1.0 / A[j, j]
         for i in range(j + 1, n):
-            A[j, i] = -_dot(A[i, j + 1 : i], A[j, j + 1 : i]) / A[i, i] - A[i, j] * A[j, j] / A[i, i]
+            A[j, i] = (
+                -_dot(A[i, j + 1 : i], A[j, j + 1 : i]) / A[i, i] - A[i, j] * A[j, j] / A[i, i]
+            )
     for i in range(n):
         for j in range(i, n):
             A[j, i] = _dot(A[i, j:n], A[j, j:n])
@@ -155,7 +168,9 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 
 
 @jit(fastmath=True)
-def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray) -> tuple[float, float]:
+def evaluate(
+    gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
+) -> tuple[float, float]:
     """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features
     ``added`` come.
 
@@ -227,7 +242,9 @@ def evaluate(gram: Gram, size: int, removed: int, adds: bool, precision: float, 
 
 
 @jit(fastmath=True)
-def commit(gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray) -> None:
+def commit(
+    gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
+) -> None:
     """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into
     the free place.
     """

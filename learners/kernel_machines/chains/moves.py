@@ -32,7 +32,10 @@ STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the 
 @jit
 def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
     """Draw a position from cumulative weights."""
-    return min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), len(cumulative) - 1)
+    return min(
+        np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"),
+        len(cumulative) - 1,
+    )
 
 
 @jit
@@ -82,7 +85,13 @@ def _log_birth(columns: np.ndarray, n: int, log_pred: float, table: Table) -> fl
 
 @jit
 def _draw_birth(
-    columns: np.ndarray, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table, rng: np.random.Generator
+    columns: np.ndarray,
+    atoms: Atoms,
+    size: int,
+    skip: int,
+    prior: AtomPrior,
+    table: Table,
+    rng: np.random.Generator,
 ) -> int:
     if len(table.keys) > 0 and rng.random() < INFORMED:
         return _draw_from_table(columns, table, rng)
@@ -90,14 +99,18 @@ def _draw_birth(
 
 
 @jit
-def _log_birth_ratio(columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table) -> float:
+def _log_birth_ratio(
+    columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
+) -> float:
     """Log of prior over proposal of a birth; the frequencies come from the prior, and cancel."""
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
 
 @jit
-def _growth(column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table) -> float:
+def _growth(
+    column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
+) -> float:
     """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen,
     a quarter uniform.
     """
@@ -107,7 +120,15 @@ def _growth(column: int, following: int, atoms: Atoms, size: int, skip: int, pri
 
 
 @jit
-def _draw_growth(column: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table, rng: np.random.Generator) -> int:
+def _draw_growth(
+    column: int,
+    atoms: Atoms,
+    size: int,
+    skip: int,
+    prior: AtomPrior,
+    table: Table,
+    rng: np.random.Generator,
+) -> int:
     u = rng.random()
     if u < 0.5:
         return draw_following(column, atoms, size, skip, prior, False, rng)
@@ -203,7 +224,11 @@ def propose(
     else:
         t = int(rng.random() * n)
         if kind == COLUMN:  # half screen, half uniform
-            column = pick(table.column_cumulative, rng) if rng.random() < 0.5 else int(rng.random() * prior.n_columns)
+            column = (
+                pick(table.column_cumulative, rng)
+                if rng.random() < 0.5
+                else int(rng.random() * prior.n_columns)
+            )
             there = 0.5 * table.column_weight[column] + 0.5 / prior.n_columns
             back = 0.5 * table.column_weight[old[t]] + 0.5 / prior.n_columns
             ratio += math.log(back / there)

@@ -10,14 +10,26 @@ import numpy as np
 
 from ...compilation import jit
 from .atoms import AtomPrior, Atoms, empty_atoms, log_predictive
-from .gram import INTERCEPT_PRECISION, REFRESH, Gram, atom_features, commit, empty_gram, evaluate, refresh
+from .gram import (
+    INTERCEPT_PRECISION,
+    REFRESH,
+    Gram,
+    atom_features,
+    commit,
+    empty_gram,
+    evaluate,
+    refresh,
+)
 from .moves import PROBABILITIES, pick, propose
 from .polya_gamma import polya_gamma
 from .screening import Table
 
 PRIOR_ONLY, GAUSSIAN, LOGISTIC = range(3)
 AUGMENT = 20  # moves between two draws of the Polya-Gamma variables
-NOISE_SHAPE, NOISE_RATE = 1.0, 0.25  # inverse gamma prior of the noise variance of a target of variance 1; a choice
+NOISE_SHAPE, NOISE_RATE = (
+    1.0,
+    0.25,
+)  # inverse gamma prior of the noise variance of a target of variance 1; a choice
 
 
 class ChainSamples(NamedTuple):
@@ -111,7 +123,22 @@ def run_chain(
     cumulative = np.cumsum(probabilities)
     mode = (likelihood, greedy, n_steps, burn_in)
     y = np.ascontiguousarray(y)  # one memory layout: one variant to compile
-    _run(mode, XT, y, atoms, size, prior, table, gram, precision, cumulative, rng, kept, trace, counts)
+    _run(
+        mode,
+        XT,
+        y,
+        atoms,
+        size,
+        prior,
+        table,
+        gram,
+        precision,
+        cumulative,
+        rng,
+        kept,
+        trace,
+        counts,
+    )
     return Chain(kept, trace, counts[:, 0], counts[:, 1])
 
 
@@ -153,7 +180,9 @@ def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
 
 
 @jit
-def _augment(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float) -> None:
+def _augment(
+    gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float
+) -> None:
     """Draw weights, then the Polya-Gamma variables given them; factorise afresh."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
@@ -164,14 +193,22 @@ def _augment(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, 
 
 @jit
 def _log_likelihood(
-    likelihood: int, gram: Gram, y: np.ndarray, size: int, precision: float, square: float, coef: np.ndarray
+    likelihood: int,
+    gram: Gram,
+    y: np.ndarray,
+    size: int,
+    precision: float,
+    square: float,
+    coef: np.ndarray,
 ) -> float:
     """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which
     ``coef`` receives.
     """
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
-        determinant = 0.5 * (math.log(INTERCEPT_PRECISION) + 2 * size * math.log(precision) - gram.scalars[0])
+        determinant = 0.5 * (
+            math.log(INTERCEPT_PRECISION) + 2 * size * math.log(precision) - gram.scalars[0]
+        )
         return determinant - (NOISE_SHAPE + 0.5 * len(y)) * math.log(rest)
     _mean_coef(gram, size, coef)
     _scores(gram, size, coef, gram.phase)
@@ -192,7 +229,9 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 
 
 @jit
-def replace_atom(atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray) -> int:
+def replace_atom(
+    atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray
+) -> int:
     """Carry out a move on the atoms; their new number."""
     if n == 0:
         last = size - 1
@@ -232,7 +271,14 @@ def _run(
         square += y[i] * y[i]
     if likelihood != PRIOR_ONLY:
         for l in range(size):
-            atom_features(atoms.columns[l], atoms.omega[l], atoms.length[l], XT, gram.phase, gram.features[1 + 2 * l : 3 + 2 * l])
+            atom_features(
+                atoms.columns[l],
+                atoms.omega[l],
+                atoms.length[l],
+                XT,
+                gram.phase,
+                gram.features[1 + 2 * l : 3 + 2 * l],
+            )
         if likelihood == LOGISTIC:
             gram.weight[:] = 0.25
         refresh(gram, size, precision)
@@ -245,7 +291,9 @@ def _run(
             if likelihood != PRIOR_ONLY:
                 if n > 0:
                     atom_features(columns, omega, n, XT, gram.phase, gram.added)
-                logdet, quad = evaluate(gram, size, removed, n > 0, precision, likelihood == LOGISTIC)
+                logdet, quad = evaluate(
+                    gram, size, removed, n > 0, precision, likelihood == LOGISTIC
+                )
                 ratio += ((n > 0) - (removed >= 0)) * math.log(precision) - 0.5 * logdet
                 if likelihood == GAUSSIAN:
                     rest = NOISE_RATE + 0.5 * (square - gram.scalars[1])
@@ -265,16 +313,22 @@ def _run(
         if (step + 1) * len(trace) >= (n_traced + 1) * n_steps:
             trace[n_traced, 1] = size
             if likelihood != PRIOR_ONLY:
-                trace[n_traced, 0] = _log_likelihood(likelihood, gram, y, size, precision, square, coef)
+                trace[n_traced, 0] = _log_likelihood(
+                    likelihood, gram, y, size, precision, square, coef
+                )
             n_traced += 1
-        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (n_steps - burn_in):
+        if step >= burn_in and (step + 1 - burn_in) * len(kept.size) >= (n_kept + 1) * (
+            n_steps - burn_in
+        ):
             kept.columns[n_kept, :size] = atoms.columns[:size]
             kept.length[n_kept, :size] = atoms.length[:size]
             kept.omega[n_kept, :size] = atoms.omega[:size]
             kept.size[n_kept] = size
             kept.score[n_kept] = log_prior(atoms, size, prior)
             if likelihood != PRIOR_ONLY:
-                kept.score[n_kept] += _log_likelihood(likelihood, gram, y, size, precision, square, kept.coef[n_kept])
+                kept.score[n_kept] += _log_likelihood(
+                    likelihood, gram, y, size, precision, square, kept.coef[n_kept]
+                )
                 if likelihood == LOGISTIC:
                     _draw_coef(gram, size, kept.coef[n_kept], rng)
                 else:

@@ -23,7 +23,9 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 class Table(NamedTuple):
     """Weights of sets of columns, of single columns, and the columns correlated with each."""
 
-    keys: np.ndarray  # (n_entries,) int64 ascending: digits column + 1 to the base p + 1, columns ascending
+    keys: (
+        np.ndarray
+    )  # (n_entries,) int64 ascending: digits column + 1 to the base p + 1, columns ascending
     weight: np.ndarray  # (n_entries,) sums to one
     cumulative: np.ndarray
     column_weight: np.ndarray  # (p,) sums to one
@@ -33,7 +35,9 @@ class Table(NamedTuple):
     n_neighbours: np.ndarray  # (p,) int64
 
 
-def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, max_order: int) -> Table:
+def screen(
+    XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, max_order: int
+) -> Table:
     """Make the tables.
 
     Parameters
@@ -60,10 +64,16 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
     """
     p = len(XT)
     if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
-        raise ValueError(f"screening='triples' with {p} columns; expected at most {MAX_COLUMNS_TRIPLES}")
+        raise ValueError(
+            f"screening='triples' with {p} columns; expected at most {MAX_COLUMNS_TRIPLES}"
+        )
     neighbours, signs, counts = _neighbours(XT)
     if screening is None or p == 0 or not np.ptp(y):
-        keys, weight, column_weight = np.empty(0, np.int64), np.empty(0), np.full(p, 1.0 / max(p, 1))
+        keys, weight, column_weight = (
+            np.empty(0, np.int64),
+            np.empty(0),
+            np.full(p, 1.0 / max(p, 1)),
+        )
     else:
         y = ((y - y.mean()) / y.std()).astype(np.float32)
         waves = [_waves(XT, scale * s) for s in SCALES]
@@ -74,7 +84,16 @@ def screen(XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, m
             found.append(_triples(waves[-1:], y))
         columns, score = (np.concatenate(parts) for parts in zip(*found))
         keys, weight, column_weight = _weights(columns, score, p)
-    return Table(keys, weight, np.cumsum(weight), column_weight, np.cumsum(column_weight), neighbours, signs, counts)
+    return Table(
+        keys,
+        weight,
+        np.cumsum(weight),
+        column_weight,
+        np.cumsum(column_weight),
+        neighbours,
+        signs,
+        counts,
+    )
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
@@ -103,7 +122,9 @@ def _best(square: np.ndarray) -> np.ndarray:
 def _singles(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     square = sum((y @ wave) ** 2 for pair in waves for wave in pair) / len(y)
     kept = _best(square)
-    return np.column_stack([kept, np.full((len(kept), 2), -1)]), _score(square[kept], 2 * len(waves))
+    return np.column_stack([kept, np.full((len(kept), 2), -1)]), _score(
+        square[kept], 2 * len(waves)
+    )
 
 
 def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +138,9 @@ def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np
                 for w in left:
                     for right in (cosine, sine):
                         square = square + (w @ right[:, b : b + BLOCK]) ** 2
-            rows, columns = np.nonzero(np.arange(b, b + square.shape[1]) > np.arange(a, a + square.shape[0])[:, None])
+            rows, columns = np.nonzero(
+                np.arange(b, b + square.shape[1]) > np.arange(a, a + square.shape[0])[:, None]
+            )
             found = np.concatenate([found, np.column_stack([rows + a, columns + b])])
             squares = np.concatenate([squares, square[rows, columns] / len(y)])
             kept = _best(squares)
@@ -141,14 +164,18 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
         rows, columns = np.triu_indices(p - a - 1, 1)
         values = square[rows, columns] / len(y)
         kept = np.argpartition(values, -200)[-200:] if len(values) > 200 else np.arange(len(values))
-        found.append(np.column_stack([np.full(len(kept), a), rows[kept] + a + 1, columns[kept] + a + 1]))
+        found.append(
+            np.column_stack([np.full(len(kept), a), rows[kept] + a + 1, columns[kept] + a + 1])
+        )
         squares.append(values[kept])
     triples, square = np.concatenate(found), np.concatenate(squares)
     kept = _best(square)
     return triples[kept], _score(square[kept], 8 * len(waves))
 
 
-def _weights(columns: np.ndarray, score: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _weights(
+    columns: np.ndarray, score: np.ndarray, p: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys in ascending order with weights, and weights of single columns: tempered, some by rank,
     some alike.
     """
@@ -195,7 +222,9 @@ def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             strong = np.flatnonzero(np.abs(block[i]) > MIN_CORRELATION)
             strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MAX_NEIGHBOURS]
             for j in strong:
-                lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(np.sign(block[i, j]))
+                lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(
+                    np.sign(block[i, j])
+                )
     counts = np.array([len(found) for found in lists], dtype=np.int64)
     neighbours = np.zeros((p, max(counts.max(initial=0), 1)), np.int64)
     signs = np.ones(neighbours.shape)

@@ -139,7 +139,9 @@ class Assembler:
     def _views(self) -> np.ndarray:
         """Anchors (n_views, n_anchors), complex, of the rigid model, the frontal view first."""
         poses = sorted(product(_YAWS, _PITCHES), key=lambda pose: np.hypot(*pose))
-        views = [self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j) for yaw, pitch in poses]
+        views = [
+            self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j) for yaw, pitch in poses
+        ]
         return np.array(views)[:, : len(self.shape.anchors)]
 
     @property
@@ -156,10 +158,16 @@ class Assembler:
         log_odds = self.slope[anchor] * score + self.offset[anchor]
         order = np.argsort(-log_odds, kind="stable")
         order = order[log_odds[order] > self.least]
-        return Candidates(anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order])
+        return Candidates(
+            anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order]
+        )
 
     def assemble(
-        self, candidates: Candidates, assembly: str = Assembly.TWO, max_instances: int = 30, min_support: float = 0.0
+        self,
+        candidates: Candidates,
+        assembly: str = Assembly.TWO,
+        max_instances: int = 30,
+        min_support: float = 0.0,
     ) -> list[Hypothesis]:
         """Put candidates together to hypotheses of faces, which may share candidates.
 
@@ -184,23 +192,35 @@ class Assembler:
         complete = self._complete_rigid if three else self._complete
         templates = self._views if three else self.templates
         strength = candidates.log_odds - self.least
-        best = np.sort(np.concatenate([np.flatnonzero(candidates.anchor == i)[:MAX_PER_ANCHOR] for i in range(n)]))
+        best = np.sort(
+            np.concatenate(
+                [np.flatnonzero(candidates.anchor == i)[:MAX_PER_ANCHOR] for i in range(n)]
+            )
+        )
         columns = candidates.anchor, candidates.position, strength, candidates.reference_length
-        pairs = _support(best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn)
+        pairs = _support(
+            best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn
+        )
         instances: list[Hypothesis] = []
         for pair in pairs:
             if pair[0] < min_support:
                 break
             scale_rotation, translation = complex(pair[1], pair[2]), complex(pair[3], pair[4])
             points = scale_rotation * templates[int(pair[5])] + translation
-            if any(is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length) for other in instances):
+            if any(
+                is_inside(points[:n], abs(scale_rotation), other.points[:n], other.reference_length)
+                for other in instances
+            ):
                 continue
             instance = self._grown(points, abs(scale_rotation), candidates, strength, complete)
             if instance is None or instance.score < min_support:
                 continue
             if not any(
                 is_same_instance(
-                    instance.points[:n], other.points[:n], max(instance.reference_length, other.reference_length), SAME_HYPOTHESIS
+                    instance.points[:n],
+                    other.points[:n],
+                    max(instance.reference_length, other.reference_length),
+                    SAME_HYPOTHESIS,
                 )
                 for other in instances
             ):
@@ -210,7 +230,12 @@ class Assembler:
         return sorted(instances, key=lambda instance: -instance.score)
 
     def _grown(
-        self, points: np.ndarray, ied: float, candidates: Candidates, strength: np.ndarray, complete: Callable
+        self,
+        points: np.ndarray,
+        ied: float,
+        candidates: Candidates,
+        strength: np.ndarray,
+        complete: Callable,
     ) -> Hypothesis | None:
         """The candidates around expected anchors, and the shape completed from them, repeated."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
@@ -222,7 +247,9 @@ class Assembler:
             radius = _FACE_RADIUS
         return Hypothesis(rows, float(strength[rows].sum()), points, ied)
 
-    def _complete(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    def _complete(
+        self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """All points by the shape model, from the candidates of a face; a single one stays where
         its hypothesis put it."""
         which, position = candidates.anchor[rows], candidates.position[rows]
@@ -232,7 +259,9 @@ class Assembler:
         completed, transform = self.shape.predict(position, which)
         return completed, transform.reference_length
 
-    def _complete_rigid(self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    def _complete_rigid(
+        self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """All points by the rigid model; anchors that were not found take part at their expected
         positions."""
         n = len(self.shape.anchors)
@@ -242,7 +271,9 @@ class Assembler:
         return self.rigid.project(*view), view[1]
 
 
-def _nearest(points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray) -> np.ndarray:
+def _nearest(
+    points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray
+) -> np.ndarray:
     """Row of the best candidate of each anchor within a radius of its expected position, ascending
     by anchor."""
     distance = abs(candidates.position - points[candidates.anchor]) / radius
@@ -286,20 +317,32 @@ def _plain_score_pairs(
 ) -> int:
     anchor, position, strength, ied = anchor[best], position[best], strength[best], ied[best]
     alike = np.maximum.outer(ied, ied) <= _MAX_WINDOW_RATIO * np.minimum.outer(ied, ied)
-    of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(len(templates), bool)
+    of_two = np.triu(alike & (anchor[:, None] != anchor))[:, :, None] & np.ones(
+        len(templates), bool
+    )
     of_two[:, :, 0] |= np.eye(len(best), dtype=bool)
     i, j, t = np.nonzero(of_two)
     one, begin = i == j, templates[t, anchor[i]]
-    scale_rotation = np.where(one, ied[i], position[j] - position[i]) / np.where(one, 1, templates[t, anchor[j]] - begin)
+    scale_rotation = np.where(one, ied[i], position[j] - position[i]) / np.where(
+        one, 1, templates[t, anchor[j]] - begin
+    )
     size, middle = abs(scale_rotation), np.sqrt(ied[i] * ied[j])
-    good = (size <= _MAX_SIZE_RATIO * middle) & (size * _MAX_SIZE_RATIO >= middle) & (abs(np.angle(scale_rotation)) <= max_turn)
-    i, j, t, one, scale_rotation, size = (column[good] for column in (i, j, t, one, scale_rotation, size))
+    good = (
+        (size <= _MAX_SIZE_RATIO * middle)
+        & (size * _MAX_SIZE_RATIO >= middle)
+        & (abs(np.angle(scale_rotation)) <= max_turn)
+    )
+    i, j, t, one, scale_rotation, size = (
+        column[good] for column in (i, j, t, one, scale_rotation, size)
+    )
     translation = position[i] - scale_rotation * begin[good]
     total = strength[i] + np.where(one, 0, strength[j])
     for k in range(templates.shape[1]):
         away = position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
         square = (away.real**2 + away.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
-        support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(axis=1, initial=0)
+        support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(
+            axis=1, initial=0
+        )
         total += np.where((anchor[i] == k) | (anchor[j] == k), 0, support)
     columns = total, scale_rotation.real, scale_rotation.imag, translation.real, translation.imag, t
     pairs[: len(i)] = np.column_stack(columns)
@@ -336,16 +379,30 @@ def _score_pairs(
                     scale_rotation = complex(product.real / square, product.imag / square)
                 size = np.sqrt(scale_rotation.real**2 + scale_rotation.imag**2)
                 turn = np.arctan2(scale_rotation.imag, scale_rotation.real)
-                if size > _MAX_SIZE_RATIO * middle or size * _MAX_SIZE_RATIO < middle or abs(turn) > max_turn:
+                if (
+                    size > _MAX_SIZE_RATIO * middle
+                    or size * _MAX_SIZE_RATIO < middle
+                    or abs(turn) > max_turn
+                ):
                     continue
                 translation = position[a] - scale_rotation * template[anchor[a]]
                 total = strength[a] + (strength[b] if j > i else 0.0)
                 for k in range(len(template)):
                     if k != anchor[a] and k != anchor[b]:
                         expected = scale_rotation * template[k] + translation
-                        total += _support_at(expected, _PAIR_RADIUS * size, k, best, anchor, position, strength)
-                pairs[count, 0], pairs[count, 1], pairs[count, 2] = total, scale_rotation.real, scale_rotation.imag
-                pairs[count, 3], pairs[count, 4], pairs[count, 5] = translation.real, translation.imag, t
+                        total += _support_at(
+                            expected, _PAIR_RADIUS * size, k, best, anchor, position, strength
+                        )
+                pairs[count, 0], pairs[count, 1], pairs[count, 2] = (
+                    total,
+                    scale_rotation.real,
+                    scale_rotation.imag,
+                )
+                pairs[count, 3], pairs[count, 4], pairs[count, 5] = (
+                    translation.real,
+                    translation.imag,
+                    t,
+                )
                 count += 1
     return count
 

@@ -131,7 +131,9 @@ class Instance:
     @property
     def ied(self) -> float:
         """The reference length, by its name until 0.2."""
-        warnings.warn("ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2
+        )
         return self.reference_length
 
     def places(self, names: Sequence[str] | None = None) -> np.ndarray:
@@ -147,7 +149,12 @@ class Instance:
         ndarray of shape (n,), complex
             Positions x + iy in image pixels.
         """
-        return np.array([complex(*self.keypoints[name][:2]) for name in (self.keypoints if names is None else names)])
+        return np.array(
+            [
+                complex(*self.keypoints[name][:2])
+                for name in (self.keypoints if names is None else names)
+            ]
+        )
 
     def moved(self, x: float, y: float) -> Instance:
         """Return the face at another place.
@@ -162,7 +169,10 @@ class Instance:
         Instance
         """
         box = (self.box[0] + x, self.box[1] + y, self.box[2] + x, self.box[3] + y)
-        keypoints = {name: point._replace(x=point.x + x, y=point.y + y) for name, point in self.keypoints.items()}
+        keypoints = {
+            name: point._replace(x=point.x + x, y=point.y + y)
+            for name, point in self.keypoints.items()
+        }
         return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
 
     def record(self) -> dict:
@@ -178,7 +188,10 @@ class Instance:
             "probability": round(self.probability, 6),
             "pose": {name: round(angle, 4) for name, angle in self.pose._asdict().items()},
             "box": [round(v, 2) for v in self.box],
-            "keypoints": {name: [round(p.x, 2), round(p.y, 2), round(p.probability, 6)] for name, p in self.keypoints.items()},
+            "keypoints": {
+                name: [round(p.x, 2), round(p.y, 2), round(p.probability, 6)]
+                for name, p in self.keypoints.items()
+            },
         }
 
 
@@ -286,14 +299,18 @@ class InstanceFinder:
         hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return RefinedShape(points, histograms, score, support, self.regressor.align(points).reference_length)
+        return RefinedShape(
+            points, histograms, score, support, self.regressor.align(points).reference_length
+        )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine once more, from the mean shape in the same place: the mean of both answers, and
         how far they lie apart."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
-        disagreement = abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.reference_length
+        disagreement = (
+            abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.reference_length
+        )
         return replace(refined, points=(refined.points + points) / 2, disagreement=disagreement)
 
     def find(
@@ -331,13 +348,20 @@ class InstanceFinder:
         """
         weights = self.trained.face
         candidates = self.assembler.candidates(maxima, reference_length)
-        max_instances, min_support = (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        max_instances, min_support = (
+            (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
+        )
         instances: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
-        for hypothesis in self.assembler.assemble(candidates, assembly or self.assembly, max_instances, min_support):
+        for hypothesis in self.assembler.assemble(
+            candidates, assembly or self.assembly, max_instances, min_support
+        ):
             if any(
-                is_same_instance(hypothesis.points[:n], self._anchors_of(instance), instance.reference_length) for instance in sure
+                is_same_instance(
+                    hypothesis.points[:n], self._anchors_of(instance), instance.reference_length
+                )
+                for instance in sure
             ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
@@ -346,20 +370,37 @@ class InstanceFinder:
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
         instances.sort(key=lambda entry: -entry[0])
         kept = suppress_instances(
-            [self._anchors_of(instance) for _, instance in instances], [instance.reference_length for _, instance in instances]
+            [self._anchors_of(instance) for _, instance in instances],
+            [instance.reference_length for _, instance in instances],
         )
         probability = np.array([probability_of(instances[i][0]) for i in kept])
         reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
-        complete = bool((probability >= _LIKELY).any()) and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
+        complete = (
+            bool((probability >= _LIKELY).any())
+            and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
+        )
         return FoundInstances(
-            [self.report(self.refine_again(instance, levels), odds, candidates) for odds, instance in reported], complete
+            [
+                self.report(self.refine_again(instance, levels), odds, candidates)
+                for odds, instance in reported
+            ],
+            complete,
         )
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
         mean = self.regressor.mean_points
-        size = max(float(np.sqrt((box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag)))), 1.0)
-        middle = complex((mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2)
+        size = max(
+            float(
+                np.sqrt(
+                    (box[2] - box[0]) * (box[3] - box[1]) / (np.ptp(mean.real) * np.ptp(mean.imag))
+                )
+            ),
+            1.0,
+        )
+        middle = complex(
+            (mean.real.min() + mean.real.max()) / 2, (mean.imag.min() + mean.imag.max()) / 2
+        )
         start = complex(box[0] + box[2], box[1] + box[3]) / 2 + size * (mean - middle)
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
         return self.report(refined, float(self.trained.face @ refined.inputs), NO_CANDIDATES)
@@ -367,17 +408,26 @@ class InstanceFinder:
     def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
 
-    def own_detections(self, refined: RefinedShape, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def own_detections(
+        self, refined: RefinedShape, candidates: Candidates
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Own detections of the keypoints of a face: position (n_keypoints,), complex, and
         log-odds, NaN where there is none."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
             near = np.flatnonzero(
-                (candidates.anchor == i) & (abs(candidates.position - keypoints[i]) <= self.own_radius * refined.reference_length)
+                (candidates.anchor == i)
+                & (
+                    abs(candidates.position - keypoints[i])
+                    <= self.own_radius * refined.reference_length
+                )
             )
             if len(near):  # they come by falling log-odds
-                position[i], log_odds[i] = candidates.position[near[0]], candidates.log_odds[near[0]]
+                position[i], log_odds[i] = (
+                    candidates.position[near[0]],
+                    candidates.log_odds[near[0]],
+                )
         return position, log_odds
 
     def combined(self, refined: RefinedShape, own: np.ndarray) -> np.ndarray:
@@ -385,7 +435,9 @@ class InstanceFinder:
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
-            keypoints = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+            keypoints = np.where(
+                np.isfinite(own), keypoints + weight * (own - keypoints), keypoints
+            )
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
@@ -394,8 +446,12 @@ class InstanceFinder:
         places = self.combined(refined, own)
         inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
         probability = float(probability_of(log_odds))
-        within_10 = np.asarray(probability * probability_of((self.trained.within_10 * inputs).sum(axis=1)))
-        within_5 = np.minimum(within_10, probability * probability_of((self.trained.within_5 * inputs).sum(axis=1)))
+        within_10 = np.asarray(
+            probability * probability_of((self.trained.within_10 * inputs).sum(axis=1))
+        )
+        within_5 = np.minimum(
+            within_10, probability * probability_of((self.trained.within_5 * inputs).sum(axis=1))
+        )
         points = {
             name: InstancePoint(float(place.real), float(place.imag), float(p), float(q))
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
@@ -403,22 +459,45 @@ class InstanceFinder:
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
         return Instance(
-            probability, self.pose_of(refined), box, points, xy, refined.reference_length, refined.support, None, refined.histograms
+            probability,
+            self.pose_of(refined),
+            box,
+            points,
+            xy,
+            refined.reference_length,
+            refined.support,
+            None,
+            refined.histograms,
         )
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Yaw, pitch and roll."""
         return pose_of(self.rigid.fit(refined.points)[0])
 
-    def point_inputs(self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray) -> np.ndarray:
+    def point_inputs(
+        self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray
+    ) -> np.ndarray:
         """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
         twice; ``own`` (n_keypoints,) are its own detections, NaN where there is none."""
         assert refined.disagreement is not None, "refined once only"
-        distance = abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+        distance = (
+            abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+        )
         present = np.isfinite(own_log_odds)
-        of_own = np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0), present, np.where(present, distance * 10, 0.0)
+        of_own = (
+            np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0),
+            present,
+            np.where(present, distance * 10, 0.0),
+        )
         turned, size = abs(self.pose_of(refined).yaw), np.log(refined.reference_length / 30.0)
-        columns = np.clip(log_odds, -8.0, 8.0), *of_own, np.log(refined.disagreement + _EXACT), turned, size, 1.0
+        columns = (
+            np.clip(log_odds, -8.0, 8.0),
+            *of_own,
+            np.log(refined.disagreement + _EXACT),
+            turned,
+            size,
+            1.0,
+        )
         return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 

@@ -47,9 +47,13 @@ class OneEuroFilter:
     True
     """
 
-    def __init__(self, cutoff: float = DEFAULT_CUTOFF, speed_coefficient: float = DEFAULT_SPEED_COEFFICIENT):
+    def __init__(
+        self, cutoff: float = DEFAULT_CUTOFF, speed_coefficient: float = DEFAULT_SPEED_COEFFICIENT
+    ):
         if not 0 < cutoff < np.inf or not 0 <= speed_coefficient < np.inf:
-            raise ValueError(f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: expected Hz above 0, and at least 0")
+            raise ValueError(
+                f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: expected Hz above 0, and at least 0"
+            )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
         # raw, filtered, speed, time
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray, float] | None = None
@@ -88,7 +92,9 @@ class OneEuroFilter:
         raw, filtered, velocity, before = self._last
         if not (step := time - before) > 0:
             raise ValueError(f"time={time}: expected a time after {before}")
-        velocity = velocity + _weight(_SPEED_CUTOFF, step) * ((points - raw) / (step * scale) - velocity)
+        velocity = velocity + _weight(_SPEED_CUTOFF, step) * (
+            (points - raw) / (step * scale) - velocity
+        )
         cutoff = self.cutoff + self.speed_coefficient * np.hypot(*velocity.T)
         filtered = filtered + _weight(cutoff, step)[:, None] * (points - filtered)
         self._last = points, filtered, velocity, time

@@ -92,7 +92,9 @@ class ShapeModel:
         to image points (complex)."""
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
-    def predict(self, anchors: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, SimilarityTransform]:
+    def predict(
+        self, anchors: np.ndarray, which: np.ndarray
+    ) -> tuple[np.ndarray, SimilarityTransform]:
         """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by
         the conditional mean of the
         deviations.
@@ -127,7 +129,12 @@ class ShapeModel:
 
 
 def learn_shape(
-    faces: np.ndarray, visible: np.ndarray, keypoints: tuple[str, ...], anchors: np.ndarray, noise: float, lengths: np.ndarray
+    faces: np.ndarray,
+    visible: np.ndarray,
+    keypoints: tuple[str, ...],
+    anchors: np.ndarray,
+    noise: float,
+    lengths: np.ndarray,
 ) -> ShapeModel:
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
     Procrustes analysis).
@@ -141,13 +148,20 @@ def learn_shape(
     seen, lengths = visible[usable], lengths[usable]
     mean = points[0] - points[0, anchors].mean()
     for _ in range(10):
-        model = ShapeModel(keypoints, anchors, np.stack([mean.real, mean.imag], axis=1), np.zeros((1, 1)), noise)
+        model = ShapeModel(
+            keypoints, anchors, np.stack([mean.real, mean.imag], axis=1), np.zeros((1, 1)), noise
+        )
         transforms = [model.align(p[anchors], anchors) for p in points]
         aligned = np.stack([transform.to_shape(p) for transform, p in zip(transforms, points)])
         mean = np.nanmean(np.where(seen, aligned, np.nan), axis=0)
         units = np.array([transform.scale_rotation for transform in transforms])
         turn = np.mean(units / abs(units))
-        mean = (mean - mean[anchors].mean()) * np.exp(np.mean(np.log(abs(units) / lengths))) * turn / abs(turn)
+        mean = (
+            (mean - mean[anchors].mean())
+            * np.exp(np.mean(np.log(abs(units) / lengths)))
+            * turn
+            / abs(turn)
+        )
     model = replace(model, mean=np.stack([mean.real, mean.imag], axis=1))
     aligned = np.stack([model.align(p[anchors], anchors).to_shape(p) for p in points])
     deviation = np.where(seen, aligned - mean, 0)
@@ -216,7 +230,9 @@ class RigidModel:
         seen = self.points @ rotation[:2].T
         return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
 
-    def fit(self, points: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, float, complex]:
+    def fit(
+        self, points: np.ndarray, which: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float, complex]:
         """Weak-perspective view of least squared error for image points.
 
         The affine camera of least squares is projected to the nearest rotation and scale;
@@ -245,7 +261,9 @@ class RigidModel:
         # frontal view.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
-        upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max((model[:, :2] ** 2).sum(), 1e-12)
+        upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max(
+            (model[:, :2] ** 2).sum(), 1e-12
+        )
         start = np.array([[upright.real, -upright.imag, 0], [upright.imag, upright.real, 0]])
         camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
         left, singular, right = np.linalg.svd(camera, full_matrices=False)
@@ -257,7 +275,9 @@ class RigidModel:
         return rotation, scale, middle - complex(shift[0], shift[1])
 
 
-def _gauss_newton(model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
+def _gauss_newton(
+    model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
+) -> tuple[np.ndarray, float]:
     """One step on the rotation (a small turn on the left of it) and the scale."""
     turned = model @ rotation.T
     error = target - scale * turned[:, :2]
@@ -313,7 +333,9 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     if singular[2] < 1e-6 * singular[0]:
-        raise ValueError("the annotated faces are all seen from one direction; expected faces turned by different angles")
+        raise ValueError(
+            "the annotated faces are all seen from one direction; expected faces turned by different angles"
+        )
     affine = right[:3]
     motion = rows @ affine.T  # (2 n_faces, 3)
     a, b = motion[0::2], motion[1::2]
@@ -322,7 +344,9 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 
     def products(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return np.stack([u[:, i] * v[:, j] + (u[:, j] * v[:, i] if i != j else 0) for i, j in pairs], axis=1)
+        return np.stack(
+            [u[:, i] * v[:, j] + (u[:, j] * v[:, i] if i != j else 0) for i, j in pairs], axis=1
+        )
 
     equations = np.concatenate([products(a, a) - products(b, b), products(a, b)])
     size = (products(a, a) + products(b, b)).mean(axis=0) / 2
@@ -353,7 +377,9 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     return RigidModel(points)
 
 
-def is_same_instance(a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE) -> bool:
+def is_same_instance(
+    a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
+) -> bool:
     """Whether keypoints (n,), complex, of two faces lie on each other; ``ied`` in image pixels."""
     return float(abs(a - b).mean()) < radius * ied
 

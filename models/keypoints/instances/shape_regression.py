@@ -103,22 +103,30 @@ class ShapeRegressor:
         """Least-squares similarity transform from the mean shape to image points (n,), complex."""
         return SimilarityTransform.least_squares(self.mean_points, points)
 
-    def describe(self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int) -> tuple[np.ndarray, SimilarityTransform]:
+    def describe(
+        self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
+    ) -> tuple[np.ndarray, SimilarityTransform]:
         """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the
         transform from that frame."""
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
-        frame = cut_frame(levels, transform.scale_rotation, transform.translation, (*low, *high), ied)
+        frame = cut_frame(
+            levels, transform.scale_rotation, transform.translation, (*low, *high), ied
+        )
         return point_histograms(frame, transform.to_shape(points), cell), transform
 
-    def move(self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex) -> np.ndarray:
+    def move(
+        self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
+    ) -> np.ndarray:
         """Image points (n,), complex, after one stage: the mean of what the face and its mirror
         image tell. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
             return points + unit * move
-        mirrored = stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
+        mirrored = (
+            stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
+        )
         return points + unit * (move - np.conj(mirrored[self.mirror])) / 2
 
     def refine(self, levels: Sequence[Level], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -70,7 +70,9 @@ class PersonTracker:
             In the same order.
         """
         self._persons = [person for person in self._persons if time - person.time <= REMEMBERED]
-        cost = np.array([[_cost(person, instance, time) for person in self._persons] for instance in instances])
+        cost = np.array(
+            [[_cost(person, instance, time) for person in self._persons] for instance in instances]
+        )
         known: dict[int, _Person] = {}
         if cost.size:
             rows, columns = linear_sum_assignment(cost)
@@ -136,7 +138,9 @@ class InstanceTracker:
 
     def __post_init__(self) -> None:
         if self.search_every < 1:
-            raise ValueError(f"search_every={self.search_every}: expected a whole number of at least 1")
+            raise ValueError(
+                f"search_every={self.search_every}: expected a whole number of at least 1"
+            )
         if self.smooth is not None and not 0 < self.smooth < np.inf:
             raise ValueError(f"smooth={self.smooth}: expected a cut-off frequency above 0 Hz")
 
@@ -153,9 +157,16 @@ class InstanceTracker:
         -------
         list of Instance
         """
-        followed = [self._follow(frame, instance) for instance in self._instances] if self._left > 0 else []
+        followed = (
+            [self._follow(frame, instance) for instance in self._instances]
+            if self._left > 0
+            else []
+        )
         here = [instance for instance in followed if instance is not None]
-        apart = suppress_instances([instance.places() for instance in here], [instance.reference_length for instance in here])
+        apart = suppress_instances(
+            [instance.places() for instance in here],
+            [instance.reference_length for instance in here],
+        )
         if self._left > 0 and len(apart) == len(followed):
             self._left -= 1
             self._instances = here
@@ -164,14 +175,27 @@ class InstanceTracker:
         self._time = self._time + _STEP if time is None else time
         shown = self._persons.update(self._instances, self._time)
         if self.smooth is not None:
-            self._filters = {number: kept for number, kept in self._filters.items() if self._time - kept.time <= _AWAY}
+            self._filters = {
+                number: kept
+                for number, kept in self._filters.items()
+                if self._time - kept.time <= _AWAY
+            }
             shown = [self._still(instance, self.smooth) for instance in shown]
         return sorted(shown, key=lambda instance: -instance.probability)
 
     def _follow(self, frame: np.ndarray, instance: Instance) -> Instance | None:
         """The face in the next frame, None if it is lost."""
-        low = np.floor(instance.landmarks.min(axis=0) - _AROUND * instance.reference_length).astype(int).clip(0)
-        high = np.ceil(instance.landmarks.max(axis=0) + _AROUND * instance.reference_length).astype(int) + 1
+        low = (
+            np.floor(instance.landmarks.min(axis=0) - _AROUND * instance.reference_length)
+            .astype(int)
+            .clip(0)
+        )
+        high = (
+            np.ceil(instance.landmarks.max(axis=0) + _AROUND * instance.reference_length).astype(
+                int
+            )
+            + 1
+        )
         part = np.ascontiguousarray(frame[low[1] : max(high[1], 0), low[0] : max(high[0], 0)])
         if not part.size:
             return None
@@ -184,14 +208,19 @@ class InstanceTracker:
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
         # needed.
-        least = min((stage.ied for stage in finder.regressor.stages), default=1) / instance.reference_length
+        least = (
+            min((stage.ied for stage in finder.regressor.stages), default=1)
+            / instance.reference_length
+        )
         levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
         refined = finder.refine(points - corner, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
             return None
         refined = finder.refine_again(refined, levels)
-        return finder.report(replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES)
+        return finder.report(
+            replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES
+        )
 
     def _still(self, instance: Instance, cutoff: float) -> Instance:
         """The face with its points filtered; a person who was away starts anew."""
@@ -201,7 +230,10 @@ class InstanceTracker:
         points = np.array([*instance.landmarks, *((p.x, p.y) for p in instance.keypoints.values())])
         points = keep(points, self._time, instance.reference_length)
         landmarks, places = points[: -len(names)], points[-len(names) :].tolist()
-        keypoints = {name: instance.keypoints[name]._replace(x=x, y=y) for name, (x, y) in zip(names, places, strict=True)}
+        keypoints = {
+            name: instance.keypoints[name]._replace(x=x, y=y)
+            for name, (x, y) in zip(names, places, strict=True)
+        }
         box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
         return replace(instance, keypoints=keypoints, landmarks=landmarks, box=box)
 
@@ -211,8 +243,13 @@ def _cost(person: _Person, instance: Instance, time: float) -> float:
     expected = _centre(person.instance) + person.velocity * min(gap, _STEADY)
     reach = (_REACH + _REACH_PER_SECOND * gap) * person.instance.reference_length
     away = float(np.hypot(*(_centre(instance) - expected))) / reach
-    size = abs(np.log(instance.reference_length / person.instance.reference_length)) / np.log(_SIZE_RATIO)
-    unlike = min(_unlike(appearance, _unit(instance)) for appearance in (person.usual, _unit(person.instance)))
+    size = abs(np.log(instance.reference_length / person.instance.reference_length)) / np.log(
+        _SIZE_RATIO
+    )
+    unlike = min(
+        _unlike(appearance, _unit(instance))
+        for appearance in (person.usual, _unit(person.instance))
+    )
     cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
     return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
 

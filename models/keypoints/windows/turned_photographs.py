@@ -42,7 +42,12 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
     ndarray of shape (H', W', 3), uint8
     """
     matrix, size = turning(image.shape[0], image.shape[1], degrees)
-    return np.asarray(cv2.warpAffine(image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.uint8)
+    return np.asarray(
+        cv2.warpAffine(
+            image, matrix, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        ),
+        np.uint8,
+    )
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
@@ -69,7 +74,9 @@ def evened(image: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 
 
-def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]) -> Maxima:
+def turned_maxima(
+    image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
+) -> Maxima:
     """Local maxima that a search finds in a photograph turned by each of some angles, at their
     places in the original.
 
@@ -78,13 +85,17 @@ def turned_maxima(image: np.ndarray, degrees: Sequence[float], search: Callable[
     ``search``.
     """
     height, width = image.shape[:2]
-    largest = max((box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0)
+    largest = max(
+        (box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0
+    )
     factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
     if factor < 1:
         # OpenCV refuses to round a side to zero
         sides = [max(1, round(side * factor)) for side in (width, height)]
         exact = None if 1 not in sides else sides
-        image = np.asarray(cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
+        image = np.asarray(
+            cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8
+        )
     enlarged = np.array([width / image.shape[1], height / image.shape[0]])
     maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:

@@ -70,7 +70,9 @@ class Localisation:
         if not all(isinstance(v, int | float) and np.isfinite(v) for v in values.values()):
             raise ValueError(f"{self}: expected finite numbers")
         if min(self.radius, self.octaves, self.sharpness, self.margin) < 0:
-            raise ValueError(f"{self}: expected radius, octaves, sharpness and margin of at least 0")
+            raise ValueError(
+                f"{self}: expected radius, octaves, sharpness and margin of at least 0"
+            )
 
     def to_dict(self) -> dict[str, float]:
         """Return the constants as plain data for a file's header."""
@@ -83,7 +85,9 @@ class Localisation:
         """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or
         invalid entries."""
         example = cls().to_dict()
-        limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(("offset_x", "offset_y", "mark_x"), (-10, 10))
+        limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(
+            ("offset_x", "offset_y", "mark_x"), (-10, 10)
+        )
         record = {"mark_x": 0.0, **data} if isinstance(data, dict) else data
         try:
             values = check_settings(record, example, limits)
@@ -153,7 +157,10 @@ class WindowModel:
         """Outputs (n, q) for windows given as patches (n, 26, 26, 3), without rejection."""
         values = pool.evaluate(patches, self.compiled(pool).program)
         intercept = np.atleast_1d(self.intercept)
-        sums = [self.responses.running_sums(values, intercept[q], q)[:, -1] for q in range(self.responses.n_outputs)]
+        sums = [
+            self.responses.running_sums(values, intercept[q], q)[:, -1]
+            for q in range(self.responses.n_outputs)
+        ]
         return np.stack(sums, axis=1)
 
 
@@ -200,7 +207,9 @@ class KeypointModel(WindowModel):
         """
         # A window has an even side: its pixel lies right of the middle, in the mirror image left of
         # it.
-        place = replace(self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length)
+        place = replace(
+            self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length
+        )
         return replace(self._mirrored(pool), localisation=place)
 
     def _compile(self, pool: FeaturePool) -> CompiledModel:
@@ -260,7 +269,11 @@ class OffsetModel(WindowModel):
         # A window has an even side: its pixel lies right of the middle, in the mirror image left of
         # it.
         intercept = (self.intercept * flip - np.array([1, 0], np.float32)).astype(np.float32)
-        return replace(made, responses=replace(made.responses, values=made.responses.values * flip), intercept=intercept)
+        return replace(
+            made,
+            responses=replace(made.responses, values=made.responses.values * flip),
+            intercept=intercept,
+        )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Predict the offsets (n, 2), float32, of windows given as patches (n, 26, 26, 3)."""
@@ -388,7 +401,12 @@ class FaceCascade:
         return shrink(levels[number], self.coarser)
 
     def grid_points(
-        self, centres: np.ndarray, keypoint: str, shape: tuple[int, int], grid: int, reference_length: float
+        self,
+        centres: np.ndarray,
+        keypoint: str,
+        shape: tuple[int, int],
+        grid: int,
+        reference_length: float,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Grid points around the places where a keypoint is expected, four of each.
 
@@ -412,15 +430,21 @@ class FaceCascade:
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
-        corner = np.floor((centres + reference_length * np.array(self.expected[keypoint]) - first) / grid).astype(np.int64)
+        corner = np.floor(
+            (centres + reference_length * np.array(self.expected[keypoint]) - first) / grid
+        ).astype(np.int64)
         column = (corner[:, :1] + [0, 1, 0, 1]).ravel()
         row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
         inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
         number = np.flatnonzero(np.bincount(row[inside] * sides[1] + column[inside]))
-        return first + grid * (number % max(1, sides[1])), first + grid * (number // max(1, sides[1]))
+        return first + grid * (number % max(1, sides[1])), first + grid * (
+            number // max(1, sides[1])
+        )
 
 
-def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int) -> list[tuple[slice, slice, np.ndarray]]:
+def regions(
+    points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
+) -> list[tuple[slice, slice, np.ndarray]]:
     """Parts of a level that hold all pixels within a margin of some points: rows, columns, and
     which points they belong to.
 
@@ -443,7 +467,10 @@ def regions(points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels:
             piece = (y - y.min()) // height
             for number in sorted(set(piece.tolist())):
                 rows_y = y[piece == number]
-                rows = slice(max(0, int(rows_y.min()) - margin), min(shape[0], int(rows_y.max()) + margin + 1))
+                rows = slice(
+                    max(0, int(rows_y.min()) - margin),
+                    min(shape[0], int(rows_y.max()) + margin + 1),
+                )
                 parts.append((rows, columns, np.sort(cluster[piece == number])))
     return parts
 

@@ -9,7 +9,15 @@ from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ....vision.windows.scan import scan_level, score_windows
-from .window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Localisation, Mode, regions
+from .window_models import (
+    DEFAULT_REFERENCE_LENGTH,
+    FaceCascade,
+    Guide,
+    KeypointModel,
+    Localisation,
+    Mode,
+    regions,
+)
 
 STRIP_PIXELS = 1 << 20
 """Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
@@ -67,7 +75,11 @@ def suppress_non_maxima(
         i = int(free.argmax())
         unit = reference_length / scale[i]
         distance = (x - x[i]) ** 2 + (y - y[i]) ** 2
-        near = (distance <= (c.radius * unit) ** 2) & (score >= score[i] - c.margin) & (abs(octave - octave[i]) <= c.octaves)
+        near = (
+            (distance <= (c.radius * unit) ** 2)
+            & (score >= score[i] - c.margin)
+            & (abs(octave - octave[i]) <= c.octaves)
+        )
         # Windows before i score higher: those around a better maximum nearby cannot pull this one
         # away.
         near[:i] = False
@@ -93,7 +105,9 @@ class WindowSearch:
     reference_length: float = DEFAULT_REFERENCE_LENGTH
     enlarged: float = 1.0
 
-    def pyramid(self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None) -> list[Level]:
+    def pyramid(
+        self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
+    ) -> list[Level]:
         """Return the levels to scan for windows of the given sizes.
 
         Parameters
@@ -114,7 +128,12 @@ class WindowSearch:
         """
         smallest = self.smallest_window(min_size, max_size)
         min_scale = 0.0 if max_size is None else self.pool.window / max_size
-        return gaussian_pyramid(image, self.scales_per_octave, min_scale=min_scale, max_scale=self.pool.window / smallest)
+        return gaussian_pyramid(
+            image,
+            self.scales_per_octave,
+            min_scale=min_scale,
+            max_scale=self.pool.window / smallest,
+        )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
         """Side in image pixels of the smallest window that is searched; ValueError for sizes that
@@ -122,12 +141,18 @@ class WindowSearch:
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
-            raise ValueError(f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window")
+            raise ValueError(
+                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window"
+            )
         if max_size is not None and not max_size >= smallest:
-            raise ValueError(f"max_size={max_size}: expected at least min_size, {smallest:g} pixels")
+            raise ValueError(
+                f"max_size={max_size}: expected at least min_size, {smallest:g} pixels"
+            )
         return smallest
 
-    def strips(self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None) -> Iterator[LevelChannels]:
+    def strips(
+        self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
+    ) -> Iterator[LevelChannels]:
         """Yield a level's tables, strip by strip: their memory is bounded.
 
         Parameters
@@ -148,9 +173,13 @@ class WindowSearch:
         rows = max(1, STRIP_PIXELS // width, 4 * margin)
         expected = 1.0 if mode == Mode.SCAN else _REQUESTS_AFTER_GRID
         for top in range(0, height, rows):
-            yield level_channels(level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected)
+            yield level_channels(
+                level.image, self.pool, (top, min(height, top + rows)), margin, buffers, expected
+            )
 
-    def score_levels(self, levels: Sequence[Level], keypoint: str, mode: str = Mode.SCAN) -> list[np.ndarray]:
+    def score_levels(
+        self, levels: Sequence[Level], keypoint: str, mode: str = Mode.SCAN
+    ) -> list[np.ndarray]:
         """Score the windows of a pyramid.
 
         Parameters
@@ -194,9 +223,13 @@ class WindowSearch:
             windows.append(np.unique(np.concatenate(places), axis=0))
         return windows
 
-    def _guided(self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, ...]:
+    def _guided(
+        self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, ...]:
         place = self.models[keypoint].localisation if keypoint in self.models else None
-        return self.guides[keypoint].windows(channels, self.pool, points, self.reference_length, place)
+        return self.guides[keypoint].windows(
+            channels, self.pool, points, self.reference_length, place
+        )
 
     def _near_faces(
         self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
@@ -205,12 +238,19 @@ class WindowSearch:
         points of some keypoints in it."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
-            raise ValueError("the detector has no face cascade; expected one that was trained with --mode prune+regress")
-        centres = level.from_image(self._face_centres(cascade.level(levels, number), cascade, buffers))
+            raise ValueError(
+                "the detector has no face cascade; expected one that was trained with --mode prune+regress"
+            )
+        centres = level.from_image(
+            self._face_centres(cascade.level(levels, number), cascade, buffers)
+        )
         if not len(centres):
             return
         shape = level.image.shape[:2]
-        found = [cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length) for name in names]
+        found = [
+            cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
+            for name in names
+        ]
         name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
         points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
         if not len(points):
@@ -222,25 +262,41 @@ class WindowSearch:
             xy = points[own] - corner
             inside = {name: tuple(xy[name_of[own] == i].T) for i, name in enumerate(names)}
             expected = max(1.0, len(names) / 2)
-            yield level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected), corner, inside
+            yield (
+                level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected),
+                corner,
+                inside,
+            )
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
         """Image coordinates (n, 2) of the windows of a level that the face cascade does not
         reject."""
         found = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
-            ys, xs = np.nonzero(scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf)
+            ys, xs = np.nonzero(
+                scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
+            )
             found.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
         return np.concatenate(found)
 
-    def _scored(self, levels: Sequence[Level], names: Sequence[str], mode: str) -> Iterator[dict[str, np.ndarray]]:
+    def _scored(
+        self, levels: Sequence[Level], names: Sequence[str], mode: str
+    ) -> Iterator[dict[str, np.ndarray]]:
         """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             found: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
 
-            def keep(name: str, xy: np.ndarray, score: np.ndarray, level: Level = level, found: dict = found) -> None:
-                found[name].append(np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score]))
+            def keep(
+                name: str,
+                xy: np.ndarray,
+                score: np.ndarray,
+                level: Level = level,
+                found: dict = found,
+            ) -> None:
+                found[name].append(
+                    np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score])
+                )
 
             if mode == Mode.PRUNE:
                 for channels, corner, points in self._near_faces(levels, number, names, buffers):
@@ -263,10 +319,14 @@ class WindowSearch:
         passed = score > -np.inf
         return np.column_stack([xs, ys])[passed], score[passed]
 
-    def _score_strip(self, channels: LevelChannels, keypoint: str, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    def _score_strip(
+        self, channels: LevelChannels, keypoint: str, mode: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The same for a strip of a level, in its own rows: for all windows or all grid points."""
         if mode != Mode.SCAN:
-            return self._score_guided(channels, keypoint, self.guides[keypoint].grid_points(channels))
+            return self._score_guided(
+                channels, keypoint, self.guides[keypoint].grid_points(channels)
+            )
         scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
         ys, xs = np.nonzero(scores > -np.inf)
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
@@ -274,19 +334,42 @@ class WindowSearch:
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
         """Maxima (n, 4) x, y, score, scale of several searches, each once."""
         x, y, score, scale = maxima.T
-        return suppress_non_maxima(x, y, scale, score, Localisation(radius=0.0), self.reference_length, self.suppression / 2)
+        return suppress_non_maxima(
+            x,
+            y,
+            scale,
+            score,
+            Localisation(radius=0.0),
+            self.reference_length,
+            self.suppression / 2,
+        )
 
     def maxima(
-        self, levels: Sequence[Level], names: Sequence[str], mode: str, thresholds: dict[str, float], max_detections: int
+        self,
+        levels: Sequence[Level],
+        names: Sequence[str],
+        mode: str,
+        thresholds: dict[str, float],
+        max_detections: int,
     ) -> dict[str, np.ndarray]:
         """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
         pyramid."""
         scored = list(self._scored(levels, names, mode))
         maxima = {}
         for name in names:
-            x, y, scale, score = np.concatenate([np.empty((0, 4)), *(found[name] for found in scored)]).T
+            x, y, scale, score = np.concatenate(
+                [np.empty((0, 4)), *(found[name] for found in scored)]
+            ).T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
-                x, y, scale, score, place, self.reference_length, self.suppression, thresholds[name], max_detections
+                x,
+                y,
+                scale,
+                score,
+                place,
+                self.reference_length,
+                self.suppression,
+                thresholds[name],
+                max_detections,
             )
         return maxima

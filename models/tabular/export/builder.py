@@ -37,18 +37,31 @@ def formula_of(model: Any) -> Formula:
     steps = getattr(model, "steps", [("", model)])
     kept = model if isinstance(model, TabularModel) else TabularModel.from_estimator(steps[-1][1])
     fitted = next((step for _, step in steps if hasattr(step, "n_features_in_")), None)
-    features = [Feature(str(name)) for name in (kept.columns if fitted is None else feature_names(fitted))]
+    features = [
+        Feature(str(name)) for name in (kept.columns if fitted is None else feature_names(fitted))
+    ]
     inputs = tuple(feature.column for feature in features)
     for _, step in steps[:-1]:
         features = transformed(step, features)
     if kept.encoding is not None:
-        features, inputs = [feature for column in kept.encoding.columns for feature in features_of_encoding(column)], ()
+        features, inputs = (
+            [
+                feature
+                for column in kept.encoding.columns
+                for feature in features_of_encoding(column)
+            ],
+            (),
+        )
     additive = kept.additive
     # one score: the difference
     if kept.classes is not None and len(kept.classes) == 2 and additive.responses.shape[2] == 2:
-        missing = None if additive.missing_responses is None else np.diff(additive.missing_responses)
+        missing = (
+            None if additive.missing_responses is None else np.diff(additive.missing_responses)
+        )
         responses, start = np.diff(additive.responses), np.diff(additive.intercept)
-        additive = replace(additive, responses=responses, missing_responses=missing, intercept=start)
+        additive = replace(
+            additive, responses=responses, missing_responses=missing, intercept=start
+        )
     terms = _terms(additive, features)
     used = [features[number] for number in additive.selected]
     kinds = {feature.column: feature.cell_kind for feature in used}
@@ -74,25 +87,44 @@ def formula_of(model: Any) -> Formula:
     )
 
 
-def _terms(additive: AdditiveModel, features: list[Feature]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
+def _terms(
+    additive: AdditiveModel, features: list[Feature]
+) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
     """One term for each number, and one for all numbers that a category became."""
     groups: dict[tuple, list[tuple[int, Feature]]] = {}
     for j, number in enumerate(additive.selected):
         feature = features[number]
-        groups.setdefault((j,) if feature.levels is None else (feature.column, *feature.levels), []).append((j, feature))
+        groups.setdefault(
+            (j,) if feature.levels is None else (feature.column, *feature.levels), []
+        ).append((j, feature))
     outputs, at = range(additive.responses.shape[2]), cache(additive.responses_at)
-    return tuple((own[0][1].column, tuple(_term(additive, at, own, o) for o in outputs)) for own in groups.values())
+    return tuple(
+        (own[0][1].column, tuple(_term(additive, at, own, o) for o in outputs))
+        for own in groups.values()
+    )
 
 
-def _term(additive: AdditiveModel, at: Callable[[float], np.ndarray], members: list[tuple[int, Feature]], o: int) -> Expression:
+def _term(
+    additive: AdditiveModel,
+    at: Callable[[float], np.ndarray],
+    members: list[tuple[int, Feature]],
+    o: int,
+) -> Expression:
     """What a cell adds to a score: a curve, or for each level the sum over the numbers that it
     became."""
     j, first = members[0]
     if first.levels is None:
         found, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
     else:
-        numbers = zip(*([*(feature.levels or {}).values(), feature.other, feature.missing] for _, feature in members))
-        *values, found, missing = [float(sum(at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers]
+        numbers = zip(
+            *(
+                [*(feature.levels or {}).values(), feature.other, feature.missing]
+                for _, feature in members
+            )
+        )
+        *values, found, missing = [
+            float(sum(at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers
+        ]
         for level, value in zip(reversed(first.levels), reversed(values)):
             found = ("if", ("is", first.column, level), value, found)
     return ("if", ("empty", first.column), missing, found)
@@ -109,7 +141,10 @@ def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Express
     gaps = np.diff(knots)  # as numpy.interp: of knots at one place the last one counts
     slopes = np.append(np.diff(table) / np.where(gaps > 0, gaps, 1.0), 0.0)
     last = np.flatnonzero(np.append(gaps > 0, True))
-    lines = [("+", float(table[i]), ("*", float(slopes[i]), ("-", x, float(knots[i])))) for i in last[:-1]]
+    lines = [
+        ("+", float(table[i]), ("*", float(slopes[i]), ("-", x, float(knots[i]))))
+        for i in last[:-1]
+    ]
     return _pieces(x, knots[last], [float(table[0]), *lines, float(table[-1])])
 
 
@@ -118,11 +153,16 @@ def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expre
     if len(pieces) == 1:
         return pieces[0]
     middle = (len(pieces) - 1) // 2
-    low, high = _pieces(x, knots[:middle], pieces[: middle + 1]), _pieces(x, knots[middle + 1 :], pieces[middle + 1 :])
+    low, high = (
+        _pieces(x, knots[:middle], pieces[: middle + 1]),
+        _pieces(x, knots[middle + 1 :], pieces[middle + 1 :]),
+    )
     return ("if", ("<", x, float(knots[middle])), low, high)
 
 
-def _meaning(kept: TabularModel, scores: list[str], outputs: tuple[str, ...]) -> tuple[list[dict], list[tuple]]:
+def _meaning(
+    kept: TabularModel, scores: list[str], outputs: tuple[str, ...]
+) -> tuple[list[dict], list[tuple]]:
     """Further stages, and the results."""
     results: list[tuple] = [("score", output, s) for s, output in zip(scores, outputs)]
     if kept.classes is None:
@@ -130,16 +170,24 @@ def _meaning(kept: TabularModel, scores: list[str], outputs: tuple[str, ...]) ->
         return [], results + [("prediction", output, v) for output, v in zip(outputs, values)]
     if len(scores) == 1:
         p = _logistic("s1")
-        stages: list[dict] = [{"p": ("+", kept.flip, ("*", 1.0 - 2.0 * kept.flip, p)) if kept.flip else p}]
+        stages: list[dict] = [
+            {"p": ("+", kept.flip, ("*", 1.0 - 2.0 * kept.flip, p)) if kept.flip else p}
+        ]
         chances: list[Expression] = [("-", 1.0, "p"), "p"]
         label: Expression = ("if", ("<", 0.0, "s1"), ("label", 1), ("label", 0))
     else:
         best: Expression = scores[-1]
         label = ("label", len(scores) - 1)
         for o in range(len(scores) - 2, -1, -1):
-            best, label = ("max", scores[o], best), ("if", ("<", scores[o], "best"), label, ("label", o))
+            best, label = (
+                ("max", scores[o], best),
+                ("if", ("<", scores[o], "best"), label, ("label", o)),
+            )
         softmax = kept.probabilities == "softmax"
-        odds = {f"e{o + 1}": _exp(("-", s, "best")) if softmax else _logistic(s) for o, s in enumerate(scores)}
+        odds = {
+            f"e{o + 1}": _exp(("-", s, "best")) if softmax else _logistic(s)
+            for o, s in enumerate(scores)
+        }
         stages = [{"best": best}, odds, {"total": ("max", ("+", *odds), 1e-300)}]
         chances = [("/", e, "total") for e in odds]
     if kept.probabilities is None:
@@ -155,4 +203,9 @@ def _exp(x: Expression) -> Expression:
 
 def _logistic(s: str) -> Expression:
     odds = ("exp", ("-", 0.0, s))
-    return ("if", ("<", s, -_MAX_EXPONENT), 0.0, ("if", ("<", _MAX_EXPONENT, s), 1.0, ("/", 1.0, ("+", 1.0, odds))))
+    return (
+        "if",
+        ("<", s, -_MAX_EXPONENT),
+        0.0,
+        ("if", ("<", _MAX_EXPONENT, s), 1.0, ("/", 1.0, ("+", 1.0, odds))),
+    )

@@ -38,19 +38,34 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     stem = re.sub(r"\W|^(?=\d)", "_", stem, flags=re.ASCII)
     texts = [name for name, kind in formula.columns.items() if kind == TEXT]
     numbers = [name for name in formula.columns if name not in texts]
-    cells = {name: f"{array}[{i}]" for array, own in (("x", numbers), ("w", texts)) for i, name in enumerate(own)}
+    cells = {
+        name: f"{array}[{i}]"
+        for array, own in (("x", numbers), ("w", texts))
+        for i, name in enumerate(own)
+    }
     show = Printer(_SYMBOLS, _literal, cells, formula.columns)
     lines = ["(void)x; (void)w; (void)result;"]
-    lines += [f"const double {name} = {show(e)};" for stage in formula.stages for name, e in stage.items()]
+    lines += [
+        f"const double {name} = {show(e)};" for stage in formula.stages for name, e in stage.items()
+    ]
     what = "prediction" if formula.classes is None else "probability"
     results = [show(e) for kind, _, e in formula.results if kind == what]
     scores = [show(e) for kind, _, e in formula.results if kind == "score"]
-    lines += [f"score[{o}] = {e};" for o, e in enumerate(scores)] + [f"result[{o}] = {e};" for o, e in enumerate(results)]
-    lines.append("return 0;" if formula.classes is None else f"return {show(formula.results[-1][2])};")
+    lines += [f"score[{o}] = {e};" for o, e in enumerate(scores)] + [
+        f"result[{o}] = {e};" for o, e in enumerate(results)
+    ]
+    lines.append(
+        "return 0;" if formula.classes is None else f"return {show(formula.results[-1][2])};"
+    )
     words = what[:-1] + "ies" if what.endswith("y") else what + "s"
-    head = _HEAD.format(version=__version__, stem=stem, n_scores=len(scores), n_results=len(results), what=words)
+    head = _HEAD.format(
+        version=__version__, stem=stem, n_scores=len(scores), n_results=len(results), what=words
+    )
     named = {"numbers": numbers, "texts": texts, "classes": map(str, formula.classes or ())}
-    head += "".join(f"const char *const {stem}_{name}[] = {{{_strings(found)}}};\n" for name, found in named.items())
+    head += "".join(
+        f"const char *const {stem}_{name}[] = {{{_strings(found)}}};\n"
+        for name, found in named.items()
+    )
     arguments = "const double *x, const char *const *w, double *score, double *result"
     body = "".join(f"    {line}\n" for line in lines)
     return f"{head}\nint {stem}_predict({arguments})\n{{\n{body}}}\n".encode()
@@ -86,4 +101,8 @@ def _string(word: str) -> str:
     if "\0" in word:
         raise ValueError(f"the name {word!r} cannot be written in C; expected no character NUL")
     plain = set(range(32, 127)) - set(b'"\\?')
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in word.encode()) + '"'
+    return (
+        '"'
+        + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in word.encode())
+        + '"'
+    )

@@ -69,7 +69,11 @@ class Feature:
     @property
     def cell_kind(self) -> str:
         """How its cell is read."""
-        return TEXT if self.levels is not None and all(isinstance(level, str) for level in self.levels) else self.kind
+        return (
+            TEXT
+            if self.levels is not None and all(isinstance(level, str) for level in self.levels)
+            else self.kind
+        )
 
     def then(self, op: str, number: float) -> Feature:
         """The number after one more operation."""
@@ -79,27 +83,39 @@ class Feature:
             value=(op, self.value, number),
             other=act(self.other, number),
             missing=act(self.missing, number),
-            levels=self.levels and {level: act(value, number) for level, value in self.levels.items()},
+            levels=self.levels
+            and {level: act(value, number) for level, value in self.levels.items()},
         )
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
     """The numbers that a column of a table becomes."""
     if column.kind not in (CATEGORY, RANK):
-        offset, missing = _DAY if column.kind == DATE else 0.0, NAN if column.fill is None else column.fill
+        offset, missing = (
+            _DAY if column.kind == DATE else 0.0,
+            NAN if column.fill is None else column.fill,
+        )
         cell = ("cell", column.name, offset)
-        value = ("if", ("<", 0.0, cell), ("log", cell), missing) if column.form == LOGARITHM else cell
+        value = (
+            ("if", ("<", 0.0, cell), ("log", cell), missing) if column.form == LOGARITHM else cell
+        )
         return [Feature(column.name, column.kind, column.style, offset, value, missing=missing)]
     levels = column.levels if column.kind == RANK else [column.reference, *column.levels]
     words = [word for word in dict.fromkeys(levels) if word not in (OTHER, MISSING)]
-    return _tables(column.name, words, replace(column, form="").encode(pd.Series([*words, _UNKNOWN, None], dtype=object)))
+    return _tables(
+        column.name,
+        words,
+        replace(column, form="").encode(pd.Series([*words, _UNKNOWN, None], dtype=object)),
+    )
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
     """Features of a column from the numbers of its levels, of an unknown value and of an empty
     cell, (n_levels + 2, n_numbers)."""
     rows = encoded.T.tolist()
-    return [Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows]
+    return [
+        Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows
+    ]
 
 
 def transformed(step: Any, features: list[Feature]) -> list[Feature]:
@@ -111,16 +127,24 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         If the step is none that can be exported.
     """
     name = type(step).__name__
-    if step is None or step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
+    if (
+        step is None
+        or step == "passthrough"
+        or (name == "FunctionTransformer" and step.func is None)
+    ):
         return features
     if step == "drop":
         return []
     if name == "Pipeline":
         return reduce(lambda made, part: transformed(part[1], made), step.steps, features)
     if name == "FeatureUnion":
-        return [feature for _, part in step.transformer_list for feature in transformed(part, features)]
+        return [
+            feature for _, part in step.transformer_list for feature in transformed(part, features)
+        ]
     if name == "ColumnTransformer":
-        chosen = [(part, _chosen(step, features, columns)) for _, part, columns in step.transformers_]
+        chosen = [
+            (part, _chosen(step, features, columns)) for _, part, columns in step.transformers_
+        ]
         return [feature for part, own in chosen for feature in transformed(part, own)]
     if name in _SCALERS and not getattr(step, "clip", False):
         return _scaled(step, features)
@@ -140,14 +164,22 @@ def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
     """The features that a part of a ColumnTransformer gets."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
-    by_name = all(isinstance(c, str) for c in ([columns.start] if isinstance(columns, slice) else np.atleast_1d(columns)))
-    return [features[i] for i in np.ravel(frame.loc[:, columns] if by_name else frame.iloc[:, columns])]
+    by_name = all(
+        isinstance(c, str)
+        for c in ([columns.start] if isinstance(columns, slice) else np.atleast_1d(columns))
+    )
+    return [
+        features[i] for i in np.ravel(frame.loc[:, columns] if by_name else frame.iloc[:, columns])
+    ]
 
 
 def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
     for op, fitted, asked in _SCALERS[type(step).__name__]:
         if getattr(step, asked, True):
-            features = [feature.then(op, float(number)) for feature, number in zip(features, getattr(step, fitted))]
+            features = [
+                feature.then(op, float(number))
+                for feature, number in zip(features, getattr(step, fitted))
+            ]
     return features
 
 
@@ -155,7 +187,9 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
     found = []
     for feature, value in zip(features, step.statistics_):
         if not _is_empty(value):  # a column without any value is left out
-            empty = {name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))}
+            empty = {
+                name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
+            }
             found.append(replace(feature, **empty))
     for i in step.indicator_.features_ if step.add_indicator else ():
         found.append(replace(features[i], value=0.0, missing=1.0))
@@ -172,14 +206,22 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
         known = [value for value in step.categories_[i].tolist() if not _is_empty(value)]
         empty = [value for value in step.categories_[i].tolist() if _is_empty(value)]
         words = not known or isinstance(known[0], str | bool)
-        unknown = [] if getattr(step, "handle_unknown", "") == "error" else [_UNKNOWN if words else max(known) + 1]
+        unknown = (
+            []
+            if getattr(step, "handle_unknown", "") == "error"
+            else [_UNKNOWN if words else max(known) + 1]
+        )
         rows = [[c[0]] * len([*known, *unknown, *empty]) for c in step.categories_]
         rows[i] = [*known, *unknown, *empty]
         with warnings.catch_warnings():
             # of names that the step was not fitted with, and of the unknown value
             warnings.simplefilter("ignore")
-            made = step.transform(pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)}))
-        made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, float)[:, start : start + width]
+            made = step.transform(
+                pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)})
+            )
+        made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, float)[
+            :, start : start + width
+        ]
         start += width
         levels = [str(value).strip() if words else float(value) for value in known]
         other = made[len(known)] if unknown else np.full(width, NAN)
@@ -197,7 +239,10 @@ def _widths(step: Any) -> list[int]:
         return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n
     rare = getattr(step, "infrequent_categories_", [None] * n)
     dropped = [None] * n if step.drop_idx_ is None else step.drop_idx_
-    return [len(c) - (0 if r is None else len(r) - 1) - (d is not None) for c, r, d in zip(step.categories_, rare, dropped)]
+    return [
+        len(c) - (0 if r is None else len(r) - 1) - (d is not None)
+        for c, r, d in zip(step.categories_, rare, dropped)
+    ]
 
 
 def _is_empty(value: Any) -> bool:

@@ -57,14 +57,18 @@ def write_onnx(formula: Formula) -> bytes:
     if not formula.columns:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
-        raise ValueError(f"column {taken[0]!r}: ONNX expects a name, and none of label, {', '.join(OUTPUTS.values())}")
+        raise ValueError(
+            f"column {taken[0]!r}: ONNX expects a name, and none of label, {', '.join(OUTPUTS.values())}"
+        )
     graph = _Graph(formula.columns)
     show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)
     for stage in formula.stages:
         show.names.update({name: show(e) for name, e in stage.items()})
     found: dict[str, list[str]] = {}
     for what, _, e in formula.results:
-        found.setdefault("label" if what == "prediction" and formula.classes else OUTPUTS[what], []).append(show(e))
+        found.setdefault(
+            "label" if what == "prediction" and formula.classes else OUTPUTS[what], []
+        ).append(show(e))
     outputs = []
     for name, parts in found.items():
         kind, shape = TensorProto.FLOAT, [None, len(parts)]
@@ -72,14 +76,24 @@ def write_onnx(formula: Formula) -> bytes:
             labels = np.array(formula.classes)
             kinds = {"f": kind, "b": TensorProto.BOOL, "U": TensorProto.STRING}
             kind, shape = kinds.get(labels.dtype.kind, TensorProto.INT64), [None]
-            graph.add("Gather", graph.constant(labels), graph.add("Squeeze", *parts, graph.constant(np.array([1]))), out=name)
+            graph.add(
+                "Gather",
+                graph.constant(labels),
+                graph.add("Squeeze", *parts, graph.constant(np.array([1]))),
+                out=name,
+            )
         else:
             graph.add("Concat", *parts, out=name, axis=1)
         outputs.append(helper.make_tensor_value_info(name, kind, shape))
     types = {TEXT: TensorProto.STRING, DATE: TensorProto.DOUBLE, NUMBER: TensorProto.FLOAT}
-    inputs = [helper.make_tensor_value_info(name, types[kind], [None, 1]) for name, kind in formula.columns.items()]
+    inputs = [
+        helper.make_tensor_value_info(name, types[kind], [None, 1])
+        for name, kind in formula.columns.items()
+    ]
     model = helper.make_model(
-        helper.make_graph(graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants),
+        helper.make_graph(
+            graph.encoders() + graph.nodes, "annealed", inputs, outputs, graph.constants
+        ),
         opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)],
         ir_version=8,
         producer_name="annealed",
@@ -96,7 +110,9 @@ class _Graph:
         self.constants: list[Any] = []
         self.words: dict[str, float] = {}
         self._stem = "_" * (1 + max(len(name) for name in columns))  # no column has such a name
-        self.cells = {name: f"{self._stem}t{name}" if kind == TEXT else name for name, kind in columns.items()}
+        self.cells = {
+            name: f"{self._stem}t{name}" if kind == TEXT else name for name, kind in columns.items()
+        }
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """Append a node; return its output."""
@@ -111,12 +127,20 @@ class _Graph:
         from onnx import numpy_helper
 
         name = f"{self._stem}c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(values.astype(object) if values.dtype.kind == "U" else values, name))
+        self.constants.append(
+            numpy_helper.from_array(
+                values.astype(object) if values.dtype.kind == "U" else values, name
+            )
+        )
         return name
 
     def literal(self, value: Any) -> str:
         """A number, or the number of a word."""
-        value = self.words.setdefault(value, float(len(self.words))) if isinstance(value, str) else value
+        value = (
+            self.words.setdefault(value, float(len(self.words)))
+            if isinstance(value, str)
+            else value
+        )
         return self.constant(np.full((1, 1), value, np.float32))
 
     def encoders(self) -> list[Any]:
@@ -125,16 +149,27 @@ class _Graph:
         from onnx import helper
 
         words, numbers = ["", *self.words], [-1.0, *self.words.values()]
-        codes: dict[str, Any] = {"keys_strings": words, "values_floats": numbers, "default_float": -2.0}
+        codes: dict[str, Any] = {
+            "keys_strings": words,
+            "values_floats": numbers,
+            "default_float": -2.0,
+        }
         texts = [(name, out) for name, out in self.cells.items() if name != out]
-        return [helper.make_node("LabelEncoder", [name], [out], domain="ai.onnx.ml", **codes) for name, out in texts]
+        return [
+            helper.make_node("LabelEncoder", [name], [out], domain="ai.onnx.ml", **codes)
+            for name, out in texts
+        ]
 
     def symbols(self) -> dict[str, Callable[..., str]]:
         """What turns operations into nodes."""
         add, literal = self.add, self.literal
         special: dict[str, Callable[..., str]] = {
-            "cell date": lambda cell, day: add("Cast", add("Sub", cell, add("Cast", day, to=11)), to=1),
-            "empty": lambda cell: add("Not", add("LessOrEqual", add("Abs", cell), literal(_LARGEST))),
+            "cell date": lambda cell, day: add(
+                "Cast", add("Sub", cell, add("Cast", day, to=11)), to=1
+            ),
+            "empty": lambda cell: add(
+                "Not", add("LessOrEqual", add("Abs", cell), literal(_LARGEST))
+            ),
             "empty text": lambda cell: add("Equal", cell, literal(-1.0)),
             "label": lambda i: self.constant(np.full((1, 1), max(i, 0))),
         }

@@ -66,19 +66,40 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     names, line = list(formula.columns), [""] * len(formula.columns)
     place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
     # with 0 added a truth value is a number in every program
-    place = {name: f"({cell}+0)" if formula.columns[name] == NUMBER else cell for name, cell in place.items()}
+    place = {
+        name: f"({cell}+0)" if formula.columns[name] == NUMBER else cell
+        for name, cell in place.items()
+    }
     labels = tuple(map(_literal, formula.classes or ()))
     symbols = _SYMBOLS | {"label": lambda i: "NA()" if i < 0 else labels[i]}
     show = Printer(symbols, _literal, place, formula.columns)
 
-    adding = [f"{column} adds" + f" to {output}" * bool(output) for output in formula.outputs for column, _ in formula.terms]
+    adding = [
+        f"{column} adds" + f" to {output}" * bool(output)
+        for output in formula.outputs
+        for column, _ in formula.terms
+    ]
     titles = dict(zip(formula.stages[0], adding))
-    titles |= {e: f"{_NAMES[what]} {of}".strip() for what, of, e in formula.results if isinstance(e, str)}
-    steps = [(name, titles.get(name, f"({name})"), e) for stage in formula.stages for name, e in stage.items()]
-    steps += [("", f"{_NAMES[what]} {of}".strip(), e) for what, of, e in formula.results if not isinstance(e, str)]
+    titles |= {
+        e: f"{_NAMES[what]} {of}".strip() for what, of, e in formula.results if isinstance(e, str)
+    }
+    steps = [
+        (name, titles.get(name, f"({name})"), e)
+        for stage in formula.stages
+        for name, e in stage.items()
+    ]
+    steps += [
+        ("", f"{_NAMES[what]} {of}".strip(), e)
+        for what, of, e in formula.results
+        if not isinstance(e, str)
+    ]
     for name, title, e in steps:
         text = f"={show(e)}"
-        if len(text) > _MAX_FORMULA or text.count("EXACT(") > _MAX_LEVELS or len(labels) > _MAX_LEVELS:
+        if (
+            len(text) > _MAX_FORMULA
+            or text.count("EXACT(") > _MAX_LEVELS
+            or len(labels) > _MAX_LEVELS
+        ):
             raise ValueError(
                 f"{title!r}: too long for a cell; expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
             )
@@ -94,8 +115,14 @@ def _is_empty(number: str) -> str:
 
 
 def _is_text(cell: str, level: str) -> str:
-    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(level)  # programs make truth values of these words
-    return f"EXACT({cell},{level})" if truth is None else f"IF(ISLOGICAL({cell}),{truth},EXACT({cell},{level}))"
+    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(
+        level
+    )  # programs make truth values of these words
+    return (
+        f"EXACT({cell},{level})"
+        if truth is None
+        else f"IF(ISLOGICAL({cell}),{truth},EXACT({cell},{level}))"
+    )
 
 
 _SYMBOLS = INFIX | {
@@ -119,7 +146,9 @@ def _literal(value: Any) -> str:
     if not isinstance(value, str):
         return "NA()" if value != value else f"({value!r})" if value < 0 else repr(value)
     if len(value) > _MAX_TEXT:
-        raise ValueError(f"{value[:30]!r}...: a text of {len(value)} characters; a formula holds at most {_MAX_TEXT}")
+        raise ValueError(
+            f"{value[:30]!r}...: a text of {len(value)} characters; a formula holds at most {_MAX_TEXT}"
+        )
     return '"' + value.replace('"', '""') + '"'
 
 

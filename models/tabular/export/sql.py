@@ -10,7 +10,10 @@ from ..encoding import THOUSANDS
 from .formula import DATE, INFIX, TEXT, Formula, Printer
 
 LARGEST = "1.7976931348623157e308"
-_TRUTHS: dict[str, Sequence[str]] = {"True": ("True", "true", "TRUE", "t", "1"), "False": ("False", "false", "FALSE", "f", "0")}
+_TRUTHS: dict[str, Sequence[str]] = {
+    "True": ("True", "true", "TRUE", "t", "1"),
+    "False": ("False", "false", "FALSE", "f", "0"),
+}
 _RESULTS = ("score", "probability", "prediction")
 _NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was built with its mathematical functions"
 
@@ -66,7 +69,9 @@ _DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]
 # the equality holds where all of a text is a number: SQLite compares it as one then
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
-_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be a Julian day
+_SQLITE_DAYS = (
+    f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be a Julian day
+)
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
 _POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
@@ -79,9 +84,19 @@ DIALECTS = {
         _POSTGRES_DAYS,
     ),
     "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, greatest="MAX"),
-    "duckdb": Dialect("DOUBLE", "TRY_CAST({0} AS DOUBLE)", "CAST({} AS VARCHAR)", "EPOCH_US(TRY_CAST({} AS TIMESTAMP)) / 86400e6"),
+    "duckdb": Dialect(
+        "DOUBLE",
+        "TRY_CAST({0} AS DOUBLE)",
+        "CAST({} AS VARCHAR)",
+        "EPOCH_US(TRY_CAST({} AS TIMESTAMP)) / 86400e6",
+    ),
     "mysql": Dialect(
-        "DOUBLE", f"CASE WHEN {{1}} REGEXP {_DIGITS} THEN CAST({{0}} AS DOUBLE) END", _MYSQL_TEXT, _MYSQL_DAYS, "`", True
+        "DOUBLE",
+        f"CASE WHEN {{1}} REGEXP {_DIGITS} THEN CAST({{0}} AS DOUBLE) END",
+        _MYSQL_TEXT,
+        _MYSQL_DAYS,
+        "`",
+        True,
     ),
     "bigquery": Dialect(
         "FLOAT64",
@@ -94,7 +109,9 @@ DIALECTS = {
 }
 
 
-def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()) -> bytes:
+def write_sql(
+    formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()
+) -> bytes:
     """Return a query: one row for each row of the table, with score, probability of each class, and
     prediction.
 
@@ -120,21 +137,28 @@ def write_sql(formula: Formula, table: str = "data", dialect: str = "postgres", 
         raise ValueError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}")
     d = DIALECTS[dialect]
     if taken := [key for key in keys if key.partition("_")[0] in _RESULTS]:
-        raise ValueError(f"key {taken[0]!r} has the name of a result: rename this column of the table")
+        raise ValueError(
+            f"key {taken[0]!r} has the name of a result: rename this column of the table"
+        )
     kept = {key: f"k{i + 1}" for i, key in enumerate(keys)}
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}
     spelled = {cells[name]: _spellings(levels) for name, levels in _levels(formula).items()}
     show = Printer(_symbols(d, formula.classes, spelled), d.literal, cells, formula.columns)
     stem = "model" if table.lower().startswith("annealed_") else "annealed"
     read = [f"t.{d.name(key)} AS {k}" for key, k in kept.items()] + ["1 AS c0"] * (not cells)
-    read += [f"{_read(d, name, kind, formula.styles[name])} AS {cells[name]}" for name, kind in formula.columns.items()]
+    read += [
+        f"{_read(d, name, kind, formula.styles[name])} AS {cells[name]}"
+        for name, kind in formula.columns.items()
+    ]
     source, stages = ".".join(map(d.name, table.split("."))) + " AS t", []
     for number, stage in enumerate([{}, *formula.stages]):
         chosen = ["*", *(f"{show(e)} AS {name}" for name, e in stage.items())] if number else read
         stages.append(f"{stem}_{number} AS (\n{_select(chosen, source)})")
         source = f"{stem}_{number}"
     answer = [f"{k} AS {d.name(key)}" for key, k in kept.items()]
-    answer += [f"{show(e)} AS {d.name(f'{what}_{of}' if of else what)}" for what, of, e in formula.results]
+    answer += [
+        f"{show(e)} AS {d.name(f'{what}_{of}' if of else what)}" for what, of, e in formula.results
+    ]
     query = f"WITH {', '.join(stages)}\n{_select(answer, source)};\n"
     if dialect == "sqlite" and ("EXP(" in query or "LN(" in query):
         warnings.warn(_NO_EXP, stacklevel=3)
@@ -166,7 +190,9 @@ def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
     return {level: (level, str(float(level))) for level in levels} if whole else {}
 
 
-def _symbols(d: Dialect, classes: Sequence[Any] | None, spelled: dict[str, dict[str, Sequence[str]]]) -> dict[str, Any]:
+def _symbols(
+    d: Dialect, classes: Sequence[Any] | None, spelled: dict[str, dict[str, Sequence[str]]]
+) -> dict[str, Any]:
     def case(condition: str, value: str, other: str) -> str:
         rest = other[5:] if other.startswith("CASE WHEN") else f"ELSE {other} END"
         return f"CASE WHEN {condition} THEN {value}\n      {rest}"
@@ -189,7 +215,9 @@ def _symbols(d: Dialect, classes: Sequence[Any] | None, spelled: dict[str, dict[
 
 def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
-        raise ValueError(f"the name {word!r} cannot be written in SQL; expected one of some characters, none of them NUL")
+        raise ValueError(
+            f"the name {word!r} cannot be written in SQL; expected one of some characters, none of them NUL"
+        )
     return str(word)
 
 

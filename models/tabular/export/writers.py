@@ -16,7 +16,9 @@ from .sql import write_sql
 
 
 def _write_json(formula: Formula) -> bytes:
-    return (json.dumps(formula.record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (
+        json.dumps(formula.record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    ).encode()
 
 
 WRITERS: dict[str, Callable[..., bytes]] = {
@@ -29,7 +31,14 @@ WRITERS: dict[str, Callable[..., bytes]] = {
 }
 
 
-def export(model: Any, path: str | Path, *, table: str | None = None, dialect: str | None = None, keys: Sequence[str] = ()) -> None:
+def export(
+    model: Any,
+    path: str | Path,
+    *,
+    table: str | None = None,
+    dialect: str | None = None,
+    keys: Sequence[str] = (),
+) -> None:
     """Write a fitted model in a form that runs without Python, by the suffix of the file.
 
     ``.sql`` is a query, ``.onnx`` a graph in float32, ``.c`` a C99 source, ``.json`` the formula
@@ -76,15 +85,23 @@ def export(model: Any, path: str | Path, *, table: str | None = None, dialect: s
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         raise ValueError(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
-    options: dict[str, Any] = {name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v}
+    options: dict[str, Any] = {
+        name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v
+    }
     if options and suffix != ".sql":
         raise ValueError(f"{path}: {next(iter(options))} is for .sql files only")
     if suffix == ".c":
         options["stem"] = Path(path).stem
     try:
         encoding = getattr(model, "encoding", None)
-        if parts := [column for column in ([] if encoding is None else encoding.columns) if column.form in PARTS]:
-            raise ValueError(f"column {parts[0].name!r} cannot be exported; expected annealed select --as {parts[0].source}=date")
+        if parts := [
+            column
+            for column in ([] if encoding is None else encoding.columns)
+            if column.form in PARTS
+        ]:
+            raise ValueError(
+                f"column {parts[0].name!r} cannot be exported; expected annealed select --as {parts[0].source}=date"
+            )
         formula = formula_of(model)
         _write_json(formula)  # fails where a name is no text: some writers would not
         content = WRITERS[suffix](formula, **options)

@@ -29,7 +29,14 @@ from .instances.shapes import AssemblySettings
 from .instances.train import train_assembly, train_probabilities, train_refinement
 from .windows.classifier import ClassifierTraining, TrainingJob
 from .windows.fitting import TrainingSettings
-from .windows.guided_search import FACE_CASCADE, GUIDED, FaceCascadeTraining, GuidedTraining, GuideSettings, train_guide
+from .windows.guided_search import (
+    FACE_CASCADE,
+    GUIDED,
+    FaceCascadeTraining,
+    GuidedTraining,
+    GuideSettings,
+    train_guide,
+)
 from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
@@ -74,10 +81,16 @@ class DetectorSettings:
             raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
         if not 0 <= self.turned_heads <= 60:
             raise ValueError(f"turned_heads={self.turned_heads}: expected degrees from 0 to 60")
-        stages: dict[str, Any] = {"scan": self.scan, "guide": self.guide, "classifier": self.classifier}
+        stages: dict[str, Any] = {
+            "scan": self.scan,
+            "guide": self.guide,
+            "classifier": self.classifier,
+        }
         ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
         if len(set(ranges.values())) > 1:
-            raise ValueError(f"ied_low and ied_high: {ranges}, expected the same range in all of these")
+            raise ValueError(
+                f"ied_low and ied_high: {ranges}, expected the same range in all of these"
+            )
 
 
 Trained = tuple[KeypointDetector, dict[str, Any]]
@@ -87,12 +100,19 @@ Trained = tuple[KeypointDetector, dict[str, Any]]
 Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 
 
-def _train_models(job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining) -> Trained:
+def _train_models(
+    job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining
+) -> Trained:
     """Add the classifiers of all keypoints of a job, the right ones mirrored."""
     trained = {name: training.train(name) for name in job.trained}
-    models, ied = {name: made.models[name] for name, made in trained.items()}, training.settings.reference_length
+    models, ied = (
+        {name: made.models[name] for name, made in trained.items()},
+        training.settings.reference_length,
+    )
     models = job.completed(models, lambda model: model.mirrored(job.pool, ied))
-    detector = replace(detector, models=models, reference_length=ied, enlarged=training.settings.enlarged)
+    detector = replace(
+        detector, models=models, reference_length=ied, enlarged=training.settings.enlarged
+    )
     return detector, {name: _facts(made) for name, made in trained.items()}
 
 
@@ -111,7 +131,11 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
-    cascade = FaceCascade(trained.models[FACE], expected_positions(job.split.fitted), 2.0 ** (levels / SCALES_PER_OCTAVE))
+    cascade = FaceCascade(
+        trained.models[FACE],
+        expected_positions(job.split.fitted),
+        2.0 ** (levels / SCALES_PER_OCTAVE),
+    )
     return replace(detector, face_cascade=cascade), _facts(trained)
 
 
@@ -124,23 +148,31 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
         kept = read_part(path, "guide", made_from) if job.resume else None
         if kept is None:
             views = job.split.views, job.split.held_out_views
-            guides[name], facts[name] = train_guide(name, *views, job.settings.guide, job.pool, job.say, job.n_jobs)
+            guides[name], facts[name] = train_guide(
+                name, *views, job.settings.guide, job.pool, job.say, job.n_jobs
+            )
             arrays, described = write_parts({}, {name: guides[name]}, None, None)
             write_part(path, "guide", arrays, made_from, scores=facts[name], **described)
         else:
             guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
             facts[name] = kept[1]["scores"]
             job.say(f"{name}: guide: done before")
-    return replace(detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))), facts
+    return replace(
+        detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))
+    ), facts
 
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the classifiers of the windows that cascade and guides lead to."""
-    guided = GuidedTraining(job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides)
+    guided = GuidedTraining(
+        job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides
+    )
     return _train_models(job, detector, guided)
 
 
-def _whole_instances(name: str, train: Callable, job: TrainingJob, detector: KeypointDetector) -> Trained:
+def _whole_instances(
+    name: str, train: Callable, job: TrainingJob, detector: KeypointDetector
+) -> Trained:
     """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
     part = job.finished(name, "faces")
     if part is None:
@@ -157,10 +189,18 @@ def _whole_instances(name: str, train: Callable, job: TrainingJob, detector: Key
 STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.SCAN: {"scan": train_scan},
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
-    Mode.PRUNE: {"face_cascade": train_face_cascade, "guide": train_guides, "classifier": train_classifiers},
+    Mode.PRUNE: {
+        "face_cascade": train_face_cascade,
+        "guide": train_guides,
+        "classifier": train_classifiers,
+    },
 }
 
-_WHOLE: dict[str, Callable] = {"assembly": train_assembly, "refinement": train_refinement, "probabilities": train_probabilities}
+_WHOLE: dict[str, Callable] = {
+    "assembly": train_assembly,
+    "refinement": train_refinement,
+    "probabilities": train_probabilities,
+}
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
@@ -168,7 +208,11 @@ def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> d
     are among them, of faces with the last mode only.
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
-    return STAGES[mode] | ({name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()} if whole else {})
+    return STAGES[mode] | (
+        {name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()}
+        if whole
+        else {}
+    )
 
 
 def train_detector(
@@ -223,7 +267,18 @@ def train_detector(
     make_folder(folder)
     schema = images[0].schema if images else FACES
     stages = stages_of(mode, keypoints, schema)
-    job = TrainingJob(list(images), list(background), settings, list(stages), list(keypoints), pool, folder, resume, say, n_jobs)
+    job = TrainingJob(
+        list(images),
+        list(background),
+        settings,
+        list(stages),
+        list(keypoints),
+        pool,
+        folder,
+        resume,
+        say,
+        n_jobs,
+    )
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
     facts: dict[str, Any] = {}
     # Processor time of each stage, over interruptions: beside the checkpoints, since the model is

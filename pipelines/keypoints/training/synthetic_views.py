@@ -48,11 +48,18 @@ def _part_around(
     low = np.maximum(np.floor(middle - reach), 0).astype(int)
     high = np.minimum(np.ceil(middle + reach), image_size(image.path)).astype(int)
     size = np.maximum(np.rint((high - low) * factor), 8).astype(int)
-    return (*low.tolist(), *high.tolist()), tuple(size.tolist()), lambda xy: (xy - low + 0.5) * (size / (high - low)) - 0.5
+    return (
+        (*low.tolist(), *high.tolist()),
+        tuple(size.tolist()),
+        lambda xy: (xy - low + 0.5) * (size / (high - low)) - 0.5,
+    )
 
 
 def _resized(box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
-    return np.asarray(cv2.resize(pixels[box[1] : box[3], box[0] : box[2]], size, interpolation=cv2.INTER_AREA), np.uint8)
+    return np.asarray(
+        cv2.resize(pixels[box[1] : box[3], box[0] : box[2]], size, interpolation=cv2.INTER_AREA),
+        np.uint8,
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,9 @@ class _Mesh:
             (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
             areas.append(np.repeat(a * d - b * c, 3))
         of = self.triangles.ravel()
-        sums = [np.bincount(of, area * np.sign(areas[0]), minlength=len(self.before)) for area in areas]
+        sums = [
+            np.bincount(of, area * np.sign(areas[0]), minlength=len(self.before)) for area in areas
+        ]
         return sums[1] / np.maximum(sums[0], 1e-9)
 
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
@@ -100,7 +109,11 @@ class _Mesh:
         cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
         face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
         columns = np.where(face, np.arange(face.shape[1]), -np.inf if right else np.inf)
-        return np.maximum(points[:, 0], columns.max(axis=1)) if right else np.minimum(points[:, 0], columns.min(axis=1))
+        return (
+            np.maximum(points[:, 0], columns.max(axis=1))
+            if right
+            else np.minimum(points[:, 0], columns.min(axis=1))
+        )
 
     def draw(self, pixels: np.ndarray) -> np.ndarray:
         """The turned picture of a photograph (height, width, 3) of the same size."""
@@ -111,10 +124,18 @@ class _Mesh:
         of = maps[self.labels(width, height)]
         x, y = np.arange(width)[None, :, None], np.arange(height)[:, None, None]
         source = (of[:, :, 0] * x + of[:, :, 1] * y + of[:, :, 2]).astype(np.float32)
-        return cv2.remap(pixels, source[..., 0], source[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return cv2.remap(
+            pixels,
+            source[..., 0],
+            source[..., 1],
+            cv2.INTER_LINEAR,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
 
 
-def _mesh(landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int) -> _Mesh:
+def _mesh(
+    landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int
+) -> _Mesh:
     """The mesh of a head with landmarks (68, 2) that is turned by some degrees about its own
     axis."""
     rotation, scale, _ = rigid.fit(landmarks @ [1, 1j])
@@ -126,12 +147,20 @@ def _mesh(landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, 
     upright = scale * np.array([[cosine, sine, 0], [-sine, cosine, 0], [0, 0, 1]])
     outwards = np.sign(rigid.points[:, 0])
     rows = [(_BROWS, by) for by in _FOREHEAD] + [(_BESIDE, by) for by in _SIDES]
-    further = [head[of] + (np.array(by) * np.column_stack([outwards[of], np.ones((len(of), 2))])) @ upright for of, by in rows]
+    further = [
+        head[of] + (np.array(by) * np.column_stack([outwards[of], np.ones((len(of), 2))])) @ upright
+        for of, by in rows
+    ]
     head = np.concatenate([head, *further])
     turned = (head - axis) @ turn.T + axis
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ring = landmarks.mean(axis=0) + _RING * scale * np.column_stack([np.cos(angle), np.sin(angle)])
-    frame = [(x, y) for x in (-1, width / 2, width) for y in (-1, height / 2, height) if (x, y) != (width / 2, height / 2)]
+    frame = [
+        (x, y)
+        for x in (-1, width / 2, width)
+        for y in (-1, height / 2, height)
+        if (x, y) != (width / 2, height / 2)
+    ]
     still = np.concatenate([ring, frame])
     depth = np.append(turned[:, 2], np.full(len(still), turned[:, 2].max() + scale))
     before = np.concatenate([head[:, :2], still])
@@ -147,21 +176,36 @@ def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> Ann
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
-    box, size, shown = _part_around(image, landmarks.mean(axis=0), _REACH * ied, min(1.0, _LARGEST / ied))
+    box, size, shown = _part_around(
+        image, landmarks.mean(axis=0), _REACH * ied, min(1.0, _LARGEST / ied)
+    )
     mesh = _mesh(shown(landmarks), degrees, rigid, *size)
     triangles = mesh.labels(*size)
-    hidden = ~(mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST))
+    hidden = ~(
+        mesh.seen(len(landmarks), triangles) & (mesh.shrinkage()[: len(landmarks)] >= _STEEPEST)
+    )
     points = mesh.after[: len(landmarks)].copy()
-    points[_JAW, 0] = np.where(hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0])
+    points[_JAW, 0] = np.where(
+        hidden[_JAW], mesh.outline(points[_JAW], degrees > 0, triangles), points[_JAW, 0]
+    )
     schema = image.schema
-    faces = np.array([[points[list(schema.landmarks[name])].mean(axis=0) for name in schema.keypoints]])
-    visible = np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]]) & image.visible
+    faces = np.array(
+        [[points[list(schema.landmarks[name])].mean(axis=0) for name in schema.keypoints]]
+    )
+    visible = (
+        np.array([[not hidden[list(schema.landmarks[name])].all() for name in schema.keypoints]])
+        & image.visible
+    )
     ignore = shown(image.ignore.reshape(-1, 2)).reshape(-1, 4)
     view = partial(_turned_pixels, mesh, box, size)
-    return replace(image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view)
+    return replace(
+        image, instances=faces, visible=visible, ignore=ignore, landmarks=points[None], view=view
+    )
 
 
-def _turned_pixels(mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) -> np.ndarray:
+def _turned_pixels(
+    mesh: _Mesh, box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray
+) -> np.ndarray:
     return mesh.draw(_resized(box, size, pixels))
 
 
@@ -177,13 +221,19 @@ def turned_heads(
     faces = np.concatenate([image.points for image in annotated(known)])
     schema = images[0].schema
     try:
-        rigid = RigidModel(learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :])
+        rigid = RigidModel(
+            learn_rigid(faces[np.isfinite(faces).all(axis=1)], schema).points[len(schema.anchors) :]
+        )
     except ValueError:
         return []
     made = []
     for number in np.flatnonzero(usable).tolist():
         rng = np.random.default_rng([seed, number])
-        made.append(turned_head(images[number], rng.choice([-1, 1]) * rng.uniform(min(_LEAST, most), most), rigid))
+        made.append(
+            turned_head(
+                images[number], rng.choice([-1, 1]) * rng.uniform(min(_LEAST, most), most), rigid
+            )
+        )
     return made
 
 
@@ -193,7 +243,9 @@ def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
     return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
 
-def _lit(middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray) -> np.ndarray:
+def _lit(
+    middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray
+) -> np.ndarray:
     """In light that falls, across the face, from one to a share ``darkest``, in a direction in
     radians."""
     height, width = pixels.shape[:2]
@@ -215,7 +267,9 @@ def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
 
 def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
     """With a grey square of one and a half IED around its middle."""
-    (left, top), (right, bottom) = (np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75))
+    (left, top), (right, bottom) = (
+        np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75)
+    )
     pixels = pixels.copy()
     pixels[top:bottom, left:right] = 110
     return pixels
@@ -226,7 +280,9 @@ def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> Annota
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
-        box, size, shown = _part_around(image, middle, _AROUND * ied, float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied)
+        box, size, shown = _part_around(
+            image, middle, _AROUND * ied, float(np.exp(rng.uniform(*np.log(_PASTED)))) / ied
+        )
         parts.append((image.path, box, size))
         faces.append(shown(image.instances[0]) + [left, 0])
         landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]) + [left, 0])
@@ -245,12 +301,19 @@ def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> Annota
 
 def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
     photographs = [pixels, *(read_image(path) for path, _, _ in parts[1:])]
-    shown = [_resized(box, size, photograph) for photograph, (_, box, size) in zip(photographs, parts)]
+    shown = [
+        _resized(box, size, photograph) for photograph, (_, box, size) in zip(photographs, parts)
+    ]
     height = max(part.shape[0] for part in shown)
-    return np.concatenate([np.pad(part, ((0, height - len(part)), (0, 0), (0, 0)), mode="edge") for part in shown], axis=1)
+    return np.concatenate(
+        [np.pad(part, ((0, height - len(part)), (0, 0), (0, 0)), mode="edge") for part in shown],
+        axis=1,
+    )
 
 
-def unlike_views(images: Sequence[AnnotatedImage], seed: int = 0) -> dict[str, list[AnnotatedImage]]:
+def unlike_views(
+    images: Sequence[AnnotatedImage], seed: int = 0
+) -> dict[str, list[AnnotatedImage]]:
     """One picture of each kind of each photograph with one face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
@@ -260,12 +323,20 @@ def unlike_views(images: Sequence[AnnotatedImage], seed: int = 0) -> dict[str, l
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
         views: dict[str, AnnotatedImage | View] = {
             "rolled": rolled(image, float(rng.choice([-1, 1]) * rng.uniform(8, 28))),
-            "uneven light": partial(_lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))),
+            "uneven light": partial(
+                _lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))
+            ),
             "dim": partial(_dimmed, float(rng.uniform(0.08, 0.3))),
             "blurred": partial(_blurred, float(rng.uniform(0.02, 0.06)) * ied),
-            "covered": partial(_covered, middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]), ied),
+            "covered": partial(
+                _covered,
+                middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]),
+                ied,
+            ),
             "three in one": pasted(others, rng),
         }
         for name, view in views.items():
-            made.setdefault(name, []).append(view if isinstance(view, AnnotatedImage) else replace(image, view=view))
+            made.setdefault(name, []).append(
+                view if isinstance(view, AnnotatedImage) else replace(image, view=view)
+            )
     return made

@@ -46,7 +46,9 @@ _MAX_ANCHORS = 8
 # shape. A choice
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
-TRIAL = TrainingSettings(n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40)
+TRIAL = TrainingSettings(
+    n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40
+)
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,24 @@ class Decisions:
             "per_round": n_random * 7 // 10,
             "first_rows": 8_000 if n_objects < 600 else 16_000,
         }
-        chosen: dict[str, Any] = {"n_features": self.n_features, "rounds": self.rounds, "enlarged": self.enlarged}
+        chosen: dict[str, Any] = {
+            "n_features": self.n_features,
+            "rounds": self.rounds,
+            "enlarged": self.enlarged,
+        }
         scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
         copies = AugmentationSettings(copies=int(np.clip(_COPIES // n_objects, 1, 20)))
         values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
         refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
-        probabilities = ProbabilitySettings(n_features=min(300, n_objects), photographs=200, by_anchors=True)
-        return _settings(scan, 0.2 if n_objects < 600 else 0.1, refinement=refinement, probabilities=probabilities)
+        probabilities = ProbabilitySettings(
+            n_features=min(300, n_objects), photographs=200, by_anchors=True
+        )
+        return _settings(
+            scan,
+            0.2 if n_objects < 600 else 0.1,
+            refinement=refinement,
+            probabilities=probabilities,
+        )
 
 
 def _range(side: float) -> dict[str, Any]:
@@ -111,8 +124,12 @@ def _range(side: float) -> dict[str, Any]:
 
 def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
     """How much pictures have to be enlarged, in whole steps of the pyramid, up to 4 times."""
-    smallest = float(np.quantile(np.concatenate([image.reference_length for image in images]), 0.05))
-    return 2 ** (math.ceil(4 * math.log2(np.clip(1.2 * _range(side)["ied_low"] / smallest, 1, 4))) / 4)
+    smallest = float(
+        np.quantile(np.concatenate([image.reference_length for image in images]), 0.05)
+    )
+    return 2 ** (
+        math.ceil(4 * math.log2(np.clip(1.2 * _range(side)["ied_low"] / smallest, 1, 4))) / 4
+    )
 
 
 def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorSettings:
@@ -149,21 +166,39 @@ def decide(
     reached: dict[float, dict[str, float]] = {}
     if not anchors or side is None:
         n_some = min(len(images), _TRIAL_PICTURES)
-        some = [images[i * len(images) // n_some] for i in range(n_some)]  # evenly: names may be sorted by kind
+        some = [
+            images[i * len(images) // n_some] for i in range(n_some)
+        ]  # evenly: names may be sorted by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
             training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)
-            reached[tried] = {name: training.train(name).info["held_out"]["ap_25"] for name in trained}
-        side = max(reached, key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()))
+            reached[tried] = {
+                name: training.train(name).info["held_out"]["ap_25"] for name in trained
+            }
+        side = max(
+            reached,
+            key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()),
+        )
     precision = reached.get(side, {})
     if not anchors:
         order = sorted(trained, key=lambda name: -precision[name])
-        good = [name for i, name in enumerate(order) if i < 3 or precision[name] >= _SHARE_OF_BEST * precision[order[0]]]
+        good = [
+            name
+            for i, name in enumerate(order)
+            if i < 3 or precision[name] >= _SHARE_OF_BEST * precision[order[0]]
+        ]
         chosen = [name for name in schema.keypoints if schema.trained_as(name) in good]
-        anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[:_MAX_ANCHORS]
+        anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[
+            :_MAX_ANCHORS
+        ]
     wanted = int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features
     return Decisions(
-        side, _enlarged(images, side), tuple(anchors), wanted, (3 if n < 200 else 5) if rounds is None else rounds, precision
+        side,
+        _enlarged(images, side),
+        tuple(anchors),
+        wanted,
+        (3 if n < 200 else 5) if rounds is None else rounds,
+        precision,
     )
 
 
@@ -218,7 +253,18 @@ def train_keypoints(
         names = list(images[0].schema.keypoints)
         quiet = lambda line: None  # noqa: E731
         say(f"trial of windows of {side:g} reference lengths on {len(some)} pictures")
-        return TrainingJob(list(some), [], settings, ["scan"], names, pool, folder / f"trial {side:g}", resume, quiet, n_jobs)
+        return TrainingJob(
+            list(some),
+            [],
+            settings,
+            ["scan"],
+            names,
+            pool,
+            folder / f"trial {side:g}",
+            resume,
+            quiet,
+            n_jobs,
+        )
 
     make_folder(folder)
     decisions = decide(images, trial_of, **given)
@@ -228,14 +274,24 @@ def train_keypoints(
     schema = before.with_anchors(decisions.anchors)
     order = [before.keypoints.index(name) for name in schema.keypoints]
     images = [
-        replace(image, instances=image.instances[:, order], visible=image.visible[:, order], schema=schema) for image in images
+        replace(
+            image,
+            instances=image.instances[:, order],
+            visible=image.visible[:, order],
+            schema=schema,
+        )
+        for image in images
     ]
     settings = decisions.settings(sum(len(image.instances) for image in images))
-    made = train_detector(images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool)
+    made = train_detector(
+        images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool
+    )
     return made, decisions
 
 
-def held_out_images(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+def held_out_images(
+    detector: KeypointDetector, images: Sequence[AnnotatedImage]
+) -> list[AnnotatedImage]:
     """The pictures that no detector was fitted to: thresholds and probabilities were set on
     them."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
@@ -268,7 +324,14 @@ def learning_curve(
         say(f"learning curve: {len(some)} pictures")
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "some.safetensors"
-            made, _ = train_keypoints([*some, *test], background, out, say=lambda line: None, **given)
+            made, _ = train_keypoints(
+                [*some, *test], background, out, say=lambda line: None, **given
+            )
         n_fitted = len(some) - len(held_out_images(made, some))
-        rows.append({"pictures": n_fitted, "pck": evaluate_detector(made, test, (), measure="pck").rows[-1]["pck"]})
+        rows.append(
+            {
+                "pictures": n_fitted,
+                "pck": evaluate_detector(made, test, (), measure="pck").rows[-1]["pck"],
+            }
+        )
     return rows

@@ -18,7 +18,16 @@ from ...keypoints.forms import Forms, write_crops
 from .fields import Fields
 from .limits import LIMITS
 
-_OPTIONS = ("keypoint", "min_probability", "threshold", "min_size", "max_size", "roll", "mode", "assembly")
+_OPTIONS = (
+    "keypoint",
+    "min_probability",
+    "threshold",
+    "min_size",
+    "max_size",
+    "roll",
+    "mode",
+    "assembly",
+)
 FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
 N_FEATURES = 11  # shown of each keypoint, the strongest
 
@@ -35,7 +44,9 @@ def check_pixels(path: Path, most: int) -> None:
     """Raise a ValueError for a photograph of too many pixels, which is then not decoded."""
     width, height = image_size(path)
     if width * height > most:
-        raise ValueError(f"{path}: {width} x {height} pixels; expected at most {most / 1e6:.0f} million")
+        raise ValueError(
+            f"{path}: {width} x {height} pixels; expected at most {most / 1e6:.0f} million"
+        )
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
@@ -53,7 +64,9 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     if fields.flag("files"):
         with tempfile.TemporaryDirectory(dir=".") as name:
             folder = Path(name)
-            Forms(folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")).write([found], detector())
+            Forms(
+                folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")
+            ).write([found], detector())
             write_crops(folder / path.stem, result, Forms.size)
             found["files"] = zip_url(folder)
     return found
@@ -62,7 +75,10 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 def _options(fields: Fields) -> DetectionOptions:
     """Return the options of the detection; those that make no sense are refused without the name of
     the file."""
-    numbers = {name: fields.number(name) for name in ("min_probability", "threshold", "min_size", "max_size", "roll")}
+    numbers = {
+        name: fields.number(name)
+        for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
+    }
     given: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
     given |= {name: fields.text(name) for name in ("mode", "assembly")}
     options = DetectionOptions(fields.listed("keypoint") or None, **given)
@@ -73,4 +89,8 @@ def _options(fields: Fields) -> DetectionOptions:
 def features() -> dict[str, Any]:
     """Return where in its window each keypoint's model looks (`strongest_features`)."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
-    return {"window": detector().pool.window, "selected": selected, "features": strongest_features(detector(), N_FEATURES)}
+    return {
+        "window": detector().pool.window,
+        "selected": selected,
+        "features": strongest_features(detector(), N_FEATURES),
+    }

@@ -26,7 +26,9 @@ class Fields:
         self.values, self.known = values, list(known)
         unknown = [name for name in values if name not in self.known]
         if unknown:
-            raise ValueError(f"field {unknown[0]!r} is unknown; expected one of {', '.join(self.known)}")
+            raise ValueError(
+                f"field {unknown[0]!r} is unknown; expected one of {', '.join(self.known)}"
+            )
 
     def listed(self, name: str) -> list[str]:
         """Return all values that are not empty."""

@@ -40,12 +40,23 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     number = None if motions == "auto" else int(motions)
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
-        tracks_out, masks = (folder / "tracks.csv", folder / "masks") if fields.flag("files") else (None, None)
+        tracks_out, masks = (
+            (folder / "tracks.csv", folder / "masks") if fields.flag("files") else (None, None)
+        )
         if masks is not None:
             masks.mkdir()
         outliers = fields.flag("outliers")
         with plain_forms(True):  # as the command does for one file, to the bit
-            found = segment_file(ranker(), path, number, None, outliers, count, tracks_out, masks if is_video else None)
+            found = segment_file(
+                ranker(),
+                path,
+                number,
+                None,
+                outliers,
+                count,
+                tracks_out,
+                masks if is_video else None,
+            )
         record = found.record() | ({} if masks is None else {"files": zip_url(folder)})
     if fields.flag("frames"):
         tell("drawing the frames")
@@ -61,7 +72,9 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     width, height, n_frames = (int(capture.get(what)) for what in asked)
     capture.release()
     if width * height > limit.pixels:
-        raise ValueError(f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million")
+        raise ValueError(
+            f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million"
+        )
     tell("following points", 0, n_frames)
     done = 0
 
@@ -81,7 +94,9 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
     """Evenly spaced frames, and of each labelled point its motion and its places in them (None
     where not seen)."""
     tracks = found.tracks
-    frames = np.unique(np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int))
+    frames = np.unique(
+        np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int)
+    )
     points = np.flatnonzero(found.labels >= 0)
     if len(points) > MAX_POINTS:
         points = points[np.linspace(0, len(points) - 1, MAX_POINTS).round().astype(int)]

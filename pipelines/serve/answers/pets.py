@@ -48,5 +48,8 @@ def _evidence(explained: Explanation) -> dict[str, Any]:
     return {
         "picture": jpeg_url(explained.image),
         "heat": png_url(layer),
-        "contributions": [{"name": name, "value": value} for name, value in explained.contributions[:N_CONTRIBUTIONS]],
+        "contributions": [
+            {"name": name, "value": value}
+            for name, value in explained.contributions[:N_CONTRIBUTIONS]
+        ],
     }

@@ -58,15 +58,26 @@ def _scene() -> Iterator[np.ndarray]:
     """Two pieces of photographs that turn and move over a third, which moves slowly itself."""
     background = cv2.resize(read_image(_photograph("gravel.png")), (640, 460)) // 2 + 40
     coffee, cat = read_image(_photograph("coffee.png")), read_image(_photograph("chelsea.png"))
-    pieces = [cv2.resize(coffee[60:340, 150:450], (130, 122)), cv2.resize(cat[20:260, 100:340], (120, 120))]
+    pieces = [
+        cv2.resize(coffee[60:340, 150:450], (130, 122)),
+        cv2.resize(cat[20:260, 100:340], (120, 120)),
+    ]
     for t in range(_N_FRAMES):
-        frame = cv2.warpAffine(background, np.array([[1.0, 0.0, -60 - 0.7 * t], [0.0, 1.0, -70 + 0.5 * t]]), _SIZE)
+        frame = cv2.warpAffine(
+            background, np.array([[1.0, 0.0, -60 - 0.7 * t], [0.0, 1.0, -70 + 0.5 * t]]), _SIZE
+        )
         places = [(40 + 3.2 * t, 40 + 0.9 * t, 0.8 * t), (320 - 3.4 * t, 165 - 1.0 * t, -0.7 * t)]
         for piece, (x, y, angle) in zip(pieces, places):
             height, width = piece.shape[:2]
             matrix = cv2.getRotationMatrix2D((width / 2, height / 2), angle, 1.0)
             matrix[:, 2] += np.array((x, y))
-            disc = cv2.circle(np.zeros((height, width), np.uint8), (width // 2, height // 2), min(width, height) // 2 - 2, 255, -1)
+            disc = cv2.circle(
+                np.zeros((height, width), np.uint8),
+                (width // 2, height // 2),
+                min(width, height) // 2 - 2,
+                255,
+                -1,
+            )
             inside = cv2.warpAffine(disc, matrix, _SIZE)[:, :, None] > 127
             frame = np.where(inside, cv2.warpAffine(piece, matrix, _SIZE), frame)
         yield np.asarray(frame, np.uint8)

@@ -9,7 +9,18 @@ from ...tabular.request import Request, Response, Task
 from ...tabular.selection import select_file
 from .fields import Fields
 
-FIELDS = ("target", "k", "task", "response", "include", "exclude", "row_groups", "sep", "encoding", "report")
+FIELDS = (
+    "target",
+    "k",
+    "task",
+    "response",
+    "include",
+    "exclude",
+    "row_groups",
+    "sep",
+    "encoding",
+    "report",
+)
 
 
 def prepare() -> None:

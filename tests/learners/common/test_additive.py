@@ -20,19 +20,27 @@ def test_equals_the_estimators_scores(data, estimator):
     estimator.fit(X, y)
     model = AdditiveModel.from_estimator(estimator)
     np.testing.assert_array_equal(model.scores(X)[:, 0], estimator.decision_function(X))
-    np.testing.assert_allclose(model.contributions(X).sum(axis=1) + model.intercept, model.scores(X), atol=1e-12)
+    np.testing.assert_allclose(
+        model.contributions(X).sum(axis=1) + model.intercept, model.scores(X), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("estimator", [TISPClassifier(4), LogitBoostClassifier(4)])
 def test_takes_any_selector(data, estimator):
     X, y = data
     estimator.fit(X, y)
-    np.testing.assert_allclose(AdditiveModel.from_estimator(estimator).scores(X)[:, 0], estimator.decision_function(X), atol=1e-12)
+    np.testing.assert_allclose(
+        AdditiveModel.from_estimator(estimator).scores(X)[:, 0],
+        estimator.decision_function(X),
+        atol=1e-12,
+    )
 
 
 def test_several_outputs_and_the_order_of_importance(data):
     X, _ = data
-    model = FSARegressor(4, response="piecewise").fit(X, np.column_stack([X[:, 3], X[:, 7] - X[:, 3]]))
+    model = FSARegressor(4, response="piecewise").fit(
+        X, np.column_stack([X[:, 3], X[:, 7] - X[:, 3]])
+    )
     additive = AdditiveModel.from_estimator(model, by_importance=True)
     assert additive.selected[0] == np.argmax(model.feature_importances_)
     np.testing.assert_allclose(additive.scores(X), model.predict(X), atol=1e-12)
@@ -62,7 +70,10 @@ def test_constant_responses_of_bins():
 
 def test_contributions_less_a_reference():
     model = AdditiveModel(np.array([0]), np.array([[0.0, 1.0]]), np.array([[[3.0], [5.0]]]))
-    assert model.contributions(np.array([[0.0], [0.5]]), reference=0.0).ravel().tolist() == [0.0, 1.0]
+    assert model.contributions(np.array([[0.0], [0.5]]), reference=0.0).ravel().tolist() == [
+        0.0,
+        1.0,
+    ]
     assert model.responses_at(0.0).tolist() == [[3.0]]
 
 

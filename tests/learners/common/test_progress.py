@@ -23,7 +23,10 @@ def work(clock, items, **options):
 
 def test_one_line_a_minute(clock, capsys):
     work(clock, [1] * 7, quiet=False)
-    assert capsys.readouterr().err == "files: 3 of 7 after 75 s, about 100 s left\nfiles: 6 of 7 after 150 s, about 25 s left\n"
+    assert (
+        capsys.readouterr().err
+        == "files: 3 of 7 after 75 s, about 100 s left\nfiles: 6 of 7 after 150 s, about 25 s left\n"
+    )
 
 
 @pytest.mark.parametrize("n, quiet", [(2, False), (3, False), (7, True)])
@@ -37,7 +40,9 @@ def test_steps_without_a_known_end(clock, capsys):
         for _ in range(3):
             clock[0] += 61
             bar.update(10)
-    assert capsys.readouterr().err.splitlines() == [f"steps: {10 * n} after {61 * n} s" for n in (1, 2, 3)]
+    assert capsys.readouterr().err.splitlines() == [
+        f"steps: {10 * n} after {61 * n} s" for n in (1, 2, 3)
+    ]
 
 
 class Terminal(io.StringIO):

@@ -42,13 +42,18 @@ def test_a_fit_is_that_on_a_file_to_the_bit(tmp_path, limit, response):
     there = model.fit(source, source.target, sample_weight=source.weight)
     assert_same_fit(there, FSAClassifier(3, response=response).fit(X, y, sample_weight=weight))
     file = on_disk(tmp_path / "X.npy", memory_limit=limit)
-    assert_same_fit(there, FSAClassifier(3, response=response).fit(file, y, sample_weight=weight), 0)
+    assert_same_fit(
+        there, FSAClassifier(3, response=response).fit(file, y, sample_weight=weight), 0
+    )
     np.testing.assert_array_equal(there.decision_function(source), there.decision_function(file))
 
 
 def test_several_targets_rows_names_and_other_processes():
     X, y, _ = _data("numbers")
-    source = on_disk(batches=Batches(pd.DataFrame(X, columns=[f"c{j}" for j in range(M)]), y), memory_limit="90KB")
+    source = on_disk(
+        batches=Batches(pd.DataFrame(X, columns=[f"c{j}" for j in range(M)]), y),
+        memory_limit="90KB",
+    )
     assert source.weight is None and source.target.shape == (N, 2)
     there = FSARegressor(3).fit(source, source.target)
     assert_same_fit(there, FSARegressor(3).fit(X, y))
@@ -58,7 +63,9 @@ def test_several_targets_rows_names_and_other_processes():
         np.testing.assert_array_equal(some[:, [2, 40]], X[rows][:, [2, 40]])
         np.testing.assert_array_equal(some.target, y[rows])
     X, y, _ = _data()
-    chosen = FSAClassifierCV(sizes=[1, 3, 5], cv=3, n_jobs=2).fit(on_disk(batches=Batches(X, y), memory_limit="90KB"), y)
+    chosen = FSAClassifierCV(sizes=[1, 3, 5], cv=3, n_jobs=2).fit(
+        on_disk(batches=Batches(X, y), memory_limit="90KB"), y
+    )
     here = FSAClassifierCV(sizes=[1, 3, 5], cv=3).fit(X, y)
     assert chosen.n_features_ == here.n_features_ and (chosen.support_ == here.support_).all()
     np.testing.assert_allclose(chosen.cv_scores_, here.cv_scores_, atol=1e-6)
@@ -86,11 +93,17 @@ def test_bad_batches_are_named():
             r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); expected a target, and weight, for each row",
         ),
         ([(X, y, weight[:3])], r"batch 0 of batches: \(1300,\) and \(3,\) beside"),
-        ([(X[:, 0], y)], "batch 0 of batches: X is a ndarray; expected rows and columns of dense numbers"),
+        (
+            [(X[:, 0], y)],
+            "batch 0 of batches: X is a ndarray; expected rows and columns of dense numbers",
+        ),
         ([(X.astype(str), y)], "holds <U.*; expected numbers"),
         ([(sp.csr_array(X), y)], "batch 0 of batches: X is a csr_array"),
         ([(X, y), (X[:, :5], y)], "batch 1 of batches has columns 5; expected 60 as in the first"),
-        ([(frame, y[:10]), (frame[["a", "c", "b"]], y[:10])], "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'. as in"),
+        (
+            [(frame, y[:10]), (frame[["a", "c", "b"]], y[:10])],
+            "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'. as in",
+        ),
         ([(X, y, weight), (X, y)], "batch 1 of batches is one of 2; expected 3 as the first"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -103,11 +116,16 @@ def test_bad_batches_are_named():
         batches = Batches(X, y, edges=(0, 700, N))
         source = on_disk(batches=batches)
         batches.edges = edges
-        with pytest.raises(ValueError, match=r"batch [01] of batches has \d+ rows; expected \d+ as in the first pass"):
+        with pytest.raises(
+            ValueError,
+            match=r"batch [01] of batches has \d+ rows; expected \d+ as in the first pass",
+        ):
             FSAClassifier(3).fit(source, y)
     once = iter([(X, y)])
     source = on_disk(batches=lambda: once)
-    with pytest.raises(ValueError, match="batch 0 of batches has 0 rows; expected 1300 as in the first pass"):
+    with pytest.raises(
+        ValueError, match="batch 0 of batches has 0 rows; expected 1300 as in the first pass"
+    ):
         source[:, [3]]
 
 
@@ -121,7 +139,11 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
     source = on_disk(tmp_path / "big", target="y", weight="w", memory_limit="90KB")
     assert source.shape == (N, M) and source.names == [f"c{j}" for j in range(M)]
     again = pickle.loads(pickle.dumps(source))
-    for matrix, rows in ((source, slice(None)), (source[40:900], slice(40, 900)), (again, slice(None))):
+    for matrix, rows in (
+        (source, slice(None)),
+        (source[40:900], slice(40, 900)),
+        (again, slice(None)),
+    ):
         np.testing.assert_array_equal(matrix.target, y[rows])
         np.testing.assert_array_equal(matrix.weight, weight[rows])
     found = FSAClassifier(3).fit(source, source.target, sample_weight=source.weight)
@@ -129,8 +151,14 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
     assert on_disk(tmp_path / "big", columns=["c3", "c9"], target="y").weight is None
     for options, message in (
         ({"target": "x"}, r"big: a\.parquet: the table has no column 'x'; it has c0"),
-        ({"target": "y", "weight": "v", "columns": ["c1"]}, r"big: a\.parquet: the table has no column 'v'"),
-        ({"columns": ["c1", "y"], "target": "y"}, "hold 'y'; expected neither the target nor the weight"),
+        (
+            {"target": "y", "weight": "v", "columns": ["c1"]},
+            r"big: a\.parquet: the table has no column 'v'",
+        ),
+        (
+            {"columns": ["c1", "y"], "target": "y"},
+            "hold 'y'; expected neither the target nor the weight",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)

@@ -54,12 +54,19 @@ def _data(task="binary"):
 def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins):
     task, loss = case
     X, y = _data(task)
-    chunks = tuple(tuple(np.diff([0, *sorted(cuts), size]).tolist()) for cuts, size in ((rows, N), (columns, M)))
+    chunks = tuple(
+        tuple(np.diff([0, *sorted(cuts), size]).tolist())
+        for cuts, size in ((rows, N), (columns, M))
+    )
     response = response if response == "linear" else PiecewiseLinear(bins=bins)
-    settings = {"response": response, "schedule": Schedule(n_steps=10)} | ({} if loss is None else {"loss": loss})
+    settings = {"response": response, "schedule": Schedule(n_steps=10)} | (
+        {} if loss is None else {"loss": loss}
+    )
     kind = ESTIMATORS.get(task, FSAClassifier)
     with dask.config.set(scheduler="synchronous"):
-        there = kind(3, **settings).fit(on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y)
+        there = kind(3, **settings).fit(
+            on_dask(da.from_array(X, chunks=chunks), memory_limit=limit), y
+        )
     assert_same_fit(there, kind(3, **settings).fit(X, y))
 
 
@@ -67,7 +74,9 @@ def test_any_loss_response_and_chunks(case, response, rows, columns, limit, bins
 def test_prediction_is_lazy():
     X, y = _data()
     D = da.from_array(X, chunks=(300, 17))
-    model = FSAClassifier(3).fit(D, da.from_array(y, chunks=300), sample_weight=da.ones(N, chunks=100))
+    model = FSAClassifier(3).fit(
+        D, da.from_array(y, chunks=300), sample_weight=da.ones(N, chunks=100)
+    )
     for name in ("predict", "predict_proba", "decision_function"):
         lazy = getattr(model, name)(D)
         assert isinstance(lazy, da.Array)
@@ -81,11 +90,18 @@ def test_prediction_is_lazy():
             assert (found == now).all()
     X, y = _data("classes")
     several = FSAClassifier(3).fit(X, y)
-    assert several.predict(D).compute(scheduler="synchronous").tolist() == several.predict(X).tolist()
+    assert (
+        several.predict(D).compute(scheduler="synchronous").tolist() == several.predict(X).tolist()
+    )
     assert several.predict_proba(D).shape == (N, 3)
     X, y = _data("number")
     numbers = FSARegressor(3).fit(D, y)
-    np.testing.assert_allclose(numbers.predict(D).compute(scheduler="synchronous"), numbers.predict(X), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        numbers.predict(D).compute(scheduler="synchronous"),
+        numbers.predict(X),
+        rtol=1e-5,
+        atol=1e-4,
+    )
 
 
 @needs_dask
@@ -93,12 +109,21 @@ def test_prediction_is_lazy():
 def test_the_size_is_chosen_as_in_memory(task):
     X, y = _data("binary")
     rng = np.random.default_rng(1)
-    y = y if task == "binary" else np.digitize(X[:, 3], [-0.5, 0.5]) if task == "several" else X[:, 3] + rng.standard_normal(N)
+    y = (
+        y
+        if task == "binary"
+        else np.digitize(X[:, 3], [-0.5, 0.5])
+        if task == "several"
+        else X[:, 3] + rng.standard_normal(N)
+    )
     kind = FSARegressorCV if task == "regression" else FSAClassifierCV
     rows = {"sample_weight": rng.integers(0, 3, N).astype(float), "groups": np.arange(N) // 7}
     D = da.from_array(X, chunks=(300, 17))
     for matrix in (D, on_dask(D, memory_limit="30KB")):
-        there, here = kind(sizes=[1, 2, 4], cv=3).fit(matrix, y, **rows), kind(sizes=[1, 2, 4], cv=3).fit(X, y, **rows)
+        there, here = (
+            kind(sizes=[1, 2, 4], cv=3).fit(matrix, y, **rows),
+            kind(sizes=[1, 2, 4], cv=3).fit(X, y, **rows),
+        )
         assert there.n_features_ == here.n_features_ and (there.support_ == here.support_).all()
         np.testing.assert_allclose(there.cv_scores_, here.cv_scores_, atol=1e-6)
 
@@ -109,7 +134,9 @@ def test_data_frames():
     X, y = _data()
     table = pd.DataFrame(X, columns=[f"c{j}" for j in range(M)])
     with dask.config.set(scheduler="synchronous"):
-        there = FSAClassifier(3).fit(dd.from_pandas(table, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3))
+        there = FSAClassifier(3).fit(
+            dd.from_pandas(table, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
+        )
     here = FSAClassifier(3).fit(table, y)
     assert_same_fit(there, here)
     assert there.get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
@@ -123,7 +150,10 @@ def test_files_that_workers_read(tmp_path, monkeypatch, order):
     np.save(tmp_path / "X.npy", np.asarray(X, order=order))
     source, rows = on_disk(tmp_path / "X.npy", memory_limit="30KB"), np.arange(N) % 5 > 0
     whole, some = on_dask(source), on_dask(source[rows])
-    assert max(whole.array.chunks[0]) * max(whole.array.chunks[1]) * 4 <= 9000 and whole.memory_limit == 30_000
+    assert (
+        max(whole.array.chunks[0]) * max(whole.array.chunks[1]) * 4 <= 9000
+        and whole.memory_limit == 30_000
+    )
     assert on_dask(source, memory_limit="1MB").memory_limit == 1_000_000
     with dask.config.set(scheduler="synchronous"):
         np.testing.assert_array_equal(some[:, [3, 11]], X[rows][:, [3, 11]])
@@ -151,13 +181,18 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
 @needs_dask
 def test_limits_belong_to_the_data():
     X, y = _data()
-    with pytest.raises(TypeError, match=r"^ndarray is not on Dask; expected a Dask array or data frame$"):
+    with pytest.raises(
+        TypeError, match=r"^ndarray is not on Dask; expected a Dask array or data frame$"
+    ):
         on_dask(X)
     D = da.from_array(X, chunks=(100, 40))
     with pytest.raises(ValueError, match="subsample=2 is not valid"):
         on_dask(D, subsample=2)
     with dask.config.set(scheduler="synchronous"):
-        models = [FSAClassifier(3, random_state=s).fit(on_dask(D, memory_limit="2KB", subsample=0.3), y) for s in (0, 0, 1)]
+        models = [
+            FSAClassifier(3, random_state=s).fit(on_dask(D, memory_limit="2KB", subsample=0.3), y)
+            for s in (0, 0, 1)
+        ]
     assert_same_fit(models[0], models[1], 0)
     assert not np.array_equal(models[0].loss_curve_, models[2].loss_curve_)
 
@@ -181,7 +216,9 @@ def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
 
     X, y = _data()
     weight, targets = np.full(N, 1 / N), np.where(y == "yes", 1.0, -1.0)[:, None]
-    design = DaskDesign(on_dask(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight)
+    design = DaskDesign(
+        on_dask(da.from_array(X, chunks=chunks).persist(scheduler="synchronous")), weight
+    )
     counted = []
     n_tiles, n_rows = len(design.rows) * len(design.parts), len(design.rows)
     with dask.config.set(scheduler="synchronous"):
@@ -192,7 +229,11 @@ def test_tasks_of_a_step_are_bounded_by_the_tiles(chunks, bound):
             design.scores_and_gradient(coef, np.zeros(1), loss, targets, weight)
     sums = -(-n_rows // 16)
     several = bound > 1
-    assert 0 < len(counted) <= bound * n_tiles + 2 * several * n_rows + sums * (len(design.parts) + several)
+    assert (
+        0
+        < len(counted)
+        <= bound * n_tiles + 2 * several * n_rows + sums * (len(design.parts) + several)
+    )
 
 
 @needs_dask
@@ -200,7 +241,10 @@ def test_first_rows_far_from_each_other():
     X, y = _data()
     X = X.astype(np.float64) + 1e6 + np.repeat([0.0, 1e4], N // 2)[:, None]
     with dask.config.set(scheduler="synchronous"):
-        assert_same_fit(FSAClassifier(3).fit(da.from_array(X, chunks=(N // 2, M)), y), FSAClassifier(3).fit(X, y))
+        assert_same_fit(
+            FSAClassifier(3).fit(da.from_array(X, chunks=(N // 2, M)), y),
+            FSAClassifier(3).fit(X, y),
+        )
 
 
 class _Killing(FSAClassifier):
@@ -226,7 +270,11 @@ def test_a_cluster_of_processes_and_a_killed_worker():
     schedule = Schedule(n_steps=20)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit="1GB",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -248,7 +296,9 @@ def test_a_cluster_of_processes_and_a_killed_worker():
 
         again = clone(chooser).set_params(scoring=killing_score).fit(D, y)
         assert not victims and again.n_features_ == chosen.n_features_
-        assert np.array_equal(again.cv_scores_, chosen.cv_scores_) and np.array_equal(again.coef_, chosen.coef_)
+        assert np.array_equal(again.cv_scores_, chosen.cv_scores_) and np.array_equal(
+            again.coef_, chosen.coef_
+        )
     here = FSAClassifierCV([1, 3], cv=3, schedule=schedule).fit(X, y)
     assert chosen.n_features_ == here.n_features_ and (chosen.support_ == here.support_).all()
     assert_same_fit(model, whole, 0)

@@ -55,7 +55,9 @@ def _expanded(X, knots, weight, missing=False):
     out = np.zeros((len(X), X.shape[1], n_bins + 1 + missing))
     for j in range(X.shape[1]):
         seen = ~np.isnan(X[:, j])
-        position = np.round(np.interp(X[seen, j], knots[j], np.arange(n_bins + 1.0)) * steps) / steps
+        position = (
+            np.round(np.interp(X[seen, j], knots[j], np.arange(n_bins + 1.0)) * steps) / steps
+        )
         for b in range(n_bins + 1):
             out[seen, j, b] = np.interp(position, np.arange(n_bins + 1.0), np.eye(n_bins + 1)[b])
         if missing:
@@ -85,13 +87,20 @@ def _dense(dtype, order):
 def _sparse(kind):
     X, weight = _data()
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.8, 0.0, X)
-    return Case(SparseDesign(kind(X), weight), _standardised(X, weight), weight, False, constant=False)
+    return Case(
+        SparseDesign(kind(X), weight), _standardised(X, weight), weight, False, constant=False
+    )
 
 
 def _piecewise(dtype):
     X, weight = _data(dtype)
     knots = even_knots(X.min(axis=0), X.max(axis=0), 6)
-    return Case(PiecewiseDesign.from_matrix(X, knots, weight), _expanded(X, knots, weight), weight, dtype == np.float32)
+    return Case(
+        PiecewiseDesign.from_matrix(X, knots, weight),
+        _expanded(X, knots, weight),
+        weight,
+        dtype == np.float32,
+    )
 
 
 def _missing():
@@ -103,9 +112,16 @@ def _missing():
 
 
 CASES = {
-    **{f"dense {dtype.__name__} {order}": partial(_dense, dtype, order) for dtype in (np.float64, np.float32) for order in "CF"},
+    **{
+        f"dense {dtype.__name__} {order}": partial(_dense, dtype, order)
+        for dtype in (np.float64, np.float32)
+        for order in "CF"
+    },
     **{f"sparse {kind.__name__}": partial(_sparse, kind) for kind in (sp.csr_matrix, sp.csc_array)},
-    **{f"piecewise {dtype.__name__}": partial(_piecewise, dtype) for dtype in (np.float64, np.float32)},
+    **{
+        f"piecewise {dtype.__name__}": partial(_piecewise, dtype)
+        for dtype in (np.float64, np.float32)
+    },
     "piecewise missing": _missing,
 }
 
@@ -125,15 +141,23 @@ def test_scores_gradient_and_keep_match_the_explicit_matrix(case, q):
         coef = rng.standard_normal((len(kept), design.width, q))
         residual = rng.standard_normal((N, q)) * weight[:, None]
         explicit = case.explicit[:, columns]
-        np.testing.assert_allclose(design.scores(coef), explicit @ coef.reshape(-1, q), atol=tolerance * np.sqrt(len(columns)))
-        np.testing.assert_allclose(design.gradient(residual).reshape(-1, q), explicit.T @ residual, atol=tolerance)
+        np.testing.assert_allclose(
+            design.scores(coef),
+            explicit @ coef.reshape(-1, q),
+            atol=tolerance * np.sqrt(len(columns)),
+        )
+        np.testing.assert_allclose(
+            design.gradient(residual).reshape(-1, q), explicit.T @ residual, atol=tolerance
+        )
         np.testing.assert_allclose(design.matrix(), explicit, atol=tolerance)
         for name, cls in LOSSES.items():
             if cls.several_classes or "ranking" in cls.tasks or (name == "cox" and q > 1):
                 continue
             loss, y = cls(), TARGETS.get(name, plus_minus)(rng, q)
             b = rng.standard_normal(q)
-            gradient, residual_sum, value = design.scores_and_gradient(0.1 * coef, b, loss, y, weight)
+            gradient, residual_sum, value = design.scores_and_gradient(
+                0.1 * coef, b, loss, y, weight
+            )
             scores = explicit @ (0.1 * coef.reshape(-1, q)) + b
             r = loss.gradient(y, scores, weight)
             np.testing.assert_allclose(gradient.reshape(-1, q), explicit.T @ r, atol=tolerance)
@@ -152,16 +176,23 @@ def test_the_original_stays_usable_after_keep(case):
     small = case.design.keep(kept)
     small.scores(coef[kept])
     np.testing.assert_array_equal(case.design.scores(coef), before)
-    np.testing.assert_allclose(case.design.keep(kept).scores(coef[kept]), small.scores(coef[kept]), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        case.design.keep(kept).scores(coef[kept]), small.scores(coef[kept]), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_unstandardise_gives_the_same_scores_from_raw_columns(case):
     rng, design = np.random.default_rng(8), case.design
     coef = rng.standard_normal((M, design.width, 2))
     raw, offset = design.unstandardise(coef, np.array([1.0, -2.0]))
-    columns = case.explicit.reshape(N, M, -1) / np.where(design.inv > 0, design.inv, np.inf)[:, None] + design.mean
+    columns = (
+        case.explicit.reshape(N, M, -1) / np.where(design.inv > 0, design.inv, np.inf)[:, None]
+        + design.mean
+    )
     scores = np.einsum("nmw,mwq->nq", columns, raw) + offset
-    np.testing.assert_allclose(scores, design.scores(coef) + [1.0, -2.0], atol=0.1 if case.single else 1e-6)
+    np.testing.assert_allclose(
+        scores, design.scores(coef) + [1.0, -2.0], atol=0.1 if case.single else 1e-6
+    )
 
 
 def test_constant_columns_count_nothing(case):
@@ -186,7 +217,9 @@ def test_designs_do_not_copy_or_change_the_data():
         before = X.copy()
         design = DenseDesign(X, weight)
         assert np.shares_memory(design.stored_columns(slice(None)), X)
-        design.scores_and_gradient(np.ones((M, 1, 1)), np.zeros(1), LogisticLoss(), np.ones((N, 1)), weight)
+        design.scores_and_gradient(
+            np.ones((M, 1, 1)), np.zeros(1), LogisticLoss(), np.ones((N, 1)), weight
+        )
         design.matrix()
         np.testing.assert_array_equal(X, before)
 
@@ -268,5 +301,9 @@ def test_single_precision_about_a_large_mean(order, ratio):
 
 
 def test_float32_columns_that_differ_by_a_rounding_are_constant():
-    X = np.where(np.random.default_rng(0).random((2000, 3)) > 0.5, np.float32(0.1), np.nextafter(np.float32(0.1), np.float32(1)))
+    X = np.where(
+        np.random.default_rng(0).random((2000, 3)) > 0.5,
+        np.float32(0.1),
+        np.nextafter(np.float32(0.1), np.float32(1)),
+    )
     assert not DenseDesign(X, np.full(2000, 1 / 2000)).inv.any()

@@ -48,7 +48,9 @@ def _write(folder, name, X, chunks=(300, 7)):
         np.save(path, np.asfortranarray(X) if name == "columns.npy" else X)
     elif name.endswith(".parquet"):
         pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
-        pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).to_parquet(path, row_group_size=chunks[0])
+        pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).to_parquet(
+            path, row_group_size=chunks[0]
+        )
     elif name.endswith(".h5"):
         h5py = pytest.importorskip("h5py", reason="needs annealed[disk]")
         with h5py.File(path, "w") as file:
@@ -103,15 +105,20 @@ def test_any_loss_response_and_block_size(files, case, response, name, limit, bi
     y = targets(X, task)
     kind = ESTIMATORS.get(task, FSAClassifier)
     response = response if response == "linear" else PiecewiseLinear(bins=bins)
-    settings = {"response": response, "refinement": refinement, "schedule": Schedule(n_steps=20)} | (
-        {} if loss is None else {"loss": loss}
-    )
+    settings = {
+        "response": response,
+        "refinement": refinement,
+        "schedule": Schedule(n_steps=20),
+    } | ({} if loss is None else {"loss": loss})
     if task == "grades":
         X, y = X[:200], y[:200]
         mapped = np.load(files[name], mmap_mode="r")[:200]
         source = on_disk(mapped)
         limit //= 5
-    assert_same_fit(kind(3, **settings).fit(on_disk(source, memory_limit=limit), y), kind(3, **settings).fit(X, y))
+    assert_same_fit(
+        kind(3, **settings).fit(on_disk(source, memory_limit=limit), y),
+        kind(3, **settings).fit(X, y),
+    )
 
 
 def test_missing_values_weights_and_integers(tmp_path):
@@ -121,11 +128,16 @@ def test_missing_values_weights_and_integers(tmp_path):
     weight[:40] = 0
     np.save(tmp_path / "X.npy", X)
     settings = {"response": "piecewise", "prior": None}
-    there = FSAClassifier(3, **settings).fit(on_disk(tmp_path / "X.npy", memory_limit="90KB"), y, sample_weight=weight)
+    there = FSAClassifier(3, **settings).fit(
+        on_disk(tmp_path / "X.npy", memory_limit="90KB"), y, sample_weight=weight
+    )
     assert_same_fit(there, FSAClassifier(3, **settings).fit(X, y, sample_weight=weight))
     whole = np.round(_matrix()).astype(np.int16)
     np.save(tmp_path / "whole.npy", whole)
-    assert_same_fit(FSAClassifier(3).fit(on_disk(tmp_path / "whole.npy", memory_limit="90KB"), y), FSAClassifier(3).fit(whole, y))
+    assert_same_fit(
+        FSAClassifier(3).fit(on_disk(tmp_path / "whole.npy", memory_limit="90KB"), y),
+        FSAClassifier(3).fit(whole, y),
+    )
 
 
 def test_views_of_mapped_arrays(files):
@@ -166,12 +178,16 @@ class _Counting(RawSource):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_bytes_read_are_those_of_the_schedule(tmp_path, order):
     rng = np.random.default_rng(0)
-    X = (rng.standard_normal((2000, 300)) + rng.standard_normal((2000, 1))).astype(np.float32, order=order)
+    X = (rng.standard_normal((2000, 300)) + rng.standard_normal((2000, 1))).astype(
+        np.float32, order=order
+    )
     y = X[:, [9, 19, 29]].sum(axis=1) > 0
     path = tmp_path / "X.bin"
     X.ravel(order="K").tofile(path)
     source = _Counting(path, 0, X.shape, X.dtype, X.strides)
-    model = FSAClassifier(3, refinement=Refinement(exchange=False)).fit(source.set_limits("200KB", 1.0), y)
+    model = FSAClassifier(3, refinement=Refinement(exchange=False)).fit(
+        source.set_limits("200KB", 1.0), y
+    )
     assert model.get_support(indices=True).tolist() == [9, 19, 29]
     from annealed.learners.solvers.schedules import inverse
 
@@ -197,7 +213,9 @@ def test_remaining_columns_stay_in_memory_for_exchanges(tmp_path):
         FSAClassifier(3, refinement=Refinement(exchange)).fit(source.set_limits("1MB", 1.0), y)
         read[exchange] = source.bytes_read
     rounds, rest = divmod(read[True] - read[False], X.nbytes)
-    assert 1 <= rounds <= 5 and rest <= 15 * rounds * 2000 * 4  # passes over everything, and the columns that joined the pool
+    assert (
+        1 <= rounds <= 5 and rest <= 15 * rounds * 2000 * 4
+    )  # passes over everything, and the columns that joined the pool
 
 
 def test_subsampled_steps(files):
@@ -214,10 +232,14 @@ def test_loss_of_pairs_reads_twice(files):
     design = BlockDesign(on_disk(files["rows.npy"], memory_limit="40KB"), np.full(N, 1 / N))
     loss = PairwiseLogisticLoss(np.array([[0, 1200], [700, 3]]), np.ones(2), np.ones(2))
     coef = np.random.default_rng(0).standard_normal((M, 1, 1))
-    gradient, _, value = design.scores_and_gradient(coef, np.zeros(1), loss, np.zeros((N, 1)), np.full(N, 1 / N))
+    gradient, _, value = design.scores_and_gradient(
+        coef, np.zeros(1), loss, np.zeros((N, 1)), np.full(N, 1 / N)
+    )
     scores = design.scores(coef)
     assert value == pytest.approx(loss.value(np.zeros((N, 1)), scores, None))
-    np.testing.assert_allclose(gradient, design.gradient(loss.gradient(np.zeros((N, 1)), scores, None)))
+    np.testing.assert_allclose(
+        gradient, design.gradient(loss.gradient(np.zeros((N, 1)), scores, None))
+    )
 
 
 def test_bad_input(files, tmp_path):
@@ -244,7 +266,9 @@ def test_bad_input(files, tmp_path):
     np.save(tmp_path / "infinite.npy", X)
     for response in ("linear", "piecewise"):
         with pytest.raises(ValueError, match="in column 12"):
-            FSAClassifier(3, response=response).fit(on_disk(tmp_path / "infinite.npy", memory_limit="40KB"), y)
+            FSAClassifier(3, response=response).fit(
+                on_disk(tmp_path / "infinite.npy", memory_limit="40KB"), y
+            )
     for options in ({"name": "X"}, {"columns": ["c1"]}):
         with pytest.raises(ValueError, match=r"rows\.npy: .* expected"):
             on_disk(files["rows.npy"], **options)
@@ -255,7 +279,9 @@ def test_bad_input(files, tmp_path):
 def test_files_are_read_where_the_system_lacks_preadv(files, monkeypatch):
     monkeypatch.delattr(os, "preadv", raising=False)
     for name in ("rows.npy", "columns.npy"):
-        np.testing.assert_array_equal(on_disk(files[name])[:, np.array([3, 11, 40])], _matrix()[:, [3, 11, 40]])
+        np.testing.assert_array_equal(
+            on_disk(files[name])[:, np.array([3, 11, 40])], _matrix()[:, [3, 11, 40]]
+        )
 
 
 def test_damage_that_is_met_while_reading_is_named(files, tmp_path):
@@ -290,7 +316,9 @@ def test_arrays_inside_groups(tmp_path):
     with h5py.File(tmp_path / "X.h5", "w") as file:
         file["part/X"] = _matrix()
     assert on_disk(tmp_path / "X.h5", name="part/X").shape == _matrix().shape
-    with pytest.raises(ValueError, match="name=None is not one of its arrays; expected a path inside"):
+    with pytest.raises(
+        ValueError, match="name=None is not one of its arrays; expected a path inside"
+    ):
         on_disk(tmp_path / "X.h5")
 
 
@@ -298,7 +326,8 @@ def test_a_reader_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     (tmp_path / "X.h5").write_bytes(b"")
     with pytest.raises(
-        ModuleNotFoundError, match=r"X\.h5: reading it needs h5py \(pip install '\.\[disk\]' in the checkout of annealed\)"
+        ModuleNotFoundError,
+        match=r"X\.h5: reading it needs h5py \(pip install '\.\[disk\]' in the checkout of annealed\)",
     ):
         on_disk(tmp_path / "X.h5")
 
@@ -323,7 +352,10 @@ def test_sizes_by_criterion_and_by_folds(files):
     X, source = _matrix(), on_disk(files["columns.npy"])
     y = targets(X, "binary")
     for how in ({"sizes": [2, 3, 5], "criterion": "ebic"}, {"sizes": [2, 3], "cv": 2}):
-        assert FSAClassifierCV(**how).fit(source, y).n_features_ == FSAClassifierCV(**how).fit(X, y).n_features_
+        assert (
+            FSAClassifierCV(**how).fit(source, y).n_features_
+            == FSAClassifierCV(**how).fit(X, y).n_features_
+        )
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -332,12 +364,20 @@ def test_rows_of_a_file(files, name):
         pytest.skip("needs annealed[disk] and annealed[parquet]")
     X, source = _matrix(), on_disk(files[name])
     columns = np.array([3, 17, 18, 40])
-    for rows in (np.arange(900, 100, -3), np.arange(N) % 7 == 0, slice(250, 700), [5], np.array([], dtype=int)):
+    for rows in (
+        np.arange(900, 100, -3),
+        np.arange(N) % 7 == 0,
+        slice(250, 700),
+        [5],
+        np.array([], dtype=int),
+    ):
         some = source[rows]
         assert some.shape == X[rows].shape
         np.testing.assert_array_equal(some[:, columns], X[rows][:, columns])
     np.testing.assert_array_equal(source[10:20, [9, 2]], X[10:20, [9, 2]])
-    elsewhere = pickle.loads(pickle.dumps(on_disk(source, memory_limit="1MB", subsample=0.5)[50:70]))
+    elsewhere = pickle.loads(
+        pickle.dumps(on_disk(source, memory_limit="1MB", subsample=0.5)[50:70])
+    )
     assert (elsewhere.source.memory_limit, elsewhere.subsample) == (1_000_000, 0.5)
     assert (source.memory_limit, source.subsample) == (None, 1.0)
     np.testing.assert_array_equal(elsewhere[:, columns], X[50:70][:, columns])
@@ -348,11 +388,21 @@ def test_cross_validation_and_pipelines_on_a_file(files):
     y = targets(X, "binary")
     model = FSAClassifier(3)
     folds = KFold(3, shuffle=True, random_state=0)
-    np.testing.assert_allclose(cross_val_score(model, source, y, cv=folds), cross_val_score(FSAClassifier(3), X, y, cv=folds))
+    np.testing.assert_allclose(
+        cross_val_score(model, source, y, cv=folds),
+        cross_val_score(FSAClassifier(3), X, y, cv=folds),
+    )
     search = GridSearchCV(model, {"n_features_to_select": [1, 3]}, cv=2).fit(source, y)
-    assert search.best_params_ == GridSearchCV(FSAClassifier(), {"n_features_to_select": [1, 3]}, cv=2).fit(X, y).best_params_
+    assert (
+        search.best_params_
+        == GridSearchCV(FSAClassifier(), {"n_features_to_select": [1, 3]}, cv=2)
+        .fit(X, y)
+        .best_params_
+    )
     pipeline = make_pipeline(model, LogisticRegression()).fit(source, y)
-    assert pipeline.score(source, y) == make_pipeline(FSAClassifier(3), LogisticRegression()).fit(X, y).score(X, y)
+    assert pipeline.score(source, y) == make_pipeline(FSAClassifier(3), LogisticRegression()).fit(
+        X, y
+    ).score(X, y)
     with pytest.raises(TypeError, match="X is a file of 1300 x 60 values"):
         make_pipeline(StandardScaler(), model).fit(source, y)
 
@@ -368,7 +418,10 @@ def test_a_damaged_chunk_is_named(tmp_path):
     zarr = pytest.importorskip("zarr", reason="needs annealed[disk]")
     X = np.random.default_rng(0).standard_normal((40, 6))
     zarr.save_array(str(tmp_path / "x.zarr"), X)
-    chunk = max((path for path in (tmp_path / "x.zarr").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    chunk = max(
+        (path for path in (tmp_path / "x.zarr").rglob("*") if path.is_file()),
+        key=lambda path: path.stat().st_size,
+    )
     chunk.write_bytes(b"garbage" * 30)
     with pytest.raises(ValueError, match=r"x\.zarr.*: damaged or unreadable"):
         annealed.learners.FSARegressor(2).fit(on_disk(tmp_path / "x.zarr"), X[:, 1])
@@ -379,7 +432,11 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.standard_normal((900, 12)), columns=[f"c{j}" for j in range(12)])
     y = (table["c3"] - table["c7"] > 0).to_numpy()
-    for part, rows in (("year=2023/a", slice(0, 350)), ("year=2024/a", slice(350, 352)), ("year=2024/b", slice(352, 900))):
+    for part, rows in (
+        ("year=2023/a", slice(0, 350)),
+        ("year=2024/a", slice(350, 352)),
+        ("year=2024/b", slice(352, 900)),
+    ):
         path = tmp_path / "big" / f"{part}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         table[rows].to_parquet(path, row_group_size=100)
@@ -412,4 +469,7 @@ def test_exchanges_that_are_proposed_on_a_part_of_the_rows(tmp_path, monkeypatch
     X = rng.standard_normal((2000, 400)).astype(np.float32)
     y = X[:, 0] - X[:, 1] + rng.standard_normal(len(X))
     np.save(tmp_path / "X.npy", X)
-    assert_same_fit(FSARegressor(10).fit(on_disk(tmp_path / "X.npy", memory_limit=limit), y), FSARegressor(10).fit(X, y))
+    assert_same_fit(
+        FSARegressor(10).fit(on_disk(tmp_path / "X.npy", memory_limit=limit), y),
+        FSARegressor(10).fit(X, y),
+    )

@@ -15,7 +15,9 @@ N = 900
 def table():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((N, 6)), columns=[f"c{j}" for j in range(6)])
-    return frame.assign(year=np.repeat([2022, 2023, 2024], 300), town=np.tile(np.repeat(["a b", "c"], 150), 3))
+    return frame.assign(
+        year=np.repeat([2022, 2023, 2024], 300), town=np.tile(np.repeat(["a b", "c"], 150), 3)
+    )
 
 
 @pytest.fixture
@@ -29,13 +31,19 @@ def folder(table, tmp_path):
 
 def test_partitions_are_columns_that_can_be_asked_for(table, folder):
     assert on_disk(folder).names == [f"c{j}" for j in range(6)]
-    source = on_disk(folder, columns=["c4", "year", "c0"], target="town", weight="c5", memory_limit="8KB")
+    source = on_disk(
+        folder, columns=["c4", "year", "c0"], target="town", weight="c5", memory_limit="8KB"
+    )
     for matrix in (source, pickle.loads(pickle.dumps(source))):
-        np.testing.assert_array_equal(matrix[100:500, :], table[["c4", "year", "c0"]].to_numpy()[100:500])
+        np.testing.assert_array_equal(
+            matrix[100:500, :], table[["c4", "year", "c0"]].to_numpy()[100:500]
+        )
         assert (matrix.target == table["town"]).all() and (matrix.weight == table["c5"]).all()
     found = FSAClassifier(1).fit(source, table["year"] > 2022)
     assert source.names[found.get_support(indices=True)[0]] == "year"
-    with pytest.raises(ValueError, match=r"town=a b/p\.parquet: column 'town' holds string; expected numbers"):
+    with pytest.raises(
+        ValueError, match=r"town=a b/p\.parquet: column 'town' holds string; expected numbers"
+    ):
         on_disk(folder, columns=["town"])
     # what a file holds itself goes before the name of its folder
     rows = table.assign(year=1999).drop(columns="town").iloc[:5]
@@ -48,7 +56,10 @@ def test_partitions_are_columns_that_can_be_asked_for(table, folder):
     [
         ([("year", ">=", 2023)], "year >= 2023"),
         ([("c1", "<", 0.5), ("town", "=", "c")], "c1 < 0.5 and town == 'c'"),
-        ([[("c1", ">", 1)], [("year", "in", [2022]), ("c2", "<", 0)]], "c1 > 1 or year == 2022 and c2 < 0"),
+        (
+            [[("c1", ">", 1)], [("year", "in", [2022]), ("c2", "<", 0)]],
+            "c1 > 1 or year == 2022 and c2 < 0",
+        ),
     ],
 )
 def test_filters_leave_the_rows_for_which_they_hold(table, folder, filters, query):
@@ -68,8 +79,12 @@ def test_filters_skip_files_and_groups_of_rows(table, tmp_path, monkeypatch):
 
     table.sort_values("c0").to_parquet(tmp_path / "t.parquet", row_group_size=90)
     read, groups = ParquetPart.read, []
-    monkeypatch.setattr(ParquetPart, "read", lambda self, g, names: groups.append(g) or read(self, g, names))
-    source = on_disk(tmp_path / "t.parquet", columns=["c1"], filters=[("c0", ">", table["c0"].quantile(0.85))])
+    monkeypatch.setattr(
+        ParquetPart, "read", lambda self, g, names: groups.append(g) or read(self, g, names)
+    )
+    source = on_disk(
+        tmp_path / "t.parquet", columns=["c1"], filters=[("c0", ">", table["c0"].quantile(0.85))]
+    )
     assert source.shape == (135, 1) and set(groups) == {8, 9}
 
 
@@ -106,18 +121,36 @@ def test_bad_input_is_one_line(folder):
             {"filters": [("when", "=", 1)]},
             "No match for FieldRef.Name.when.; expected such as .* of c0, .*, town$",
         ),
-        (folder, {"filters": [("year", "=", "x")]}, "year.*no kernel matching input types .int32, string."),
+        (
+            folder,
+            {"filters": [("year", "=", "x")]},
+            "year.*no kernel matching input types .int32, string.",
+        ),
         (folder, {"filters": "year=2023"}, "filters='year=2023': .*; expected such as"),
         (folder, {"filters": []}, r"filters=\[\]: .*; expected such as"),
-        (folder, {"filters": [("year", ">", 2030)]}, r"filters=\[.'year', '>', 2030.\] leave no row"),
+        (
+            folder,
+            {"filters": [("year", ">", 2030)]},
+            r"filters=\[.'year', '>', 2030.\] leave no row",
+        ),
         (folder, {"filters": [("c0", ">", 1e9)]}, r"filters=\[.'c0', '>', .*\] leave no row"),
         ("nowhere://a/b", {}, "nowhere://a/b: damaged or unreadable .Protocol not known: nowhere"),
         ("http://127.0.0.1:9/big", {}, "http://127.0.0.1:9/big: "),
-        ((folder / "year=2022" / "nothing").as_uri(), {}, "nothing: does not exist; expected a table"),
-        ((folder.parent / "empty").as_uri(), {}, "empty: a folder, expected a table in .parquet, or a folder of such files"),
+        (
+            (folder / "year=2022" / "nothing").as_uri(),
+            {},
+            "nothing: does not exist; expected a table",
+        ),
+        (
+            (folder.parent / "empty").as_uri(),
+            {},
+            "empty: a folder, expected a table in .parquet, or a folder of such files",
+        ),
     ):
         (folder.parent / "empty").mkdir(exist_ok=True)
-        with pytest.raises((ValueError, FileNotFoundError, ModuleNotFoundError), match=message) as caught:
+        with pytest.raises(
+            (ValueError, FileNotFoundError, ModuleNotFoundError), match=message
+        ) as caught:
             on_disk(place, **options)
         assert "\n" not in str(caught.value)
     np.save(folder / "X.npy", np.ones((3, 2)))

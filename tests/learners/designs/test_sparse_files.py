@@ -13,7 +13,9 @@ N, M = 900, 120
 
 
 def _matrix(density=0.05):
-    X = sp.random_array((N, M), density=density, rng=np.random.default_rng(0), format="csr", dtype=np.float32)
+    X = sp.random_array(
+        (N, M), density=density, rng=np.random.default_rng(0), format="csr", dtype=np.float32
+    )
     X.data += 1
     return X
 
@@ -38,10 +40,19 @@ def test_fits_equal_those_in_memory(write, density, limit):
     X = _matrix(density)
     y, weight = _labels(X), np.random.default_rng(2).integers(0, 3, N).astype(float)
     source = on_disk(write(X), memory_limit=limit)
-    for model, target in ((FSAClassifier, y), (FSAClassifier, np.where(y, 2, np.arange(N) % 2)), (FSARegressor, X @ np.ones(M))):
-        there, here = model(3).fit(source, target, sample_weight=weight), model(3).fit(X, target, sample_weight=weight)
+    for model, target in (
+        (FSAClassifier, y),
+        (FSAClassifier, np.where(y, 2, np.arange(N) % 2)),
+        (FSARegressor, X @ np.ones(M)),
+    ):
+        there, here = (
+            model(3).fit(source, target, sample_weight=weight),
+            model(3).fit(X, target, sample_weight=weight),
+        )
         assert_same_fit(there, here)
-        np.testing.assert_allclose(there.predict(source).astype(float), here.predict(X).astype(float), atol=1e-4)
+        np.testing.assert_allclose(
+            there.predict(source).astype(float), here.predict(X).astype(float), atol=1e-4
+        )
 
 
 def test_rows_sizes_and_other_processes(write):
@@ -49,7 +60,9 @@ def test_rows_sizes_and_other_processes(write):
     y, source = _labels(X), on_disk(write(X), memory_limit="200KB")
     for rows in (np.arange(800, 100, -3), np.arange(N) % 7 == 0, slice(250, 700), [5]):
         some = pickle.loads(pickle.dumps(source[rows]))
-        assert some.shape == X[rows].shape and some.nnz == X[rows].nnz and some.memory_limit == 200_000
+        assert (
+            some.shape == X[rows].shape and some.nnz == X[rows].nnz and some.memory_limit == 200_000
+        )
         np.testing.assert_array_equal(some[:, [2, 40]], X[rows][:, [2, 40]].toarray())
     there, here = (FSAClassifierCV(sizes=[1, 2, 3, 5], cv=3).fit(data, y) for data in (source, X))
     assert there.n_features_ == here.n_features_ and (there.support_ == here.support_).all()
@@ -67,8 +80,12 @@ def test_text(tmp_path, monkeypatch, zero_based):
     np.testing.assert_array_equal(source.target, y)
     np.testing.assert_array_equal(source[10:20].target, y[10:20])
     np.testing.assert_allclose(source[:, np.arange(M)], X.toarray(), rtol=1e-6)
-    assert_same_fit(FSAClassifier(3).fit(on_disk(tmp_path / "X.csr"), source.target), FSAClassifier(3).fit(X, y))
-    wide = write_csr(tmp_path / "X.svm", tmp_path / "wide.csr", n_features=200, zero_based=zero_based)
+    assert_same_fit(
+        FSAClassifier(3).fit(on_disk(tmp_path / "X.csr"), source.target), FSAClassifier(3).fit(X, y)
+    )
+    wide = write_csr(
+        tmp_path / "X.svm", tmp_path / "wide.csr", n_features=200, zero_based=zero_based
+    )
     assert wide.shape == (N, 200)
     with pytest.raises(ValueError, match=r"X\.svm: .*indices .* expected"):
         write_csr(tmp_path / "X.svm", tmp_path / "narrow.csr", n_features=5)

@@ -30,7 +30,9 @@ def test_every_loss_and_response_on_tensors(case, response):
     torch = pytest.importorskip("torch", reason="needs annealed[torch]")
     task, loss = case
     X, y = _data(task)
-    settings = {"response": response, "schedule": Schedule(n_steps=20)} | ({} if loss is None else {"loss": loss})
+    settings = {"response": response, "schedule": Schedule(n_steps=20)} | (
+        {} if loss is None else {"loss": loss}
+    )
     kind = ESTIMATORS.get(task, FSAClassifier)
     here = kind(3, **settings).fit(X, y)
     tensor = torch.from_numpy(X)
@@ -51,7 +53,10 @@ def test_bad_tensors():
             FSAClassifier(1).fit(other, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="in column 7"):
         FSAClassifier(3).fit(torch.from_numpy(X), y)
-    assert FSAClassifier(3, response="piecewise").fit(torch.from_numpy(X), y).n_features_in_ == X.shape[1]
+    assert (
+        FSAClassifier(3, response="piecewise").fit(torch.from_numpy(X), y).n_features_in_
+        == X.shape[1]
+    )
 
 
 def test_cuda():

@@ -54,8 +54,12 @@ def test_scikit_learn_checks(estimator, check):
 def test_pipeline_grid_search_and_names():
     X, y = problem()
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
-    pipe = make_pipeline(StandardScaler(), FSARegressor(3), LinearRegression()).set_output(transform="pandas")
-    search = GridSearchCV(pipe, {"fsaregressor__n_features_to_select": [1, 2, 3]}, cv=3).fit(frame, y)
+    pipe = make_pipeline(StandardScaler(), FSARegressor(3), LinearRegression()).set_output(
+        transform="pandas"
+    )
+    search = GridSearchCV(pipe, {"fsaregressor__n_features_to_select": [1, 2, 3]}, cv=3).fit(
+        frame, y
+    )
     assert search.best_params_ == {"fsaregressor__n_features_to_select": 3}
     selector = search.best_estimator_[1]
     assert list(selector.get_feature_names_out()) == ["f3", "f7", "f11"]
@@ -87,13 +91,30 @@ def test_clone_keeps_every_parameter():
 
 def test_parameters_of_the_objects_are_reached_by_name():
     X, y = problem()
-    model = FSARegressor(3, constraints=Constraints(), refinement=Refinement(), schedule=Schedule(), prior=Prior())
+    model = FSARegressor(
+        3, constraints=Constraints(), refinement=Refinement(), schedule=Schedule(), prior=Prior()
+    )
     names = model.get_params()
-    assert names["refinement__ridge"] == "auto" and names["constraints__bounds"] is None and names["schedule__n_steps"] == 100
-    model.set_params(refinement__ridge=0.3, constraints__bounds=(0, None), schedule__n_steps=7, prior__shrinkage=0.5)
-    assert model.refinement.ridge == 0.3 and model.schedule.n_steps == 7 and model.prior.shrinkage == 0.5
+    assert (
+        names["refinement__ridge"] == "auto"
+        and names["constraints__bounds"] is None
+        and names["schedule__n_steps"] == 100
+    )
+    model.set_params(
+        refinement__ridge=0.3,
+        constraints__bounds=(0, None),
+        schedule__n_steps=7,
+        prior__shrinkage=0.5,
+    )
+    assert (
+        model.refinement.ridge == 0.3
+        and model.schedule.n_steps == 7
+        and model.prior.shrinkage == 0.5
+    )
     assert (model.fit(X, y).coef_ >= 0).all() and model.ridge_ == 0.8 and model.n_iter_ <= 7
-    search = GridSearchCV(FSARegressor(3, refinement=Refinement()), {"refinement__ridge": [1e-4, 10.0]}, cv=2).fit(X, y)
+    search = GridSearchCV(
+        FSARegressor(3, refinement=Refinement()), {"refinement__ridge": [1e-4, 10.0]}, cv=2
+    ).fit(X, y)
     assert search.best_params_ == {"refinement__ridge": 1e-4}
 
 
@@ -106,12 +127,16 @@ def test_string_labels_and_renaming():
     assert list(named.classes_) == ["down", "up"]
     X, label = classes()
     first = FSAClassifier(2, loss="lorenz").fit(X, label)
-    renamed = FSAClassifier(2, loss="lorenz").fit(X, np.array([{"a": 7, "b": 3, "c": 5, "d": 1}[v] for v in label]))
+    renamed = FSAClassifier(2, loss="lorenz").fit(
+        X, np.array([{"a": 7, "b": 3, "c": 5, "d": 1}[v] for v in label])
+    )
     assert np.array_equal(first.support_, renamed.support_)
     assert np.allclose(first.coef_, renamed.coef_[[3, 1, 2, 0]], atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huberised_hinge", "lorenz", "multinomial", "squared"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", "huberised_hinge", "lorenz", "multinomial", "squared"]
+)
 def test_several_classes_share_one_support(loss):
     X, label = classes()
     model = FSAClassifier(2, loss=loss).fit(X, label)
@@ -125,7 +150,9 @@ def test_several_classes_share_one_support(loss):
 def test_several_outputs_share_one_support():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 30))
-    Y = np.column_stack([X[:, 2] + X[:, 5], 1000 * (X[:, 5] - X[:, 8])]) + rng.standard_normal((200, 2))
+    Y = np.column_stack([X[:, 2] + X[:, 5], 1000 * (X[:, 5] - X[:, 8])]) + rng.standard_normal(
+        (200, 2)
+    )
     model = FSARegressor(3, refinement=Refinement(ridge=0.0)).fit(X, Y)
     assert list(model.get_support(indices=True)) == [2, 5, 8]
     assert model.coef_.shape == (2, 30) and model.predict(X).shape == (200, 2)
@@ -144,7 +171,9 @@ def test_sparse_equals_dense(form, family, ridge):
     X = np.where(np.random.default_rng(2).random((200, 40)) < 0.3, problem(200, 40)[0], 0)
     y = X[:, 3] - X[:, 7] + X[:, 20]
     y = y > 0 if family is FSAClassifier else y
-    dense, sparse = (family(5, refinement=Refinement(ridge=ridge)).fit(kind(X), y) for kind in (np.asarray, form))
+    dense, sparse = (
+        family(5, refinement=Refinement(ridge=ridge)).fit(kind(X), y) for kind in (np.asarray, form)
+    )
     assert np.array_equal(family(5).fit(form(X), y).support_, family(5).fit(X, y).support_)
     assert np.array_equal(dense.support_, sparse.support_)
     assert np.allclose(dense.coef_, sparse.coef_, atol=1e-6)
@@ -152,7 +181,13 @@ def test_sparse_equals_dense(form, family, ridge):
 
 
 @pytest.mark.parametrize(
-    "model", [FSAClassifier(4), FSAClassifier(4, response=PiecewiseLinear(bins="quantile")), FSARegressor(4), FSARanker(4)]
+    "model",
+    [
+        FSAClassifier(4),
+        FSAClassifier(4, response=PiecewiseLinear(bins="quantile")),
+        FSARegressor(4),
+        FSARanker(4),
+    ],
 )
 def test_repeated_row_is_weight_two(model):
     X, y = problem(120)
@@ -187,7 +222,11 @@ def test_units_and_origins_of_columns_do_not_matter(seed, response):
     plain = FSARegressor(3, response=response).fit(X, y)
     moved = FSARegressor(3, response=response).fit((X + shift) * scale, 40 * y - 7)
     assert np.array_equal(plain.support_, moved.support_)
-    assert np.allclose(40 * plain.predict(X) - 7, moved.predict((X + shift) * scale), atol=40 * 0.02 * np.abs(y).max())
+    assert np.allclose(
+        40 * plain.predict(X) - 7,
+        moved.predict((X + shift) * scale),
+        atol=40 * 0.02 * np.abs(y).max(),
+    )
 
 
 def test_exactly_k_with_ties():
@@ -203,7 +242,9 @@ def test_edges_of_k():
     X, y = problem()
     assert FSARegressor(1).fit(X, y).support_.sum() == 1
     assert FSARegressor(0.1).fit(X, y).support_.sum() == 3
-    with pytest.warns(UserWarning, match="n_features_to_select=31 is more than the 30 features; all are kept"):
+    with pytest.warns(
+        UserWarning, match="n_features_to_select=31 is more than the 30 features; all are kept"
+    ):
         assert FSARegressor(31).fit(X, y).support_.all()
     all_of_them = FSARegressor(30, refinement=Refinement(ridge=0.0)).fit(X, y)
     assert np.allclose(all_of_them.coef_, LinearRegression().fit(X, y).coef_, atol=2e-3)

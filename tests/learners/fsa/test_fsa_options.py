@@ -48,17 +48,21 @@ def test_groups_stay_or_fall_together():
     assert set(groups[order][model.support_]) == {"g01", "g02", "g03"}
     assert model.support_.sum() == 9
     assert model.score(X[:, order], y) > 0.9
-    assert FSARegressor("auto", constraints=Constraints(groups=groups)).fit(X, y).support_.sum() == 9
-    with pytest.raises(ValueError, match=r"groups has shape \(3,\); expected one label for each of the 30 features"):
+    assert (
+        FSARegressor("auto", constraints=Constraints(groups=groups)).fit(X, y).support_.sum() == 9
+    )
+    with pytest.raises(
+        ValueError, match=r"groups has shape \(3,\); expected one label for each of the 30 features"
+    ):
         FSARegressor(3, constraints=Constraints(groups=[1, 2, 3])).fit(X, y)
 
 
 def test_groups_with_ties_keep_exactly_k():
     X = np.zeros((40, 12))
     X[:, 9] = np.arange(40)
-    model = FSARegressor(3, constraints=Constraints(groups=np.repeat([5, 2, 8, 1], 3)), schedule=Schedule(n_steps=20)).fit(
-        X, X[:, 9]
-    )
+    model = FSARegressor(
+        3, constraints=Constraints(groups=np.repeat([5, 2, 8, 1], 3)), schedule=Schedule(n_steps=20)
+    ).fit(X, X[:, 9])
     assert model.support_.sum() == 9 and model.support_[9]
 
 
@@ -91,14 +95,25 @@ class Exponential(MarginLoss):
 def test_a_loss_of_ones_own():
     X, y = problem()
     outliers = y + 10 * (np.arange(200) % 25 == 0)
-    assert list(FSARegressor(3, loss=Huber(), schedule=Schedule(n_steps=200)).fit(X, outliers).get_support(indices=True)) == [
+    assert list(
+        FSARegressor(3, loss=Huber(), schedule=Schedule(n_steps=200))
+        .fit(X, outliers)
+        .get_support(indices=True)
+    ) == [
         3,
         7,
         11,
     ]
-    assert list(FSAClassifier(3, loss=Exponential()).fit(X, y > 0).get_support(indices=True)) == [3, 7, 11]
+    assert list(FSAClassifier(3, loss=Exponential()).fit(X, y > 0).get_support(indices=True)) == [
+        3,
+        7,
+        11,
+    ]
     X, label = classes()
-    assert list(FSAClassifier(2, loss=Exponential()).fit(X, label).get_support(indices=True)) == [4, 9]
+    assert list(FSAClassifier(2, loss=Exponential()).fit(X, label).get_support(indices=True)) == [
+        4,
+        9,
+    ]
 
 
 def test_piecewise_finds_what_linear_cannot():
@@ -148,7 +163,9 @@ def test_quantile_knots_on_many_equal_values():
 def test_warm_start_goes_on_from_the_last_fit():
     X, y = problem(400, 60)
     cold = FSAClassifier(3, refinement=None, schedule=Schedule(n_steps=60)).fit(X, y > 0)
-    warm = FSAClassifier(3, refinement=None, schedule=Schedule(n_steps=60), warm_start=True).fit(X, y > 0)
+    warm = FSAClassifier(3, refinement=None, schedule=Schedule(n_steps=60), warm_start=True).fit(
+        X, y > 0
+    )
     assert np.array_equal(cold.coef_, warm.coef_)
     warm.fit(X, y > 0)
     assert warm.loss_curve_[0] < cold.loss_curve_[0] - 0.1  # starts where the first ended
@@ -201,7 +218,9 @@ def test_pair_weight_is_the_product_of_its_items():
     ij = graded_pairs(np.round(y))
     weight = np.random.default_rng(0).integers(0, 3, 60)
     copies = np.repeat(np.arange(len(ij)), weight[ij[:, 0]] * weight[ij[:, 1]])
-    repeated = FSARanker(2, refinement=None).fit(X, pairs=np.column_stack([ij[copies], np.ones(len(copies))]))
+    repeated = FSARanker(2, refinement=None).fit(
+        X, pairs=np.column_stack([ij[copies], np.ones(len(copies))])
+    )
     weighted = FSARanker(2, refinement=None).fit(X, np.round(y), sample_weight=weight)
     assert np.array_equal(weighted.support_, repeated.support_)
 
@@ -214,7 +233,10 @@ def test_pair_weight_is_the_product_of_its_items():
         ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
         ({"y": np.zeros(30)}, "no two items of a query differ in grade"),
         ({"y": np.arange(30), "qid": [1, 2]}, "qid has 2 entries for 30 rows"),
-        ({"y": np.arange(30), "sample_weight": np.zeros(30)}, "(sample_weight is zero|at least one non-zero)"),
+        (
+            {"y": np.arange(30), "sample_weight": np.zeros(30)},
+            "(sample_weight is zero|at least one non-zero)",
+        ),
     ],
 )
 def test_ranking_errors(arguments, message):
@@ -234,12 +256,22 @@ SHARED = {
 
 def test_parameters():
     search = {"sizes", "cv", "scoring", "criterion", "rule"}
-    assert set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"} and len(SHARED) == 15
+    assert (
+        set(FSAClassifier().get_params(deep=False)) == SHARED | {"class_weight"}
+        and len(SHARED) == 15
+    )
     assert set(FSARegressor().get_params(deep=False)) == SHARED
     assert set(FSARanker().get_params(deep=False)) == SHARED - {"fit_intercept"}
-    assert set(FSAClassifierCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | {"class_weight"} | search
-    assert set(FSARegressorCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | search
-    assert FSAClassifierCV().n_features_to_select == "auto" and "n_features_to_select" not in vars(FSAClassifierCV())
+    assert (
+        set(FSAClassifierCV().get_params(deep=False))
+        == SHARED - {"n_features_to_select"} | {"class_weight"} | search
+    )
+    assert (
+        set(FSARegressorCV().get_params(deep=False)) == SHARED - {"n_features_to_select"} | search
+    )
+    assert FSAClassifierCV().n_features_to_select == "auto" and "n_features_to_select" not in vars(
+        FSAClassifierCV()
+    )
     assert FSAClassifier(3, class_weight="balanced").get_params()["n_features_to_select"] == 3
     assert FSARegressorCV([1, 2], rule="one_se").get_params()["sizes"] == [1, 2]
     for wrong in (
@@ -266,7 +298,9 @@ def test_a_subclass_keeps_the_parameters():
     assert clone(Same(2, loss="lorenz")).loss == "lorenz"
     model = clone(Titled(2, title="t", loss="lorenz"))
     assert model.get_params() == {"n_features_to_select": 2, "title": "t", "loss": "lorenz"}
-    assert np.array_equal(model.fit(X, y > 0).coef_, FSAClassifier(2, loss="lorenz").fit(X, y > 0).coef_)
+    assert np.array_equal(
+        model.fit(X, y > 0).coef_, FSAClassifier(2, loss="lorenz").fit(X, y > 0).coef_
+    )
 
 
 def test_defaults_that_differ():
@@ -277,11 +311,17 @@ def test_defaults_that_differ():
         (FSARanker, np.round(y), 100.0, 0.0, 4),
     ):
         named = kind(3, response="piecewise", refinement=None).fit(X, target)
-        spelt = kind(3, response=PiecewiseLinear(n_bins), schedule=Schedule(mu=mu), momentum=momentum, refinement=None).fit(
-            X, target
-        )
+        spelt = kind(
+            3,
+            response=PiecewiseLinear(n_bins),
+            schedule=Schedule(mu=mu),
+            momentum=momentum,
+            refinement=None,
+        ).fit(X, target)
         np.testing.assert_array_equal(named.responses_, spelt.responses_)
-        assert np.array_equal(kind(3, schedule=Schedule()).fit(X, target).coef_, kind(3).fit(X, target).coef_)
+        assert np.array_equal(
+            kind(3, schedule=Schedule()).fit(X, target).coef_, kind(3).fit(X, target).coef_
+        )
 
 
 def test_objects_in_grids():
@@ -290,7 +330,10 @@ def test_objects_in_grids():
     model = FSAClassifier(3, schedule=Schedule(n_steps=20), response=PiecewiseLinear())
     search = GridSearchCV(model, grid, cv=2).fit(X, y > 0)
     assert set(search.best_params_) == set(grid)
-    assert model.schedule.mu == "auto" and search.best_estimator_.knots_.shape[1] == search.best_params_["response__n_bins"] + 1
+    assert (
+        model.schedule.mu == "auto"
+        and search.best_estimator_.knots_.shape[1] == search.best_params_["response__n_bins"] + 1
+    )
 
 
 def test_annealing_ends_when_k_is_reached():
@@ -345,7 +388,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("name, value", BAD, ids=[f"{n}={getattr(v, '__name__', repr(v))}"[:40] for n, v in BAD])
+@pytest.mark.parametrize(
+    "name, value", BAD, ids=[f"{n}={getattr(v, '__name__', repr(v))}"[:40] for n, v in BAD]
+)
 def test_bad_parameters_in_one_line(name, value):
     X, y = problem(40)
     for model, target in ((FSAClassifier(2), y > 0), (FSARegressor(2), y), (FSARanker(2), y)):
@@ -359,13 +404,18 @@ def test_bad_parameters_in_one_line(name, value):
 
 def test_bad_data_in_one_line():
     X, y = problem(40)
-    with pytest.raises(ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"):
+    with pytest.raises(
+        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+    ):
         FSAClassifier(2).fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):
         FSARegressor(2).fit(X, y, sample_weight=np.zeros(40))
     X[5, 7] = np.nan
     for form in (np.asarray, sp.csr_array):
-        with pytest.raises(ValueError, match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' needs"):
+        with pytest.raises(
+            ValueError,
+            match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' needs",
+        ):
             FSAClassifier(2).fit(form(X), y > 0)
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(30)])
     with pytest.raises(ValueError, match="column f7"):
@@ -402,7 +452,9 @@ def test_scikit_learn_callbacks():
 def test_path_of_one_size_is_the_fit():
     X, y = problem()
     direct = FSARegressor(3).fit(X, y)
-    assert np.array_equal(FSAPath(FSARegressor(), [3]).fit(X, y).get_estimator(3).coef_, direct.coef_)
+    assert np.array_equal(
+        FSAPath(FSARegressor(), [3]).fit(X, y).get_estimator(3).coef_, direct.coef_
+    )
 
 
 def test_the_lists_of_the_constructors_agree():
@@ -418,7 +470,16 @@ def test_the_lists_of_the_constructors_agree():
         assert all(one[name] == lists[0][name] for name in shared)
 
 
-FACTS = Facts(SquaredLoss(), False, n_samples=1000, n_features=100, n_units=100, n_outputs=1, n_rows=1000.0, n_rarest=1000.0)
+FACTS = Facts(
+    SquaredLoss(),
+    False,
+    n_samples=1000,
+    n_features=100,
+    n_units=100,
+    n_outputs=1,
+    n_rows=1000.0,
+    n_rarest=1000.0,
+)
 NO_CURVATURE, MANY = {"loss": HingeLoss()}, {"n_samples": 10**9}
 
 
@@ -438,7 +499,9 @@ NO_CURVATURE, MANY = {"loss": HingeLoss()}, {"n_samples": 10**9}
     ],
 )
 def test_how_a_size_is_refined(refinement, facts, n_columns, expected):
-    plan = decide(replace(FACTS, **facts), FSARegressor(refinement=refinement).fit_settings(), n_columns)
+    plan = decide(
+        replace(FACTS, **facts), FSARegressor(refinement=refinement).fit_settings(), n_columns
+    )
     assert plan.refinement == expected
 
 
@@ -456,13 +519,17 @@ def test_what_chooses_the_size(n_rarest, size_by):
     facts = replace(FACTS, n_rarest=n_rarest)
     assert decide(facts, FSARegressor("auto").fit_settings()).size_by == size_by
     assert decide(facts, FSARegressor(3).fit_settings()).size_by == "user"
-    assert decide(replace(facts, out_of_core=True), FSARegressor("auto").fit_settings()).size_by == "criterion"
+    assert (
+        decide(replace(facts, out_of_core=True), FSARegressor("auto").fit_settings()).size_by
+        == "criterion"
+    )
 
 
 def test_a_ranker_needs_a_loss_of_pairs():
     X, y = problem(40)
     with pytest.raises(
-        ValueError, match=r"^loss=LogisticLoss\(\) does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs"
+        ValueError,
+        match=r"^loss=LogisticLoss\(\) does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs",
     ):
         FSARanker(2, loss=LogisticLoss()).fit(X, y)
 
@@ -481,7 +548,9 @@ def test_gaps_of_linear_models_are_filled_in_a_pipeline(family):
     assert {3, 7} <= set(model[-1].get_support(indices=True))
     filled = np.where(np.isnan(holes), np.nanmedian(holes, axis=0), holes)
     plain = family(**size).fit(filled, y)
-    assert np.array_equal(model[-1].coef_, plain.coef_) and np.array_equal(model.predict(holes), plain.predict(filled))
+    assert np.array_equal(model[-1].coef_, plain.coef_) and np.array_equal(
+        model.predict(holes), plain.predict(filled)
+    )
     with pytest.raises(ValueError, match="SimpleImputer fills it"):
         plain.predict(holes)
 
@@ -495,7 +564,9 @@ def steps_of(n_classes, n_rows, schedule="inverse"):
 def test_several_classes_with_rows_enough_are_annealed_longer():
     assert steps_of(3, 400) == 200
     assert steps_of(2, 400) == steps_of(3, 399) == 100
-    assert steps_of(3, 400, Schedule()) == 100  # a schedule that is given as an object is taken as it is
+    assert (
+        steps_of(3, 400, Schedule()) == 100
+    )  # a schedule that is given as an object is taken as it is
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -508,7 +579,8 @@ def test_words_no_worse_than_the_l1_penalty_at_as_many(k):
         X, y, true = words(3000, seed=seed)
         train, test = slice(0, 2000), slice(2000, None)
         paths = (
-            LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X[train], y[train]) for C in np.geomspace(0.02, 2, 25)
+            LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear").fit(X[train], y[train])
+            for C in np.geomspace(0.02, 2, 25)
         )
         *_, last = itertools.takewhile(lambda path: np.count_nonzero(path.coef_) <= k, paths)
         models = FSAClassifier(k).fit(X[train], y[train]), last
@@ -521,7 +593,10 @@ def test_words_of_weighted_rows_are_those_of_repeated_rows():
     X, y, _ = words(300, 500)
     weight = np.random.default_rng(0).integers(1, 3, 300)
     rows = np.repeat(np.arange(300), weight)
-    weighted, repeated = FSAClassifier(20).fit(X, y, sample_weight=weight), FSAClassifier(20).fit(X[rows], y[rows])
+    weighted, repeated = (
+        FSAClassifier(20).fit(X, y, sample_weight=weight),
+        FSAClassifier(20).fit(X[rows], y[rows]),
+    )
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-8)
 
 
@@ -533,4 +608,6 @@ def test_a_word_of_one_row_is_not_louder_than_a_common_one():
     design.damp(problem.sample_weight, problem.n_copies)
     rows = np.bincount(X.indices, minlength=X.shape[1])
     assert problem.facts.very_sparse and np.all(design.inv <= before)
-    assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(design.inv[rows > 100] > 0.95 * before[rows > 100])
+    assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(
+        design.inv[rows > 100] > 0.95 * before[rows > 100]
+    )

@@ -14,7 +14,10 @@ LOOP = "solvers.annealing"  # calls the functions that it is given after every s
 # which it asks of the estimator that is validated
 OF_SCIKIT_LEARN = {"__sklearn_tags__", "__sklearn_is_fitted__", "get_params"}
 WITH_BASE_CLASSES = {"designs", "objective"}
-WRAPPER = ("compilation", "__call__")  # of a decorated function: looked through, as those of other packages
+WRAPPER = (
+    "compilation",
+    "__call__",
+)  # of a decorated function: looked through, as those of other packages
 
 
 def circles(action):
@@ -37,7 +40,9 @@ def circles(action):
         start = max((i for i, call in enumerate(stack) if call and call[2]), default=0)
         way = [call for call in stack[start:] if call]
         is_method = "." in code.co_qualname.rpartition("<locals>.")[2]
-        begins_anew = code.co_name in OF_SCIKIT_LEARN or (bool(way) and way[-1][0] == LOOP and not is_method)
+        begins_anew = code.co_name in OF_SCIKIT_LEARN or (
+            bool(way) and way[-1][0] == LOOP and not is_method
+        )
         waiting = [i for i, call in enumerate(way) if call[0] == module]
         if waiting and way[-1][0] != module and not begins_anew:
             circle = [*way[waiting[-1] :], (module, code.co_name)]
@@ -85,9 +90,14 @@ def test_a_circle_is_found():
 
 
 def test_the_loop_may_call_functions_and_no_methods():
-    loop, upper = module(LOOP, "def call(f): return f()\ndef state(): return 1"), module("upper", UPPER)
+    loop, upper = (
+        module(LOOP, "def call(f): return f()\ndef state(): return 1"),
+        module("upper", UPPER),
+    )
     assert circles(lambda: upper.start(loop.call)) == []
-    assert circles(lambda: upper.Estimator().start(loop.call)) == [f"upper:start -> {LOOP}:call -> upper:back"]
+    assert circles(lambda: upper.Estimator().start(loop.call)) == [
+        f"upper:start -> {LOOP}:call -> upper:back"
+    ]
     upper.state = loop.state  # a callback may use what the module of the loop offers
     exec("def back(): return state()", vars(upper))
     assert circles(lambda: upper.start(loop.call)) == []
@@ -101,7 +111,9 @@ def small_problem(n_rows, n_columns=50):
 
 @pytest.mark.parametrize("n_rows", [100, 200])
 @pytest.mark.parametrize("Estimator", [FSAClassifier, FSARegressor, FSARanker])
-@pytest.mark.parametrize("parameters", [{}, {"refinement": None}], ids=["default", "the paper's algorithm"])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"refinement": None}], ids=["default", "the paper's algorithm"]
+)
 def test_a_fit_goes_down(Estimator, n_rows, parameters):
     X, y = small_problem(n_rows)
     y = y > 0 if Estimator is FSAClassifier else y

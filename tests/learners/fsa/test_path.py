@@ -63,7 +63,11 @@ def test_path_for_every_kind_of_estimator(response):
     X, y = problem()
     for model, target, extra in (
         (FSAClassifier(response=response), np.where(y > 0, "up", "down"), {}),
-        (FSAClassifier(response=response, loss="lorenz"), np.digitize(y, [-1, 1]), {"sample_weight": np.ones(300)}),
+        (
+            FSAClassifier(response=response, loss="lorenz"),
+            np.digitize(y, [-1, 1]),
+            {"sample_weight": np.ones(300)},
+        ),
         (FSARanker(response=response), np.round(y), {"qid": np.arange(300) // 30}),
     ):
         path = FSAPath(model, sizes=[1, 4, 8], trajectory=True).fit(X, target, **extra)
@@ -80,7 +84,9 @@ def test_path_names_groups_and_errors():
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
     path = FSAPath(FSARegressor(), sizes=[4]).fit(frame, y)
     assert list(path.get_estimator(4).get_feature_names_out()) == ["f3", "f7", "f11", "f20"]
-    grouped = FSAPath(FSARegressor(constraints=Constraints(groups=np.arange(60) // 2)), sizes=[3, 100]).fit(X, y)
+    grouped = FSAPath(
+        FSARegressor(constraints=Constraints(groups=np.arange(60) // 2)), sizes=[3, 100]
+    ).fit(X, y)
     assert grouped.sizes_.tolist() == [3, 30] and grouped.supports_.sum(axis=1).tolist() == [6, 60]
     for bad in ([], [-1], [1.5], "all", [[1]]):
         with pytest.raises(ValueError, match="expected 'auto' or integers >= 0"):
@@ -91,8 +97,12 @@ def test_path_names_groups_and_errors():
 
 def test_ebic_by_hand():
     # n = 100, k = 2 of 10: C(10, 2) = 45 ways
-    assert ebic(0.5, 100, 2, 10, 2, squared=False) == pytest.approx(100 + 2 * np.log(100) + 2 * np.log(45))
-    assert ebic(0.25, 100, 2, 10, 2, squared=True) == pytest.approx(100 * np.log(0.5) + 2 * np.log(100) + 2 * np.log(45))
+    assert ebic(0.5, 100, 2, 10, 2, squared=False) == pytest.approx(
+        100 + 2 * np.log(100) + 2 * np.log(45)
+    )
+    assert ebic(0.25, 100, 2, 10, 2, squared=True) == pytest.approx(
+        100 * np.log(0.5) + 2 * np.log(100) + 2 * np.log(45)
+    )
     assert default_sizes(5, 1000).tolist() == [1, 2, 3, 4, 5]
     assert default_sizes(10**6, 10**6)[-1] == 300
 
@@ -105,7 +115,9 @@ def test_cross_validation_equals_its_definition():
     scores = np.empty((4, 5))
     for fold, (train, test) in enumerate(folds.split(X)):
         path = FSAPath(FSARegressor(), sizes).fit(X[train], y[train])
-        scores[fold] = [-np.abs(path.get_estimator(k).predict(X[test]) - y[test]).mean() for k in sizes]
+        scores[fold] = [
+            -np.abs(path.get_estimator(k).predict(X[test]) - y[test]).mean() for k in sizes
+        ]
     assert np.allclose(model.cv_scores_, scores)
     assert model.n_features_ == sizes[scores.mean(axis=0).argmax()]
     assert np.array_equal(model.coef_, FSARegressor(model.n_features_).fit(X, y).coef_)
@@ -118,7 +130,10 @@ def test_one_standard_error_chooses_no_more():
     assert sparse.n_features_ <= best.n_features_
     assert best.support_.sum() == best.n_features_
     X, y = problem(300, 30)  # rows enough for the criterion to choose
-    assert FSAClassifierCV(criterion="ebic").fit(X, y > 0).n_features_ == FSAClassifier("auto").fit(X, y > 0).support_.sum()
+    assert (
+        FSAClassifierCV(criterion="ebic").fit(X, y > 0).n_features_
+        == FSAClassifier("auto").fit(X, y > 0).support_.sum()
+    )
 
 
 def test_cv_errors_in_one_line():
@@ -162,21 +177,27 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
 def test_auto_selects_nothing_where_no_column_says_anything(response):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 30)), rng.standard_normal(400)
-    for model, target in ((FSAClassifier, y > 0), (FSARegressor, y), (FSAClassifier, np.digitize(y, [-0.5, 0.5]))):
+    for model, target in (
+        (FSAClassifier, y > 0),
+        (FSARegressor, y),
+        (FSAClassifier, np.digitize(y, [-0.5, 0.5])),
+    ):
         fitted = model("auto", response=response).fit(X, target)
         assert not fitted.support_.any() and fitted.alternatives_ == {}
         assert len(np.unique(fitted.predict(X))) == 1
         with pytest.warns(UserWarning, match="No features were selected"):
             assert fitted.transform(X).shape == (400, 0)
-    assert FSARegressor("auto", response=response, constraints=Constraints(include=[3])).fit(X, y).get_support(
-        indices=True
-    ).tolist() == [3]
+    assert FSARegressor("auto", response=response, constraints=Constraints(include=[3])).fit(
+        X, y
+    ).get_support(indices=True).tolist() == [3]
 
 
 def test_with_few_rows_held_out_rows_may_speak_against_the_criterion():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((60, 200)), rng.standard_normal(60)
-    sizes = [FSAClassifier("auto").fit(X, rng.permutation(noise > 0)).support_.sum() for _ in range(5)]
+    sizes = [
+        FSAClassifier("auto").fit(X, rng.permutation(noise > 0)).support_.sum() for _ in range(5)
+    ]
     assert max(sizes) <= 1
 
 
@@ -194,9 +215,15 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
     for seed in range(4):
         X, y, X_new, y_new = correlated(seed)
         chosen = FSARegressor(10, refinement=Refinement(exchange="cv"))
-        models = [chosen, FSARegressor(10, refinement=Refinement(exchange=True)), FSARegressor("auto")]
+        models = [
+            chosen,
+            FSARegressor(10, refinement=Refinement(exchange=True)),
+            FSARegressor("auto"),
+        ]
         errors.append([np.mean((model.fit(X, y).predict(X_new) - y_new) ** 2) for model in models])
-        assert chosen.refinement_.startswith("3-fold cross-validation chose shrinkage: no exchanges, ridge 0.1")
+        assert chosen.refinement_.startswith(
+            "3-fold cross-validation chose shrinkage: no exchanges, ridge 0.1"
+        )
     chosen, exchanged, automatic = np.mean(errors, axis=0)
     assert chosen < 0.85 * exchanged and automatic < 0.85 * exchanged
     X, y = problem(n=100, seed=1)
@@ -211,23 +238,36 @@ def test_with_few_rows_held_out_rows_choose_between_exchanges_and_shrinkage():
 @pytest.mark.parametrize("k", [20, 40])
 def test_with_hundreds_of_rows_exchanges_have_to_gain_more_than_chance(k):
     def errors_of(X, y, X_new, y_new):
-        fits = [FSARegressor(k, refinement=how).fit(X, y) for how in ("auto", Refinement(True), Refinement(False))]
+        fits = [
+            FSARegressor(k, refinement=how).fit(X, y)
+            for how in ("auto", Refinement(True), Refinement(False))
+        ]
         return fits[0], [np.mean((fit.predict(X_new) - y_new) ** 2) for fit in fits]
 
     doubted, (model, exchanged, _) = errors_of(*correlated(k, n=400, m=300))
-    assert doubted.refinement_.startswith("no exchanges") and model < 0.9 * exchanged and doubted.alternatives_
+    assert (
+        doubted.refinement_.startswith("no exchanges")
+        and model < 0.9 * exchanged
+        and doubted.alternatives_
+    )
     rng = np.random.default_rng(k)
     X = rng.standard_normal((2400, 300)) + rng.standard_normal((2400, 1))
     y = X[:, ::20] @ np.resize([1.0, -1.0], 15) + rng.standard_normal(2400)
     sure, (model, exchanged, left) = errors_of(X[:400], y[:400], X[400:], y[400:])
-    assert sure.refinement_.startswith("exchanges") and model == exchanged < 0.5 * left and sure.support_[::20].all()
+    assert (
+        sure.refinement_.startswith("exchanges")
+        and model == exchanged < 0.5 * left
+        and sure.support_[::20].all()
+    )
 
 
 def test_held_out_rows_choose_a_given_size_of_two_classes_with_hundreds_of_rows():
     errors = []
     for seed in range(3):
         X, y, X_new, y_new = correlated(seed, n=400)
-        models = [FSAClassifier(15, refinement=how).fit(X, y > 0) for how in (Refinement("cv"), "auto")]
+        models = [
+            FSAClassifier(15, refinement=how).fit(X, y > 0) for how in (Refinement("cv"), "auto")
+        ]
         errors.append([np.mean(model.predict(X_new) != (y_new > 0)) for model in models])
         assert models[0].refinement_.startswith("3-fold cross-validation chose shrinkage")
         assert models[1].refinement_.startswith("exchanges")
@@ -249,7 +289,9 @@ def test_without_columns_the_best_constant_of_the_loss_is_left():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((500, 20)), rng.standard_normal(500)
     upper = FSARegressor("auto", loss=QuantileLoss(0.9)).fit(X, y)
-    assert not upper.support_.any() and upper.predict(X[:1])[0] == pytest.approx(np.quantile(y, 0.9), abs=0.1)
+    assert not upper.support_.any() and upper.predict(X[:1])[0] == pytest.approx(
+        np.quantile(y, 0.9), abs=0.1
+    )
 
 
 @pytest.mark.parametrize("family", [FSAClassifierCV, FSARegressorCV])
@@ -266,7 +308,9 @@ def test_groups_of_rows_are_routed_to_the_choice_of_the_size(family):
 
     with config_context(enable_metadata_routing=True):
         model = family(sizes=[1, 4], cv=Recorded(2)).set_fit_request(groups=True)
-        scores = cross_validate(model, X, target, cv=GroupKFold(3), params={"groups": groups})["test_score"]
+        scores = cross_validate(model, X, target, cv=GroupKFold(3), params={"groups": groups})[
+            "test_score"
+        ]
     assert len(scores) == 3 and all(len(part) == 8 for part in seen) and len(seen) == 3
 
 
@@ -283,7 +327,10 @@ def test_folds_of_few_rows_know_neither_the_order_nor_repetitions(size, classes)
     plain, turned = make(size).fit(X, y), make(size).fit(X[order], y[order])
     np.testing.assert_array_equal(plain.support_, turned.support_)
     np.testing.assert_allclose(plain.coef_, turned.coef_, rtol=1e-6, atol=1e-9)
-    weighted, repeated = make(size).fit(X, y, sample_weight=weight), make(size).fit(X[copies], y[copies])
+    weighted, repeated = (
+        make(size).fit(X, y, sample_weight=weight),
+        make(size).fit(X[copies], y[copies]),
+    )
     np.testing.assert_array_equal(weighted.support_, repeated.support_)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
 
@@ -293,13 +340,23 @@ def test_size_zero_is_the_best_constant(response):
     X, y = problem()
     with_zero = FSAPath(FSARegressor(response=response), sizes=[0, 2, 5]).fit(X, y)
     without = FSAPath(FSARegressor(response=response), sizes=[2, 5]).fit(X, y)
-    assert with_zero.sizes_.tolist() == [0, 2, 5] and with_zero.supports_.sum(axis=1).tolist() == [0, 2, 5]
+    assert with_zero.sizes_.tolist() == [0, 2, 5] and with_zero.supports_.sum(axis=1).tolist() == [
+        0,
+        2,
+        5,
+    ]
     constant = with_zero.get_estimator(0)
-    assert np.allclose(constant.predict(X), y.mean()) and constant.refinement_ == "the best constant"
+    assert (
+        np.allclose(constant.predict(X), y.mean()) and constant.refinement_ == "the best constant"
+    )
     assert with_zero.losses_[0] == pytest.approx(0.5)  # of targets of variance one
     for k in (2, 5):
-        assert np.array_equal(with_zero.get_estimator(k).predict(X), without.get_estimator(k).predict(X))
-    assert np.allclose(with_zero.score_path(X, y), [constant.score(X, y), *without.score_path(X, y)])
+        assert np.array_equal(
+            with_zero.get_estimator(k).predict(X), without.get_estimator(k).predict(X)
+        )
+    assert np.allclose(
+        with_zero.score_path(X, y), [constant.score(X, y), *without.score_path(X, y)]
+    )
 
 
 def test_size_zero_of_classes_is_their_share():
@@ -309,7 +366,9 @@ def test_size_zero_of_classes_is_their_share():
         share = np.unique(target, return_counts=True)[1] / len(target)
         assert np.allclose(path.get_estimator(0).predict_proba(X[:2]), share, atol=1e-5)
     assert FSAPath(FSAClassifier(), sizes=[0]).fit(X, y > 0).supports_.sum() == 0
-    included = FSAPath(FSARegressor(constraints=Constraints(include=[1, 2])), sizes=[0, 1]).fit(X, y)
+    included = FSAPath(FSARegressor(constraints=Constraints(include=[1, 2])), sizes=[0, 1]).fit(
+        X, y
+    )
     assert included.sizes_.tolist() == [0, 2]
 
 
@@ -318,29 +377,54 @@ def test_the_refinement_says_what_it_did():
     assert FSARegressor(4, refinement=None).fit(X, y).refinement_ == "annealing alone"
     assert FSARegressor(4).fit(X, y).refinement_.startswith("exchanges, ridge ")
     assert FSARegressor(4).fit(X, y).refinement_.endswith("by generalised cross-validation")
-    assert FSARegressor(4, refinement=Refinement(exchange=False, ridge=0.5)).fit(X, y).refinement_ == "no exchanges, ridge 0.5"
-    assert FSAClassifier(4, loss="logistic").fit(X, y > 0).refinement_.startswith("exchanges, ridge ")
+    assert (
+        FSARegressor(4, refinement=Refinement(exchange=False, ridge=0.5)).fit(X, y).refinement_
+        == "no exchanges, ridge 0.5"
+    )
+    assert (
+        FSAClassifier(4, loss="logistic").fit(X, y > 0).refinement_.startswith("exchanges, ridge ")
+    )
     several = FSAClassifier(4).fit(X, np.digitize(y, [-1, 1]))
-    assert several.refinement_.startswith("exchanges, ridge ") and several.refinement_.endswith("approximate leave-one-out")
+    assert several.refinement_.startswith("exchanges, ridge ") and several.refinement_.endswith(
+        "approximate leave-one-out"
+    )
     rng = np.random.default_rng(0)
     flipped = np.where(rng.random(300) < 0.1, y <= 0, y > 0)
-    assert FSAClassifier(4).fit(X, flipped).refinement_.startswith("exchanges and the longer search, ridge ")
+    assert (
+        FSAClassifier(4)
+        .fit(X, flipped)
+        .refinement_.startswith("exchanges and the longer search, ridge ")
+    )
     few = FSARegressor(20).fit(X[:50], y[:50])
-    assert few.refinement_.startswith("no exchanges, ridge ") and few.refinement_.endswith("; 50 rows support 10 coefficients")
+    assert few.refinement_.startswith("no exchanges, ridge ") and few.refinement_.endswith(
+        "; 50 rows support 10 coefficients"
+    )
     by_criterion = FSARegressor("auto").fit(X, y).refinement_
-    assert by_criterion.startswith("size 4 by the extended Bayesian information criterion: exchanges, ridge ")
+    assert by_criterion.startswith(
+        "size 4 by the extended Bayesian information criterion: exchanges, ridge "
+    )
     by_folds = FSARegressor("auto").fit(X[:60], y[:60])
-    assert by_folds.refinement_.startswith(f"size {by_folds.support_.sum()} by 5-fold cross-validation: ")
+    assert by_folds.refinement_.startswith(
+        f"size {by_folds.support_.sum()} by 5-fold cross-validation: "
+    )
     assert "support" not in by_folds.refinement_  # the folds have decided, not the number of rows
     noise = FSARegressor("auto").fit(X, rng.standard_normal(300))
-    assert noise.refinement_ == "size 0 by the extended Bayesian information criterion: the best constant"
+    assert (
+        noise.refinement_
+        == "size 0 by the extended Bayesian information criterion: the best constant"
+    )
     gradient = FSARegressor(4, loss=QuantileLoss(0.5)).fit(X, y)
-    assert gradient.refinement_.startswith(("gradient steps with ridge", "exchanges", "no exchanges"))
+    assert gradient.refinement_.startswith(
+        ("gradient steps with ridge", "exchanges", "no exchanges")
+    )
 
 
 def test_cross_validation_of_the_refinement_is_left_out_where_rows_are_enough():
     X, y = problem(1100)
-    asked, plain = FSARegressor(4, refinement=Refinement(exchange="cv")).fit(X, y), FSARegressor(4).fit(X, y)
+    asked, plain = (
+        FSARegressor(4, refinement=Refinement(exchange="cv")).fit(X, y),
+        FSARegressor(4).fit(X, y),
+    )
     assert np.array_equal(asked.coef_, plain.coef_) and asked.refinement_ == plain.refinement_
     labels = y[:120] > 0
     few = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120], labels)

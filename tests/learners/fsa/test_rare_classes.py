@@ -43,7 +43,9 @@ def test_training_log_loss_is_not_above_that_of_a_constant(share, kind):
         if kind == "cv"
         else FSAClassifier(3, response="piecewise" if kind == "piecewise" else "linear")
     )
-    p = model.fit(sp.csr_matrix(X) if kind == "sparse" else X, y, sample_weight=weight).predict_proba(X)[:, 1]
+    p = model.fit(
+        sp.csr_matrix(X) if kind == "sparse" else X, y, sample_weight=weight
+    ).predict_proba(X)[:, 1]
     assert log_loss(y, p, sample_weight=weight) <= loss_of_constant(y, weight)
     assert p @ (np.ones(len(y)) if weight is None else weight) == pytest.approx(
         y @ (np.ones(len(y)) if weight is None else weight), rel=0.15
@@ -77,7 +79,10 @@ def test_as_good_as_the_logistic_loss_on_the_same_columns(share, seed):
     model = FSAClassifier(3).fit(X, y)
     columns = model.get_support(indices=True)
     logistic = FSAClassifier(3, loss="logistic").fit(X[:, columns], y)
-    ours, theirs = log_loss(y_test, model.predict_proba(X_test)), log_loss(y_test, logistic.predict_proba(X_test[:, columns]))
+    ours, theirs = (
+        log_loss(y_test, model.predict_proba(X_test)),
+        log_loss(y_test, logistic.predict_proba(X_test[:, columns])),
+    )
     assert ours <= 1.05 * theirs
 
 
@@ -87,7 +92,9 @@ def test_flips_are_at_most_a_tenth_of_the_rarest_weighted_share():
     assert FSAClassifier(3, loss="flipped_logistic").fit(X, y).loss_.flip == pytest.approx(0.001)
     assert FSAClassifier(3, class_weight="balanced").fit(X, y).loss_.flip == pytest.approx(0.02)
     weight = np.where(y == 1, 5.0, 1.0)
-    assert FSAClassifier(3).fit(X, y, sample_weight=weight).loss_.flip == pytest.approx(0.1 * 100 / (1980 + 100))
+    assert FSAClassifier(3).fit(X, y, sample_weight=weight).loss_.flip == pytest.approx(
+        0.1 * 100 / (1980 + 100)
+    )
     assert FSAClassifier(3, loss=FlippedLogisticLoss(0.02)).fit(X, y).loss_.flip == 0.02
 
 
@@ -95,7 +102,9 @@ def test_probabilities_are_those_of_the_fitted_likelihood():
     X, y = rare(0.5)
     model = FSAClassifier(3).fit(X, y)
     signed = np.where(y == 1, 1.0, -1.0)[:, None]
-    value = model.loss_.value(signed, model.decision_function(X)[:, None], np.full(len(y), 1 / len(y)))
+    value = model.loss_.value(
+        signed, model.decision_function(X)[:, None], np.full(len(y), 1 / len(y))
+    )
     assert log_loss(y, model.predict_proba(X)) == pytest.approx(value, rel=1e-9)
     assert (model.predict(X) == (model.predict_proba(X)[:, 1] > 0.5)).all()
 
@@ -110,7 +119,9 @@ def test_a_kept_model_has_the_same_probabilities(tmp_path):
 
 def test_a_class_of_less_than_ten_rows_is_said():
     X, y = rare(0.004)
-    with pytest.warns(UserWarning, match=r"class 1 has 8 of 2000 rows; .*expected at least 10 rows"):
+    with pytest.warns(
+        UserWarning, match=r"class 1 has 8 of 2000 rows; .*expected at least 10 rows"
+    ):
         FSAClassifier(3).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

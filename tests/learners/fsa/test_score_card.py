@@ -31,7 +31,9 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_planted_rules_and_points_come_back():
     X, y = planted(20_000)
-    card = ScoreCardClassifier(3, points=3).fit(pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]), y)
+    card = ScoreCardClassifier(3, points=3).fit(
+        pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]), y
+    )
     assert [rule.split()[0] for rule, _ in card.rules()] == ["c2", "c5", "c7"]
     assert card.rules()[2][0] == "c7 is missing"
     assert np.abs(card.rule_thresholds_[:2] - [60, 30]).max() <= 1
@@ -52,7 +54,9 @@ def test_points_are_whole_numbers_and_the_table_says_the_probability(k, points):
     )
     assert np.array_equal(card.total_points(X), by_hand)
     risk = dict(card.risk_table_)
-    assert np.allclose([risk[total] for total in by_hand], card.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
+    assert np.allclose(
+        [risk[total] for total in by_hand], card.predict_proba(X)[:, 1], rtol=0, atol=1e-12
+    )
     assert (np.diff(card.risk_table_[:, 1]) > 0).all()
 
 
@@ -65,7 +69,11 @@ def test_rounding_is_nearly_the_best_there_is():
         total = (held @ points)[:, None]
         return log_loss(y, LogisticRegression(C=1e6).fit(total, y).predict_proba(total))
 
-    best = min(loss(np.sign(card.points_) * points) for points in itertools.product(range(4), repeat=held.shape[1]) if any(points))
+    best = min(
+        loss(np.sign(card.points_) * points)
+        for points in itertools.product(range(4), repeat=held.shape[1])
+        if any(points)
+    )
     assert loss(card.points_) <= best * (1 + 1e-3)
 
 
@@ -91,7 +99,10 @@ def test_labels_files_and_cards_that_separate(tmp_path):
     X, y = planted()
     labels = np.where(y, "ill", "healthy")
     card = ScoreCardClassifier(4).fit(X, labels)
-    assert card.classes_.tolist() == ["healthy", "ill"] and roc_auc_score(y, card.decision_function(X)) > 0.75
+    assert (
+        card.classes_.tolist() == ["healthy", "ill"]
+        and roc_auc_score(y, card.decision_function(X)) > 0.75
+    )
     TabularModel.from_estimator(card).save(tmp_path / "card.safetensors")
     kept = load_model(tmp_path / "card.safetensors")
     new = planted(500, 1)[0]
@@ -102,21 +113,38 @@ def test_labels_files_and_cards_that_separate(tmp_path):
 
 
 def test_candidate_rules():
-    X = np.array([[0.0, 5.0, np.nan, 1.0], [1.0, 5.0, np.nan, np.nan], [1.0, 5.0, np.nan, 3.0], [0.0, 5.0, np.nan, 2.0]])
+    X = np.array(
+        [
+            [0.0, 5.0, np.nan, 1.0],
+            [1.0, 5.0, np.nan, np.nan],
+            [1.0, 5.0, np.nan, 3.0],
+            [0.0, 5.0, np.nan, 2.0],
+        ]
+    )
     columns, thresholds = candidate_rules(X, np.ones(4), 9)
     assert columns.tolist() == [0, 3, 3, 3]  # nothing of constants and of what is all missing
     assert np.array_equal(thresholds, [1.0, 2.0, 3.0, np.nan], equal_nan=True)
-    assert rule_matrix(X, columns, thresholds).T.tolist() == [[0, 1, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0]]
+    assert rule_matrix(X, columns, thresholds).T.tolist() == [
+        [0, 1, 1, 0],
+        [0, 0, 1, 1],
+        [0, 0, 1, 0],
+        [0, 1, 0, 0],
+    ]
     rare = np.zeros((1000, 1))
     rare[:20] = 1.0
     assert candidate_rules(rare, np.ones(1000), 3)[1].tolist() == [1.0]
-    assert len(candidate_rules(np.random.default_rng(0).random((1000, 2)), np.ones(1000), 9)[0]) == 18
+    assert (
+        len(candidate_rules(np.random.default_rng(0).random((1000, 2)), np.ones(1000), 9)[0]) == 18
+    )
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_features_to_select": 0}, "n_features_to_select=0 is not valid; expected an integer >= 1"),
+        (
+            {"n_features_to_select": 0},
+            "n_features_to_select=0 is not valid; expected an integer >= 1",
+        ),
         ({"n_features_to_select": 0.5}, "n_features_to_select=0.5 is not valid"),
         ({"points": 0}, "points=0 is not valid; expected an integer from 1 to 1000"),
         ({"points": 2.5}, "points=2.5 is not valid"),
@@ -132,15 +160,21 @@ def test_bad_parameters(parameters, message):
 def test_a_column_that_says_nothing_gives_a_card_without_rules():
     X, y = np.tile([0.0, 1.0], 20)[:, None], np.repeat([0, 1], 20)
     card = ScoreCardClassifier(1).fit(X, y)
-    assert card.rules() == [] and not card.support_.any() and card.total_points(X).tolist() == [0] * 40
+    assert (
+        card.rules() == [] and not card.support_.any() and card.total_points(X).tolist() == [0] * 40
+    )
     assert np.allclose(card.predict_proba(X), 0.5) and card.risk_table_.tolist() == [[0.0, 0.5]]
 
 
 def test_bad_data():
     X, y = planted(50)
-    with pytest.raises(ValueError, match="Only binary classification is supported; y holds 3 classes"):
+    with pytest.raises(
+        ValueError, match="Only binary classification is supported; y holds 3 classes"
+    ):
         ScoreCardClassifier(2).fit(X, np.arange(50) % 3)
-    with pytest.raises(ValueError, match="every column of X is constant; expected at least one that is not"):
+    with pytest.raises(
+        ValueError, match="every column of X is constant; expected at least one that is not"
+    ):
         ScoreCardClassifier(2).fit(np.ones((50, 2)), y)
     X[3, 4] = np.inf
     with pytest.raises(ValueError, match="infinity"):

@@ -11,7 +11,11 @@ def draw(seed, task="numbers", n=240):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 40)) + 0.5 * rng.standard_normal((n, 1))
     scores = X[:, :3] @ COEF
-    y = scores + rng.standard_normal(n) if task == "numbers" else (2 * scores + rng.logistic(size=n) > 0).astype(int)
+    y = (
+        scores + rng.standard_normal(n)
+        if task == "numbers"
+        else (2 * scores + rng.logistic(size=n) > 0).astype(int)
+    )
     return X, y
 
 
@@ -20,7 +24,9 @@ def test_intervals_cover_the_true_coefficients(task, factor):
     inside, width = [], []
     for seed in range(40):
         X, y = draw(seed, task)
-        found = FSAInference((FSAClassifier if task == "classes" else FSARegressor)(3), random_state=seed).fit(X, y)
+        found = FSAInference(
+            (FSAClassifier if task == "classes" else FSARegressor)(3), random_state=seed
+        ).fit(X, y)
         is_true = found.columns_ < 3
         truth = factor * COEF[found.columns_[is_true]]
         low, high = found.intervals_[is_true].T
@@ -28,7 +34,9 @@ def test_intervals_cover_the_true_coefficients(task, factor):
         width.append(np.mean(high - low))
     assert 0.9 <= np.mean(inside) <= 0.995
     if task == "numbers":
-        assert np.mean(width) < 1.5 * 2 * 1.96 / np.sqrt(240)  # both halves count: as narrow as a fit of all rows, nearly
+        assert np.mean(width) < 1.5 * 2 * 1.96 / np.sqrt(
+            240
+        )  # both halves count: as narrow as a fit of all rows, nearly
 
 
 def test_halves_that_select_say_how_often():
@@ -53,7 +61,10 @@ def test_units_of_columns_and_targets():
     [
         (FSAInference(FSARegressor(3), confidence=1.0), "confidence=1.0 is not valid"),
         (FSAInference(FSARegressor(3), n_splits=0), "n_splits=0 is not valid"),
-        (FSAInference(FSARegressor(3, response="piecewise")), "has no intervals; expected linear responses"),
+        (
+            FSAInference(FSARegressor(3, response="piecewise")),
+            "has no intervals; expected linear responses",
+        ),
         (FSAInference(FSARegressor(30)), "240 rows for 30 columns; expected at least 12 for each"),
     ],
 )

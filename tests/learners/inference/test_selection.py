@@ -13,7 +13,12 @@ from annealed.learners import (
     selection_pvalues,
 )
 from annealed.learners.inference.column_models import column_residuals, common_factors, standardised
-from annealed.learners.inference.knockoffs import e_values, exchangeability, gaussian_knockoffs, knockoff_threshold
+from annealed.learners.inference.knockoffs import (
+    e_values,
+    exchangeability,
+    gaussian_knockoffs,
+    knockoff_threshold,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 60))
@@ -45,7 +50,10 @@ def few(Z, rng, k=6):
         (FSAClassifier(), np.where(SIGNAL > 0, "yes", "no")),
         (FSAClassifier(), np.digitize(SIGNAL, [-1.5, 1.5])),
         (FSARegressor(loss="poisson"), np.random.default_rng(1).poisson(np.exp(0.4 * SIGNAL))),
-        (FSARegressor(loss="cox"), np.column_stack([np.random.default_rng(1).exponential(np.exp(-SIGNAL)), np.ones(200)])),
+        (
+            FSARegressor(loss="cox"),
+            np.column_stack([np.random.default_rng(1).exponential(np.exp(-SIGNAL)), np.ones(200)]),
+        ),
         (FSARegressor(response="piecewise"), np.sin(2 * X[:, :5]).sum(axis=1)),
     ],
 )
@@ -68,7 +76,11 @@ def test_the_mean_share_of_false_columns_is_bounded(kind, method):
         rng = np.random.default_rng(seed)
         Z = correlated(250, kind, rng)
         true, y = few(Z, rng)
-        chosen = FDRSelector(FSARegressor(), fdr=0.2, method=method, random_state=seed).fit(Z, y).get_support(indices=True)
+        chosen = (
+            FDRSelector(FSARegressor(), fdr=0.2, method=method, random_state=seed)
+            .fit(Z, y)
+            .get_support(indices=True)
+        )
         shares.append(np.mean(~np.isin(chosen, true)) if len(chosen) else 0.0)
         found.append(np.isin(true, chosen).mean())
     assert np.mean(shares) <= 0.2 + 2 * np.std(shares, ddof=1) / np.sqrt(20)
@@ -131,7 +143,10 @@ def test_groups_stand_or_fall_together_and_included_columns_are_not_tested():
 
 
 def test_same_seed_same_selection_and_several_draws():
-    one, two = (FDRSelector(FSARegressor(), 0.3, method="knockoffs", n_draws=5, random_state=3).fit(X, Y) for _ in range(2))
+    one, two = (
+        FDRSelector(FSARegressor(), 0.3, method="knockoffs", n_draws=5, random_state=3).fit(X, Y)
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(one.statistics_, two.statistics_)
     assert one.support_[:12].all() and set(np.unique(one.selection_probabilities_ * 5 % 1)) <= {0.0}
     other = FDRSelector(FSARegressor(), 0.3, method="knockoffs", random_state=4).fit(X, Y)
@@ -145,7 +160,9 @@ def test_a_function_makes_the_knockoffs():
         calls.append(columns.shape)
         return random_state.standard_normal(columns.shape)
 
-    found = FDRSelector(FSARegressor(), 0.2, method="knockoffs", knockoffs=independent, random_state=0).fit(X, Y)
+    found = FDRSelector(
+        FSARegressor(), 0.2, method="knockoffs", knockoffs=independent, random_state=0
+    ).fit(X, Y)
     assert calls == [X.shape] and found.support_[:12].all()
 
 
@@ -170,16 +187,25 @@ def test_the_diagnostic_sees_knockoffs_that_do_not_suit():
         bad.append(exchangeability(Z, state.standard_normal(Z.shape), state))
     assert np.median(good) > 0.05 and max(bad) == 0.005
     skewed = np.exp(Z)
-    assert exchangeability(skewed, gaussian_knockoffs(skewed, np.random.RandomState(0)), np.random.RandomState(0)) < 0.05
+    assert (
+        exchangeability(
+            skewed, gaussian_knockoffs(skewed, np.random.RandomState(0)), np.random.RandomState(0)
+        )
+        < 0.05
+    )
 
 
 def test_threshold_and_e_values_against_their_formulas():
     W = np.array([5.0, 4.0, 3.0, -2.5, 2.0, 1.0, -0.5, 0.0])
     for fdr in (0.2, 0.34, 0.5, 0.9):
-        passing = [t for t in np.abs(W) if t > 0 and (1 + (-t >= W).sum()) / max((t <= W).sum(), 1) <= fdr]
+        passing = [
+            t for t in np.abs(W) if t > 0 and (1 + (-t >= W).sum()) / max((t <= W).sum(), 1) <= fdr
+        ]
         assert knockoff_threshold(W, fdr) == min(passing, default=np.inf)
     assert knockoff_threshold(np.zeros(4), 0.1) == np.inf
-    np.testing.assert_allclose(e_values(np.array([W, -W]), 0.68), np.where(W >= 3.0, 8.0 / 1.0, 0.0) / 2)
+    np.testing.assert_allclose(
+        e_values(np.array([W, -W]), 0.68), np.where(W >= 3.0, 8.0 / 1.0, 0.0) / 2
+    )
 
 
 def test_residuals_of_columns_are_what_the_others_do_not_say():
@@ -189,11 +215,15 @@ def test_residuals_of_columns_are_what_the_others_do_not_say():
     exact = column_residuals(long, long[:, [7, 20]], own)
     for residual, columns, j in zip(exact.T, own, (7, 20)):
         others = np.delete(long, columns, axis=1)
-        np.testing.assert_allclose(residual, long[:, j] - others @ np.linalg.lstsq(others, long[:, j])[0], atol=1e-6)
+        np.testing.assert_allclose(
+            residual, long[:, j] - others @ np.linalg.lstsq(others, long[:, j])[0], atol=1e-6
+        )
     for kind, variance in (("autoregressive", (1 - 0.36) / (1 + 0.36)), ("factor", 0.5)):
         wide = standardised(correlated(150, kind, rng, 300))
         assert common_factors(wide).shape[1] == (kind == "factor")
-        spread = column_residuals(wide, wide[:, 50:80], [np.array([j]) for j in range(50, 80)]).var(axis=0)
+        spread = column_residuals(wide, wide[:, 50:80], [np.array([j]) for j in range(50, 80)]).var(
+            axis=0
+        )
         assert abs(spread.mean() - variance) < 0.08
 
 
@@ -205,7 +235,10 @@ def test_residuals_of_columns_are_what_the_others_do_not_say():
         ({"method": "x"}, "method='x' is unknown"),
         ({"n_draws": 0}, "n_draws=0 is not valid"),
         ({"knockoffs": "x"}, "knockoffs='x' is unknown"),
-        ({"method": "knockoffs", "knockoffs": lambda X, _: X[:, 1:]}, r"returned the shape \(200, 59\)"),
+        (
+            {"method": "knockoffs", "knockoffs": lambda X, _: X[:, 1:]},
+            r"returned the shape \(200, 59\)",
+        ),
         ({"estimator": FSARanker()}, "expected FSAClassifier or FSARegressor"),
     ],
 )

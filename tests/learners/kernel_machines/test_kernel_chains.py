@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from annealed.learners.compilation import jit
 from annealed.learners.kernel_machines.chains import moves, polya_gamma, sampler
-from annealed.learners.kernel_machines.chains.atoms import AtomPrior, draw_frequencies, draw_sequence, empty_atoms
+from annealed.learners.kernel_machines.chains.atoms import (
+    AtomPrior,
+    draw_frequencies,
+    draw_sequence,
+    empty_atoms,
+)
 from annealed.learners.kernel_machines.chains.diagnostics import effective_sample_size, r_hat
 from annealed.learners.kernel_machines.chains.gram import (
     INTERCEPT_PRECISION,
@@ -48,7 +53,11 @@ def as_atoms(state, prior=PRIOR, most=3):
 def log_urn(counts, masses):
     """Log probability of draws whose probabilities are Dirichlet, in closed form."""
     counts, masses = np.array(counts), np.array(masses)
-    return gammaln(masses.sum()) - gammaln(masses.sum() + counts.sum()) + (gammaln(masses + counts) - gammaln(masses)).sum()
+    return (
+        gammaln(masses.sum())
+        - gammaln(masses.sum() + counts.sum())
+        + (gammaln(masses + counts) - gammaln(masses)).sum()
+    )
 
 
 def log_density(state, prior=PRIOR):
@@ -61,7 +70,9 @@ def log_density(state, prior=PRIOR):
             steps[column, columns[t + 1] if t + 1 < len(columns) else p] += 1
     found = len(state) * np.log(prior.expected) - gammaln(len(state) + 1.0)
     found += log_urn(starts, np.full(p, prior.start_mass / p))
-    return found + sum(log_urn(row, [*np.full(p, prior.step_mass / p), prior.stop_mass]) for row in steps)
+    return found + sum(
+        log_urn(row, [*np.full(p, prior.step_mass / p), prior.stop_mass]) for row in steps
+    )
 
 
 def predictive(columns, others, prior=PRIOR):
@@ -95,7 +106,13 @@ def expected_ratio(kind, before, after, removed, table):
     ratio = log_density(after) - log_density(before)
     others = [s for l, s in enumerate(before) if l != removed]
     old = before[removed] if removed >= 0 else None
-    new = after[removed] if removed >= 0 and len(after) == len(before) else after[-1] if after else None
+    new = (
+        after[removed]
+        if removed >= 0 and len(after) == len(before)
+        else after[-1]
+        if after
+        else None
+    )
     if kind == moves.BIRTH:
         return ratio - log_birth(new, before, table)
     if kind == moves.DEATH:
@@ -118,7 +135,9 @@ def expected_ratio(kind, before, after, removed, table):
 STATES = [[], *([a] for a in SEQUENCES), *([a, b] for a in SEQUENCES for b in SEQUENCES)]
 
 
-@pytest.mark.parametrize("kind", [k for k in range(9) if k != moves.WALK], ids=lambda k: moves.NAMES[k])
+@pytest.mark.parametrize(
+    "kind", [k for k in range(9) if k != moves.WALK], ids=lambda k: moves.NAMES[k]
+)
 def test_detailed_balance_by_enumeration(kind, table):
     """From every state of up to two atoms on three columns: the ratio that a move is accepted by is
     the one of its formulas."""
@@ -128,7 +147,9 @@ def test_detailed_balance_by_enumeration(kind, table):
     for before in STATES:
         atoms = as_atoms(before)
         for _ in range(40):
-            possible, removed, n, ratio = moves.propose(kind, atoms, len(before), PRIOR, table, columns, omega, rng)
+            possible, removed, n, ratio = moves.propose(
+                kind, atoms, len(before), PRIOR, table, columns, omega, rng
+            )
             if not possible:
                 continue
             new = tuple(columns[:n].tolist())
@@ -139,7 +160,9 @@ def test_detailed_balance_by_enumeration(kind, table):
                 after.append(new)
             else:
                 after[removed] = new
-            assert ratio == pytest.approx(expected_ratio(kind, before, after, removed, table), abs=1e-10)
+            assert ratio == pytest.approx(
+                expected_ratio(kind, before, after, removed, table), abs=1e-10
+            )
             seen.add((tuple(before), tuple(after)))
     assert len(seen) > 20
 
@@ -152,7 +175,11 @@ def test_walk_is_symmetric_up_to_the_density(table):
         _, _, n, ratio = moves.propose(moves.WALK, atoms, 1, PRIOR, table, columns, omega, rng)
 
         def log_t(w):
-            return -0.5 * (PRIOR.degrees + 2) * np.log1p((w**2).sum() / (PRIOR.degrees * PRIOR.scale**2))
+            return (
+                -0.5
+                * (PRIOR.degrees + 2)
+                * np.log1p((w**2).sum() / (PRIOR.degrees * PRIOR.scale**2))
+            )
 
         assert n == 2 and ratio == pytest.approx(log_t(omega) - log_t(atoms.omega[0]), abs=1e-12)
 
@@ -172,11 +199,18 @@ def test_births_and_growth_propose_what_their_formulas_say(table):
     assert chisquare(list(found.values()), expected * 20_000).pvalue > 1e-4
     grown = np.zeros(4)
     for _ in range(20_000):
-        possible, removed, n, _ = moves.propose(moves.GROW, atoms, 2, PRIOR, table, columns, omega, rng)
+        possible, removed, n, _ = moves.propose(
+            moves.GROW, atoms, 2, PRIOR, table, columns, omega, rng
+        )
         if removed == 1:
             grown[columns[1] if possible else 3] += 1
     expected = np.array([growth(2, j, before[:1], table) for j in range(2)])
-    assert chisquare([grown[0], grown[1], grown[3]], np.append(expected, 1 - expected.sum()) * grown.sum()).pvalue > 1e-4
+    assert (
+        chisquare(
+            [grown[0], grown[1], grown[3]], np.append(expected, 1 - expected.sum()) * grown.sum()
+        ).pvalue
+        > 1e-4
+    )
 
 
 def statistics(columns, length, omega, size):
@@ -184,7 +218,14 @@ def statistics(columns, length, omega, size):
     used = [columns[l, : length[l]] for l in range(size)]
     distinct = len(set(np.concatenate(used).tolist())) if size else 0
     logs = [np.log(np.abs(omega[l, : length[l]])).mean() for l in range(size)]
-    return [size, size**2, sum(length[:size]), distinct, sum(logs), float(size > 1 and columns[0, 0] == columns[1, 0])]
+    return [
+        size,
+        size**2,
+        sum(length[:size]),
+        distinct,
+        sum(logs),
+        float(size > 1 and columns[0, 0] == columns[1, 0]),
+    ]
 
 
 @jit
@@ -220,7 +261,9 @@ def forward():
     return np.array(found)
 
 
-@pytest.mark.parametrize("kind", [*range(9), None], ids=lambda k: "all" if k is None else moves.NAMES[k])
+@pytest.mark.parametrize(
+    "kind", [*range(9), None], ids=lambda k: "all" if k is None else moves.NAMES[k]
+)
 def test_without_likelihood_the_chain_reproduces_the_prior(kind, forward):
     """Geweke (2004): births and deaths with one more kind of move, and all together."""
     rng = np.random.default_rng([7, 99 if kind is None else kind])
@@ -233,15 +276,22 @@ def test_without_likelihood_the_chain_reproduces_the_prior(kind, forward):
         probabilities[:] = 0.0
         probabilities[[moves.BIRTH, moves.DEATH]] = 0.3
         probabilities[kind] += 0.4 if kind not in (moves.BIRTH, moves.DEATH) else 0.0
-        probabilities[{moves.GROW: moves.SHRINK, moves.SHRINK: moves.GROW}.get(kind, kind)] = max(probabilities[kind], 0.3)
+        probabilities[{moves.GROW: moves.SHRINK, moves.SHRINK: moves.GROW}.get(kind, kind)] = max(
+            probabilities[kind], 0.3
+        )
     chain = sampler.run_chain(
         sampler.PRIOR_ONLY, XT, XT[0], GEWEKE_PRIOR, table, rng, max_components=12, precision=1.0,
         n_steps=400_000, burn_in=2000, n_kept=4000, probabilities=probabilities,
     )  # fmt: skip
     kept = chain.kept
-    found = np.array([statistics(*one) for one in zip(kept.columns, kept.length, kept.omega, kept.size)])
+    found = np.array(
+        [statistics(*one) for one in zip(kept.columns, kept.length, kept.omega, kept.size)]
+    )
     for ours, theirs in zip(found.T, forward.T):
-        error = np.hypot(ours.std() / np.sqrt(effective_sample_size(ours[None])), theirs.std() / np.sqrt(len(theirs)))
+        error = np.hypot(
+            ours.std() / np.sqrt(effective_sample_size(ours[None])),
+            theirs.std() / np.sqrt(len(theirs)),
+        )
         assert abs(ours.mean() - theirs.mean()) < 4.5 * error
 
 
@@ -274,11 +324,16 @@ def test_the_posterior_is_that_of_importance_sampling(likelihood):
         if likelihood == sampler.GAUSSIAN:
             covariance = np.eye(n) + (F.T / ridge) @ F
             rest = sampler.NOISE_RATE + 0.5 * target @ np.linalg.solve(covariance, target)
-            weights.append(-0.5 * np.linalg.slogdet(covariance)[1] - (sampler.NOISE_SHAPE + n / 2) * np.log(rest))
+            weights.append(
+                -0.5 * np.linalg.slogdet(covariance)[1]
+                - (sampler.NOISE_SHAPE + n / 2) * np.log(rest)
+            )
         else:  # ten draws of the weights
             scores = (rng.standard_normal((10, len(ridge))) / np.sqrt(ridge)) @ F
             weights.append(logsumexp(np.log(expit(scores * y)).sum(axis=1)))
-        values.append([size, float((atoms.columns[:size, 0] == 0).any()), atoms.length[:size].sum()])
+        values.append(
+            [size, float((atoms.columns[:size, 0] == 0).any()), atoms.length[:size].sum()]
+        )
     weights = np.exp(np.array(weights) - max(weights))
     expected = np.average(values, axis=0, weights=weights)
     spread = np.sqrt((weights**2) @ (values - expected) ** 2) / weights.sum()
@@ -288,7 +343,12 @@ def test_the_posterior_is_that_of_importance_sampling(likelihood):
         n_steps=400_000, burn_in=4000, n_kept=8000,
     )  # fmt: skip
     kept = chain.kept
-    found = np.array([[s, float((c[:s, 0] == 0).any()), k[:s].sum()] for c, k, s in zip(kept.columns, kept.length, kept.size)])
+    found = np.array(
+        [
+            [s, float((c[:s, 0] == 0).any()), k[:s].sum()]
+            for c, k, s in zip(kept.columns, kept.length, kept.size)
+        ]
+    )
     for ours, mean, theirs in zip(found.T, expected, spread):
         error = np.hypot(ours.std() / np.sqrt(effective_sample_size(ours[None])), theirs)
         assert abs(ours.mean() - mean) < 4.5 * error, (ours.mean(), mean, error)
@@ -314,7 +374,9 @@ def test_updates_equal_fresh_factorisations(weighted):
         commit(gram, size, removed, adds, *evaluate(gram, size, removed, adds, precision, weighted))
         size += int(adds) - int(removed >= 0)
         F = gram.features[: 1 + 2 * size]
-        A = (F * gram.weight) @ F.T + np.diag(np.r_[INTERCEPT_PRECISION, np.full(2 * size, precision)])
+        A = (F * gram.weight) @ F.T + np.diag(
+            np.r_[INTERCEPT_PRECISION, np.full(2 * size, precision)]
+        )
         c = F @ gram.target
         assert np.abs(gram.inverse[: len(F), : len(F)] - np.linalg.inv(A)).max() < 1e-8
         assert gram.scalars[0] == pytest.approx(np.linalg.slogdet(A)[1], abs=1e-8)
@@ -348,4 +410,8 @@ def test_r_hat_and_effective_sample_size():
     for i in range(1, 2000):
         walk[i] = 0.9 * walk[i - 1] + rng.standard_normal()
     assert 50 < effective_sample_size(walk[None]) < 220  # (1 - 0.9) / (1 + 0.9) of 2,000: 105
-    assert r_hat(np.ones((2, 9))) == 1.0 and np.isnan(r_hat(np.ones((2, 3)))) and r_hat(np.repeat([[0.0], [1.0]], 9, 1)) == np.inf
+    assert (
+        r_hat(np.ones((2, 9))) == 1.0
+        and np.isnan(r_hat(np.ones((2, 3))))
+        and r_hat(np.repeat([[0.0], [1.0]], 9, 1)) == np.inf
+    )

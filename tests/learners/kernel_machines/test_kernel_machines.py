@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from annealed.learners import SparseFourierClassifier, SparseFourierFeatures, SparseFourierRegressor, plots
+from annealed.learners import (
+    SparseFourierClassifier,
+    SparseFourierFeatures,
+    SparseFourierRegressor,
+    plots,
+)
 from annealed_experiments.kernels.neighbours import NeighbourFourierClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -14,7 +19,9 @@ FAST = {"n_steps": 600, "random_state": 0}
         SparseFourierClassifier(**FAST),
         SparseFourierClassifier(likelihood="logistic", **FAST),
         SparseFourierRegressor(**FAST),
-        SparseFourierRegressor(solver="annealed", n_bank=200, n_components=20, n_rounds=1, random_state=0),
+        SparseFourierRegressor(
+            solver="annealed", n_bank=200, n_components=20, n_rounds=1, random_state=0
+        ),
         NeighbourFourierClassifier(likelihood="logistic", n_steps=300, random_state=0),
         SparseFourierFeatures(5, n_bank=100, n_rounds=1, random_state=0),
     ]
@@ -32,7 +39,9 @@ def xor(n=300, p=40, seed=0):
 @pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
 def test_two_columns_that_act_together_are_found(likelihood):
     X, y = xor(600)
-    model = SparseFourierClassifier(likelihood=likelihood, n_steps=6000, random_state=0).fit(X[:300], y[:300])
+    model = SparseFourierClassifier(likelihood=likelihood, n_steps=6000, random_state=0).fit(
+        X[:300], y[:300]
+    )
     assert model.get_support(indices=True).tolist() == [3, 7]
     assert model.score(X[300:], y[300:]) > 0.85
     pair = model.transition_counts_[4, 8] + model.transition_counts_[8, 4]
@@ -50,7 +59,9 @@ def test_the_description_is_in_units_of_the_data():
     found = model.transform(X)
     np.testing.assert_allclose(found[:, ::2], np.cos(phase), atol=1e-8)
     np.testing.assert_allclose(found[:, 1::2], np.sin(phase), atol=1e-8)
-    assert [tuple(row.nonzero()[1]) for row in model.frequencies_] == [tuple(sorted(atom)) for atom in model.atoms_]
+    assert [tuple(row.nonzero()[1]) for row in model.frequencies_] == [
+        tuple(sorted(atom)) for atom in model.atoms_
+    ]
     assert model.coef_.shape == (1, 2 * len(model.atoms_)) and model.intercept_.shape == (1,)
     assert np.mean((found @ model.coef_[0] + model.intercept_[0] > 0) == (y == "same")) > 0.8
 
@@ -105,7 +116,10 @@ def test_rows_are_sampled_and_columns_blocked():
     [
         ({"likelihood": "probit"}, "likelihood='probit' is unknown"),
         ({"n_steps": 0}, "n_steps=0 is not valid; expected an integer >= 1"),
-        ({"n_steps": 100, "burn_in": 100}, "burn_in=100 is not valid; expected an integer from 0 to 99"),
+        (
+            {"n_steps": 100, "burn_in": 100},
+            "burn_in=100 is not valid; expected an integer from 0 to 99",
+        ),
         ({"screening": "quadruples"}, "screening='quadruples' is unknown"),
         ({"frequency_scale": 0.0}, "frequency_scale=0.0 is not valid; expected a number > 0"),
         ({"max_order": 0}, "max_order=0 is not valid"),
@@ -124,7 +138,9 @@ def test_bad_parameters(change, message):
 
 def test_triples_of_too_many_columns_are_refused():
     X = np.random.default_rng(0).standard_normal((10, 401))
-    with pytest.raises(ValueError, match="screening='triples' with 401 columns; expected at most 400"):
+    with pytest.raises(
+        ValueError, match="screening='triples' with 401 columns; expected at most 400"
+    ):
         SparseFourierClassifier(screening="triples").fit(X, np.arange(10) % 2)
 
 
@@ -151,11 +167,15 @@ def test_small_and_extreme_tables():
     )
     for X in tables:
         for likelihood in ("gaussian", "logistic"):
-            model = SparseFourierClassifier(likelihood=likelihood, screening="triples", **FAST).fit(X, y)
+            model = SparseFourierClassifier(likelihood=likelihood, screening="triples", **FAST).fit(
+                X, y
+            )
             assert np.isfinite(model.predict_proba(1e5 * X)).all()
         assert np.isfinite(SparseFourierRegressor(**FAST).fit(X, 1e100 * y).predict(X)).all()
     assert not SparseFourierClassifier(**FAST).fit(np.ones((5, 3)), y).get_support().any()
-    assert SparseFourierRegressor(**FAST).fit(tables[0], np.full(5, 3.0)).predict(tables[0]) == pytest.approx(3.0)
+    assert SparseFourierRegressor(**FAST).fit(tables[0], np.full(5, 3.0)).predict(
+        tables[0]
+    ) == pytest.approx(3.0)
 
 
 def test_noise_selects_nothing():
@@ -164,7 +184,9 @@ def test_noise_selects_nothing():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((200, 100))
         y = rng.integers(0, 2, 200)
-        found.append(SparseFourierClassifier(n_steps=6000, random_state=seed).fit(X, y).get_support().sum())
+        found.append(
+            SparseFourierClassifier(n_steps=6000, random_state=seed).fit(X, y).get_support().sum()
+        )
     assert np.mean(found) <= 1.0
 
 
@@ -172,7 +194,13 @@ def test_noise_selects_nothing():
 @pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
 def test_the_annealed_bank(solver, likelihood):
     X, y = xor(600, 100)
-    settings = {"solver": solver, "likelihood": likelihood, "n_bank": 2000, "n_steps": 4000, "random_state": 0}
+    settings = {
+        "solver": solver,
+        "likelihood": likelihood,
+        "n_bank": 2000,
+        "n_steps": 4000,
+        "random_state": 0,
+    }
     model = SparseFourierClassifier(**settings).fit(X[:300], y[:300])
     assert {3, 7} <= set(model.get_support(indices=True).tolist())
     assert model.score(X[300:], y[300:]) > 0.8
@@ -182,15 +210,21 @@ def test_features_for_a_linear_model():
     X, y = xor(600, 100)
     transformer = SparseFourierFeatures(10, n_bank=2000, random_state=0)
     found = transformer.fit_transform(X, y)
-    assert found.shape == (600, 20) and {3, 7} <= set(transformer.get_support(indices=True).tolist())
-    np.testing.assert_allclose(found[:, ::2], np.cos(X @ transformer.frequencies_.T - transformer.phases_), atol=1e-8)
+    assert found.shape == (600, 20) and {3, 7} <= set(
+        transformer.get_support(indices=True).tolist()
+    )
+    np.testing.assert_allclose(
+        found[:, ::2], np.cos(X @ transformer.frequencies_.T - transformer.phases_), atol=1e-8
+    )
     again = SparseFourierFeatures(10, n_bank=2000, random_state=0).fit(X, y)
     np.testing.assert_array_equal(again.transform(X), found)
 
 
 def test_the_discriminant_of_the_neighbours():
     X, y = xor(600, 10)
-    model = NeighbourFourierClassifier(likelihood="logistic", n_steps=3000, random_state=0).fit(X[:200], y[:200])
+    model = NeighbourFourierClassifier(likelihood="logistic", n_steps=3000, random_state=0).fit(
+        X[:200], y[:200]
+    )
     assert {3, 7} <= set(model.get_support(indices=True).tolist())
     assert model.score(X[200:], y[200:]) > 0.75
 
@@ -201,7 +235,9 @@ def test_three_way_parity_needs_triples():
     y = rng.choice([-1.0, 1.0], 1600)
     X = rng.standard_normal((1600, 30))
     X[:, :3] = np.column_stack([signs, signs.prod(axis=1) * y]) + 0.5 * X[:, :3]
-    model = SparseFourierClassifier(screening="triples", n_steps=6000, random_state=0).fit(X[:1000], y[:1000])
+    model = SparseFourierClassifier(screening="triples", n_steps=6000, random_state=0).fit(
+        X[:1000], y[:1000]
+    )
     assert model.get_support(indices=True).tolist() == [0, 1, 2]
     assert model.score(X[1000:], y[1000:]) > 0.88
 
@@ -214,4 +250,6 @@ def test_pictures():
     assert len(plots.plot_interactions(model).lines) >= 1
     assert len(plots.plot_chains(model)[0].lines) == 3
     with pytest.raises(ValueError, match="has no chains"):
-        plots.plot_chains(SparseFourierClassifier(solver="annealed", n_bank=100, random_state=0).fit(X, y))
+        plots.plot_chains(
+            SparseFourierClassifier(solver="annealed", n_bank=100, random_state=0).fit(X, y)
+        )

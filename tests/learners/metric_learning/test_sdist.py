@@ -9,7 +9,12 @@ from annealed.learners import SDist, SDistCV
 from annealed.learners.metric_learning import directions
 from annealed.learners.metric_learning.boosting import SparseMetric, best_step
 from annealed.learners.metric_learning.boosting_run import strongest_products
-from annealed.learners.metric_learning.directions import lanczos, laplacian, margins, truncated_power
+from annealed.learners.metric_learning.directions import (
+    lanczos,
+    laplacian,
+    margins,
+    truncated_power,
+)
 from annealed.learners.metric_learning.feature_map import ExpandedColumns, FeatureMap
 from annealed.learners.metric_learning.neighbours import nearest, same_and_other_neighbours
 from hypothesis import given, settings
@@ -83,9 +88,13 @@ def test_truncated_power_finds_the_sparse_eigenvector():
     for _ in range(20):
         B = rng.normal(size=(9, 9))
         A = B + B.T
-        truth = max(np.linalg.eigvalsh(A[np.ix_(s, s)])[-1] for s in map(list, combinations(range(9), 3)))
+        truth = max(
+            np.linalg.eigvalsh(A[np.ix_(s, s)])[-1] for s in map(list, combinations(range(9), 3))
+        )
         start, _, smallest = lanczos(lambda u, A=A: A @ u, np.ones(9), 9)
-        support, values, value = truncated_power(lambda s, v, A=A: A[:, s] @ v, start, 3, shift=-smallest)
+        support, values, value = truncated_power(
+            lambda s, v, A=A: A[:, s] @ v, start, 3, shift=-smallest
+        )
         assert len(support) <= 3 and np.linalg.norm(values) == pytest.approx(1.0)
         assert value == pytest.approx(values @ A[np.ix_(support, support)] @ values)
         assert value <= truth + 1e-9
@@ -114,12 +123,16 @@ def test_neighbours_against_brute_force(sparse, monkeypatch):
     same, other = same_and_other_neighbours(Z, y, 4)
     for i in range(90):
         for rows, allowed in ((same[i], y == y[i]), (other[i], y != y[i])):
-            np.testing.assert_array_equal(rows, np.argsort(np.where(allowed, distance[i], np.inf))[:4])
+            np.testing.assert_array_equal(
+                rows, np.argsort(np.where(allowed, distance[i], np.inf))[:4]
+            )
     two = same_and_other_neighbours(Z, y, 4, n_jobs=2)
     np.testing.assert_array_equal(two[0], same)
     rows, square = nearest(X[:7], X[7:], 3)
     np.testing.assert_array_equal(rows, np.argsort(pairwise_distances(X[:7], X[7:]), axis=1)[:, :3])
-    np.testing.assert_allclose(np.sqrt(square), np.sort(pairwise_distances(X[:7], X[7:]), axis=1)[:, :3])
+    np.testing.assert_allclose(
+        np.sqrt(square), np.sort(pairwise_distances(X[:7], X[7:]), axis=1)[:, :3]
+    )
 
 
 def test_feature_map_equals_products():
@@ -130,7 +143,9 @@ def test_feature_map_equals_products():
     columns.add_products([4], [0, 1, 4])  # x0*x1 times x0, x1; times itself is too long
     assert features.monomials == [(0, 1), (0, 2), (0, 0, 1), (0, 1, 1)]
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    expected = np.column_stack([Z, Z[:, 0] * Z[:, 1], Z[:, 0] * Z[:, 2], Z[:, 0] ** 2 * Z[:, 1], Z[:, 0] * Z[:, 1] ** 2])
+    expected = np.column_stack(
+        [Z, Z[:, 0] * Z[:, 1], Z[:, 0] * Z[:, 2], Z[:, 0] ** 2 * Z[:, 1], Z[:, 0] * Z[:, 1] ** 2]
+    )
     expected[:, 4:] /= expected[:, 4:].std(axis=0)
     which = np.array([7, 0, 4, 3, 6, 5])
     np.testing.assert_allclose(columns.take(which), expected[:, which])
@@ -171,7 +186,9 @@ def test_metric_is_positive_semidefinite_and_sparse(fitted):
         at = [place[c] for c in support]
         W[np.ix_(at, at)] += weight * np.outer(values, values)
     np.testing.assert_allclose(model.W_, W)
-    np.testing.assert_allclose(model.components_.T @ model.components_, model.W_, atol=1e-9 * np.abs(W).max())
+    np.testing.assert_allclose(
+        model.components_.T @ model.components_, model.W_, atol=1e-9 * np.abs(W).max()
+    )
     assert max(map(len, model.columns_)) <= 3
     assert model.n_steps_ == 40
 
@@ -205,9 +222,9 @@ def test_pseudo_metric_axioms(fitted, points):
     assert ac <= ab + bc + 1e-9 * (1 + ab + bc)
     assert model.get_metric()(a, b) == pytest.approx(ab)
     assert model.pair_score(np.array([[a, b]]))[0] == pytest.approx(-ab)
-    difference = model._features.columns(np.array([a]), model._metric.columns) - model._features.columns(
-        np.array([b]), model._metric.columns
-    )
+    difference = model._features.columns(
+        np.array([a]), model._metric.columns
+    ) - model._features.columns(np.array([b]), model._metric.columns)
     assert ab**2 == pytest.approx((difference @ model.W_ @ difference.T).item(), abs=1e-8)
 
 
@@ -218,7 +235,9 @@ def test_a_permutation_of_the_columns_permutes_the_result(fitted):
     back = {tuple(sorted(order[list(t)])) for t in permuted.columns_}
     assert back == set(model.columns_)
     np.testing.assert_allclose(
-        permuted.pair_distance((X[:9][:, order], X[9:18][:, order])), model.pair_distance((X[:9], X[9:18])), rtol=1e-6
+        permuted.pair_distance((X[:9][:, order], X[9:18][:, order])),
+        model.pair_distance((X[:9], X[9:18])),
+        rtol=1e-6,
     )
 
 
@@ -233,7 +252,10 @@ def test_sparse_rows_give_the_same_metric():
     SDist(n_steps=5).fit(sp.csc_array(X), y)
 
 
-@pytest.mark.parametrize("options", [{}, {"bagging": 0.5, "feature_fraction": "sqrt", "stopping": "oob"}, {"solver": "sgd"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bagging": 0.5, "feature_fraction": "sqrt", "stopping": "oob"}, {"solver": "sgd"}],
+)
 def test_same_seed_same_metric_for_any_n_jobs(options):
     X, y = blobs()
     one = SDist(n_steps=15, random_state=4, **options).fit(X, y)
@@ -251,7 +273,10 @@ def test_stochastic_directions_find_the_columns_of_the_exact_ones(form):
     X = rng.normal(size=(300, 200)) * (rng.random((300, 200)) < 0.5)
     X[:, :4] += np.where(y, 1.5, -1.5)[:, None]
     X = form(X)
-    power, sgd = (SDist(kappa=4, n_steps=1, max_order=1, solver=s, random_state=0).fit(X, y) for s in ("power", "sgd"))
+    power, sgd = (
+        SDist(kappa=4, n_steps=1, max_order=1, solver=s, random_state=0).fit(X, y)
+        for s in ("power", "sgd")
+    )
     assert sorted(sgd.path_[0][0]) == sorted(power.path_[0][0]) == [0, 1, 2, 3]
     assert np.abs(sgd.path_[0][1] @ power.path_[0][1]) > 0.95
     pairs = SDist(kappa=2, n_steps=8, solver="sgd", random_state=0).fit(X, y)
@@ -260,8 +285,13 @@ def test_stochastic_directions_find_the_columns_of_the_exact_ones(form):
 
 def test_stochastic_directions_use_the_allowed_columns_alone():
     X, y = blobs(p=30)
-    model = SDist(kappa=3, n_steps=6, max_order=1, solver="sgd", feature_fraction=0.2, random_state=0).fit(X, y)
-    assert all(1 <= len(support) <= 3 and np.linalg.norm(values) == pytest.approx(1.0) for support, values, _ in model.path_)
+    model = SDist(
+        kappa=3, n_steps=6, max_order=1, solver="sgd", feature_fraction=0.2, random_state=0
+    ).fit(X, y)
+    assert all(
+        1 <= len(support) <= 3 and np.linalg.norm(values) == pytest.approx(1.0)
+        for support, values, _ in model.path_
+    )
 
 
 @pytest.mark.parametrize("stopping", ["holdout", "oob", "complexity"])
@@ -275,7 +305,9 @@ def test_stopping_keeps_the_beginning_of_the_path(stopping):
 
 def test_options_of_the_thesis_run():
     X, y = blobs()
-    model = SDist(start="ones", initial="identity", kappa=0.4, stopping="complexity", n_steps=20).fit(X, y)
+    model = SDist(
+        start="ones", initial="identity", kappa=0.4, stopping="complexity", n_steps=20
+    ).fit(X, y)
     d = model.pair_distance((X[:5], X[5:10]))
     base = np.linalg.norm((X[:5] - X[5:10]) / X.std(axis=0), axis=1)
     assert (d >= base - 1e-9).all()  # W = I + a positive semi-definite part
@@ -300,9 +332,14 @@ def test_trimming_keeps_the_strongest_columns():
 @given(arrays(float, 6, elements=st.floats(0.1, 10.0)), st.integers(1, 6))
 @settings(max_examples=30, deadline=None)
 def test_trimming_does_not_depend_on_the_units_of_the_columns(units, n_columns):
-    L, Z = np.random.default_rng(0).normal(size=(3, 6)), np.random.default_rng(1).normal(size=(50, 6))
+    L, Z = (
+        np.random.default_rng(0).normal(size=(3, 6)),
+        np.random.default_rng(1).normal(size=(50, 6)),
+    )
     kept = SparseMetric(list(range(6)), L.T @ L).trimmed(n_columns, Z.var(axis=0))
-    other = SparseMetric(list(range(6)), (L / units).T @ (L / units)).trimmed(n_columns, (Z * units).var(axis=0))
+    other = SparseMetric(list(range(6)), (L / units).T @ (L / units)).trimmed(
+        n_columns, (Z * units).var(axis=0)
+    )
     assert other.columns == kept.columns and len(kept.columns) == n_columns
 
 
@@ -316,12 +353,20 @@ def test_ten_digits():
 def test_one_path_serves_all_stopping_points():
     X, y = blobs(90)
     cv = StratifiedKFold(3)
-    grid = {"kappa": [2, 4], "n_steps": [6, 15], "n_features_to_select": [None, 2], "n_neighbors_predict": [1, 3]}
+    grid = {
+        "kappa": [2, 4],
+        "n_steps": [6, 15],
+        "n_features_to_select": [None, 2],
+        "n_neighbors_predict": [1, 3],
+    }
     search = SDistCV(SDist(n_neighbors=5), grid, cv=cv).fit(X, y)
     assert search.n_runs_ == 2 * 3 and len(search.cv_results_) == 16
     for result in search.cv_results_[::5]:
         settings_ = {name: result[name] for name in grid}
-        errors = [1 - SDist(n_neighbors=5, **settings_).fit(X[a], y[a]).score(X[b], y[b]) for a, b in cv.split(X, y)]
+        errors = [
+            1 - SDist(n_neighbors=5, **settings_).fit(X[a], y[a]).score(X[b], y[b])
+            for a, b in cv.split(X, y)
+        ]
         assert result["mean_error"] == pytest.approx(np.mean(errors))
     assert search.best_error_ == min(r["mean_error"] for r in search.cv_results_)
     with parallel_backend("threading"):

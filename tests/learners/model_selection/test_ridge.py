@@ -6,7 +6,13 @@ import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor, Prior, Refinement
 from annealed.learners.model_selection import ridge as ridge_module
 from annealed.learners.model_selection.ridge import LeftOut, choose_ridge, gcv_ridge, left_out_loss
-from annealed.learners.objective.losses import FlippedLogisticLoss, LogisticLoss, MultinomialLoss, SquaredLoss, VapnikLoss
+from annealed.learners.objective.losses import (
+    FlippedLogisticLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    SquaredLoss,
+    VapnikLoss,
+)
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss, graded_pairs
 from annealed.learners.solvers.newton import SupportProblem, refit
 from sklearn.linear_model import Ridge
@@ -29,7 +35,9 @@ def data(loss, n=60, p=6):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((n, p))
     A -= A.mean(axis=0)
-    signal = A[:, :3] @ np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [0.5, 0.0, 0.0]]) + rng.standard_normal((n, 3))
+    signal = A[:, :3] @ np.array(
+        [[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [0.5, 0.0, 0.0]]
+    ) + rng.standard_normal((n, 3))
     if loss.several_classes:
         return A, np.eye(3)[signal.argmax(axis=1)]
     return A, signal[:, :1] if loss.is_quadratic else np.where(signal[:, :1] > 0, 1.0, -1.0)
@@ -45,7 +53,14 @@ def test_rows_left_out_as_by_brute_force(loss, tolerance, ridge):
     A, y = data(loss)
     weight = np.full(len(A), 1.0 / len(A))
     problem = SupportProblem(y, loss, weight, shrinkage=ridge)
-    fit = refit(problem, A, np.zeros((A.shape[1], y.shape[1])), np.zeros(y.shape[1]), tol=1e-10, joint=y.shape[1] > 1)
+    fit = refit(
+        problem,
+        A,
+        np.zeros((A.shape[1], y.shape[1])),
+        np.zeros(y.shape[1]),
+        tol=1e-10,
+        joint=y.shape[1] > 1,
+    )
     estimate = left_out_loss(problem, fit, LeftOut(float(len(A))))
     assert estimate == pytest.approx(brute_force(loss, y, A, ridge), rel=tolerance)
 
@@ -74,7 +89,13 @@ def test_queries_left_out_as_by_brute_force():
     y, weight = np.zeros((60, 1)), np.full(60, 1 / 60)
 
     def fit_of(weights):
-        problem = SupportProblem(y, PairwiseLogisticLoss(pairs, np.ones(len(pairs)), weights), weight, False, shrinkage=0.03)
+        problem = SupportProblem(
+            y,
+            PairwiseLogisticLoss(pairs, np.ones(len(pairs)), weights),
+            weight,
+            False,
+            shrinkage=0.03,
+        )
         return problem, refit(problem, X, np.zeros((4, 1)), np.zeros(1), tol=1e-10)
 
     problem, fit = fit_of(np.ones(len(pairs)))
@@ -92,7 +113,12 @@ def test_queries_left_out_as_by_brute_force():
 def test_one_query_leaves_items_out():
     pairs = graded_pairs(np.arange(4.0))
     parts = PairwiseLogisticLoss(pairs, np.ones(6)).parts(np.array([1.0, 2.0, 1.0, 1.0]))
-    assert [len(part) for part, _ in parts] == [3, 3, 3, 3] and [share for _, share in parts] == [1.0, 0.5, 1.0, 1.0]
+    assert [len(part) for part, _ in parts] == [3, 3, 3, 3] and [share for _, share in parts] == [
+        1.0,
+        0.5,
+        1.0,
+        1.0,
+    ]
 
 
 def test_ridge_of_the_estimators():
@@ -106,10 +132,12 @@ def test_ridge_of_the_estimators():
     # a prior acts in annealing too
     within = FSARegressor(10, refinement=Refinement(ridge=0.2)).fit(X[:, named.support_], y)
     assert named.ridge_ == 0.2 and np.allclose(named.coef_[named.support_], within.coef_)
-    assert FSARegressor(10, prior=Prior(shrinkage=0.2), refinement=Refinement(ridge=0.1)).fit(X, y).ridge_ == pytest.approx(0.3)
-    assert np.linalg.norm(FSAClassifier(10, refinement=Refinement(ridge=1.0)).fit(X, y > 0).coef_) < np.linalg.norm(
-        FSAClassifier(10, refinement=Refinement(ridge=0.001)).fit(X, y > 0).coef_
-    )
+    assert FSARegressor(10, prior=Prior(shrinkage=0.2), refinement=Refinement(ridge=0.1)).fit(
+        X, y
+    ).ridge_ == pytest.approx(0.3)
+    assert np.linalg.norm(
+        FSAClassifier(10, refinement=Refinement(ridge=1.0)).fit(X, y > 0).coef_
+    ) < np.linalg.norm(FSAClassifier(10, refinement=Refinement(ridge=0.001)).fit(X, y > 0).coef_)
     assert FSAClassifier(10).fit(X, np.digitize(y, [-1, 1])).ridge_ > 5e-5
     assert FSARanker(10).fit(X, y).ridge_ > 5e-5
     for bad in (-1.0, "none", True):
@@ -150,9 +178,13 @@ def test_the_best_of_a_range():
     A, y = data(loss, 40, 12)
     problem = SupportProblem(y, loss, np.full(40, 1 / 40))
     for few_rows in (False, True):
-        fit, ridge, how = choose_ridge(problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows)
+        fit, ridge, how = choose_ridge(
+            problem, A, np.zeros((12, 1)), np.zeros(1), LeftOut(40.0), few_rows=few_rows
+        )
         assert fit.theta.shape == (12, 1) and how == " by approximate leave-one-out"
-        assert brute_force(loss, y, A, ridge) <= 1.02 * min(brute_force(loss, y, A, s) for s in (1e-3, 1e-2, 3e-2, 0.1, 1.0))
+        assert brute_force(loss, y, A, ridge) <= 1.02 * min(
+            brute_force(loss, y, A, s) for s in (1e-3, 1e-2, 3e-2, 0.1, 1.0)
+        )
 
 
 @pytest.mark.parametrize("k", [19, 20])
@@ -172,7 +204,9 @@ def test_sparse_columns_give_the_same_ridge_and_fit(loss):
     y = np.where(A[:, :1] - A[:, 1:2] + 0.5 * rng.standard_normal((150, 1)) > 0, 1.0, -1.0)
     support = SupportProblem(y, loss, np.full(150, 1 / 150))
     fits = [
-        choose_ridge(support, columns, np.zeros((12, 1)), np.zeros(1), LeftOut(150.0), few_rows=True)
+        choose_ridge(
+            support, columns, np.zeros((12, 1)), np.zeros(1), LeftOut(150.0), few_rows=True
+        )
         for columns in (A, sp.csr_array(A))
     ]
     assert fits[0][1] == fits[1][1]
@@ -203,7 +237,14 @@ def test_columns_that_the_rows_chose_take_a_greater_ridge():
     A = X[:, np.argsort(-np.abs(X.T @ y[:, 0]))[:10]]
     support = SupportProblem(y, LogisticLoss(), np.full(100, 0.01))
     found = [
-        choose_ridge(support, A, np.zeros((10, 1)), np.zeros(1), LeftOut(100.0, optimism=optimism), few_rows=True)[1]
+        choose_ridge(
+            support,
+            A,
+            np.zeros((10, 1)),
+            np.zeros(1),
+            LeftOut(100.0, optimism=optimism),
+            few_rows=True,
+        )[1]
         for optimism in (1.0, 3.0, 10.0)
     ]
     assert found == sorted(found) and found[0] < found[-1]

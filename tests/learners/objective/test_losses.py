@@ -69,7 +69,12 @@ def _chain():
 
 
 MADE = {"chain": _chain, "pairwise_logistic": _pairwise}  # losses that need arguments
-VARIANTS = [HuberisedHingeLoss(0.35), FlippedLogisticLoss(0.2), VapnikLoss(LorenzLoss()), VapnikLoss(LogisticLoss())]
+VARIANTS = [
+    HuberisedHingeLoss(0.35),
+    FlippedLogisticLoss(0.2),
+    VapnikLoss(LorenzLoss()),
+    VapnikLoss(LogisticLoss()),
+]
 ALL = [*(MADE.get(cls.name, cls)() for cls in _concrete(Loss)), *VARIANTS]
 IDS = [f"{type(loss).__name__}{i}" for i, loss in enumerate(ALL)]
 CURVED = [loss for loss in ALL if loss.has_curvature]
@@ -113,7 +118,9 @@ def test_curvature_is_never_negative_and_bounded(loss):
         assert (curvature <= loss.max_curvature * weight[:, None] * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("loss", [SquaredLoss(), LorenzLoss(), HuberisedHingeLoss(0.1), HuberisedHingeLoss(0.35)])
+@pytest.mark.parametrize(
+    "loss", [SquaredLoss(), LorenzLoss(), HuberisedHingeLoss(0.1), HuberisedHingeLoss(0.35)]
+)
 def test_curvature_majorises(loss):
     """value(f + d) <= value(f) + gradient d + curvature d^2 / 2 row by row (where the curvature is
     not the zero of a flat part)."""
@@ -122,9 +129,15 @@ def test_curvature_majorises(loss):
     for _ in range(300):
         y = np.array([[rng.choice([-1.0, 1.0])]])
         f, d = rng.normal(0, 2, (2, 1, 1))
-        if isinstance(loss, HuberisedHingeLoss | LorenzLoss) and loss.curvature(y, f, one)[0, 0] == 0:
+        if (
+            isinstance(loss, HuberisedHingeLoss | LorenzLoss)
+            and loss.curvature(y, f, one)[0, 0] == 0
+        ):
             continue
-        bound = loss.value(y, f, one) + (loss.gradient(y, f, one) * d + 0.5 * loss.curvature(y, f, one) * d * d).item()
+        bound = (
+            loss.value(y, f, one)
+            + (loss.gradient(y, f, one) * d + 0.5 * loss.curvature(y, f, one) * d * d).item()
+        )
         assert loss.value(y, f + d, one) <= bound + 1e-9
 
 
@@ -135,8 +148,12 @@ def test_printed_formulas():
     np.testing.assert_allclose(LogisticLoss().margin_value(u), np.log(1 + np.exp(-u)))
     hinge = np.where(u > 1 + h, 0.0, np.where(u < 1 - h, 1 - u, (1 + h - u) ** 2 / (4 * h)))
     np.testing.assert_allclose(HuberisedHingeLoss(h).margin_value(u), hinge, atol=1e-12)
-    np.testing.assert_allclose(LorenzLoss().margin_value(u), np.where(u > 1, 0.0, np.log(1 + (u - 1) ** 2)), atol=1e-12)
-    assert SquaredLoss().value(np.zeros((1, 1)), np.full((1, 1), 3.0), np.ones(1)) == pytest.approx(4.5)
+    np.testing.assert_allclose(
+        LorenzLoss().margin_value(u), np.where(u > 1, 0.0, np.log(1 + (u - 1) ** 2)), atol=1e-12
+    )
+    assert SquaredLoss().value(np.zeros((1, 1)), np.full((1, 1), 3.0), np.ones(1)) == pytest.approx(
+        4.5
+    )
 
 
 @pytest.mark.parametrize("flip", [0.01, 0.1, 0.3])
@@ -144,8 +161,12 @@ def test_flipped_logistic_is_the_likelihood_of_flipped_labels(flip):
     u = np.linspace(-30, 30, 61)
     clean = 1 / (1 + np.exp(-u))
     mixture = -np.log((1 - flip) * clean + flip * (1 - clean))
-    np.testing.assert_allclose(FlippedLogisticLoss(flip).margin_value(u), mixture, rtol=1e-9, atol=1e-12)
-    assert FlippedLogisticLoss(flip).margin_value(np.array([-800.0]))[0] == pytest.approx(-np.log(flip))
+    np.testing.assert_allclose(
+        FlippedLogisticLoss(flip).margin_value(u), mixture, rtol=1e-9, atol=1e-12
+    )
+    assert FlippedLogisticLoss(flip).margin_value(np.array([-800.0]))[0] == pytest.approx(
+        -np.log(flip)
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "poisson", "cox"])
@@ -153,7 +174,9 @@ def test_best_constant_minimises(loss):
     loss = get_loss(loss)
     y, _, weight = _problem(loss)
     q = y.shape[1]
-    best = minimize(lambda b: loss.value(y, np.broadcast_to(b, (N, q)), weight), np.zeros(q), tol=1e-12).fun
+    best = minimize(
+        lambda b: loss.value(y, np.broadcast_to(b, (N, q)), weight), np.zeros(q), tol=1e-12
+    ).fun
     start = np.broadcast_to(loss.best_constant(y, weight), (N, q))
     assert loss.value(y, start, weight) == pytest.approx(best, abs=1e-8)
 
@@ -167,7 +190,9 @@ def test_compiled_terms_are_those_of_the_classes(loss):
             value, slope = loss_terms(*loss.kernel_code, target, f)
             assert value == pytest.approx(loss.value(y, score, one), abs=1e-12)
             assert slope == pytest.approx(loss.gradient(y, score, one).item(), abs=1e-12)
-            assert target * margin_slope(*loss.kernel_code, target * f) == pytest.approx(slope, abs=1e-12)
+            assert target * margin_slope(*loss.kernel_code, target * f) == pytest.approx(
+                slope, abs=1e-12
+            )
 
 
 def test_a_subclass_has_no_compiled_form():
@@ -188,7 +213,11 @@ def test_facts_of_custom_losses():
         def curvature(self, y, scores, sample_weight):
             return np.ones_like(scores)
 
-    assert not OnlySlope().has_curvature and not Loss().has_curvature and not VapnikLoss(OnlySlope()).has_curvature
+    assert (
+        not OnlySlope().has_curvature
+        and not Loss().has_curvature
+        and not VapnikLoss(OnlySlope()).has_curvature
+    )
     assert Curved().has_curvature
     assert OnlySlope().default_step_size is None
     assert VapnikLoss(LorenzLoss()).default_step_size == LorenzLoss().default_step_size
@@ -230,8 +259,12 @@ def test_charges_are_what_columns_without_effect_gain():
     poisson = PoissonLoss().charges(sizes, y, np.full((n, 1), np.log(y.mean())), weight, n)
     np.testing.assert_allclose(poisson, charges_of(sizes, n, y.var() / y.mean()))
     assert y.var() / y.mean() > 1.7
-    np.testing.assert_allclose(LogisticLoss().charges(sizes, np.sign(y - 3), scores, weight, n), charges_of(sizes, n))
-    three = MultinomialLoss().charges(sizes, np.eye(3)[np.arange(n) % 3], np.zeros((n, 3)), weight, n)
+    np.testing.assert_allclose(
+        LogisticLoss().charges(sizes, np.sign(y - 3), scores, weight, n), charges_of(sizes, n)
+    )
+    three = MultinomialLoss().charges(
+        sizes, np.eye(3)[np.arange(n) % 3], np.zeros((n, 3)), weight, n
+    )
     np.testing.assert_allclose(three, charges_of(sizes, n, 2.0))
     assert not SquaredLoss().charges(np.array([4, 4]), y, scores, weight, n).any()
 
@@ -240,7 +273,9 @@ def test_weights_count_as_copies_or_by_their_effective_number():
     copies, y = np.array([1.0, 3.0, 2.0]), np.array([[1.0], [-1.0], [2.0]])
     many = np.repeat(np.arange(3), copies.astype(int))
     sizes, scores = np.array([1, 3]), np.zeros((6, 1))
-    repeated = SquaredLoss().charges(sizes, y[many], scores, np.full(6, 1 / 6), effective_rows(np.ones(6)))
+    repeated = SquaredLoss().charges(
+        sizes, y[many], scores, np.full(6, 1 / 6), effective_rows(np.ones(6))
+    )
     weighted = SquaredLoss().charges(sizes, y, scores[:3], copies / 6, effective_rows(copies))
     np.testing.assert_allclose(weighted, repeated)
     assert effective_rows(copies / 6) == pytest.approx(36 / 14)

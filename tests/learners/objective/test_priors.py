@@ -30,7 +30,9 @@ def test_gradient_is_the_slope_of_the_value(prior, n_knots, width):
     for place in np.ndindex(coef.shape):
         step = np.zeros_like(coef)
         step[place] = 1e-6
-        slope[place] = (prior.value(coef + step, n_knots) - prior.value(coef - step, n_knots)) / 2e-6
+        slope[place] = (
+            prior.value(coef + step, n_knots) - prior.value(coef - step, n_knots)
+        ) / 2e-6
     assert np.allclose(prior.gradient(coef, n_knots), slope, atol=1e-6)
 
 
@@ -41,7 +43,9 @@ def test_curvature_bounds_the_hessian(seed, which):
     coef, step = rng.standard_normal((2, 1, 6, 1))
     step *= 0.3
     model = (
-        prior.value(coef, 5) + np.vdot(prior.gradient(coef, 5), step) + 0.5 * step[0, :, 0] @ prior.curvature(5, 6) @ step[0, :, 0]
+        prior.value(coef, 5)
+        + np.vdot(prior.gradient(coef, 5), step)
+        + 0.5 * step[0, :, 0] @ prior.curvature(5, 6) @ step[0, :, 0]
     )
     assert prior.value(coef + step, 5) <= model + 1e-9
 

@@ -24,7 +24,10 @@ def _fitted(loss, X, y, weight=None, tol=1e-12, **start):
     """Coefficients and intercept without any penalty."""
     weight = np.ones(len(X)) if weight is None else weight
     problem = SupportProblem(y.reshape(len(y), 1), loss, weight / weight.sum(), shrinkage=0.0)
-    theta, intercept = start.get("theta", np.zeros((X.shape[1], 1))), start.get("intercept", np.zeros(1))
+    theta, intercept = (
+        start.get("theta", np.zeros((X.shape[1], 1))),
+        start.get("intercept", np.zeros(1)),
+    )
     return refit(problem, X, theta, intercept, tol=tol, n_iter=100)
 
 
@@ -58,7 +61,10 @@ def test_poisson_agrees_with_scikit_learn():
     # The estimator's own small ridge on standardised columns is scikit-learn's alpha of twice its
     # size.
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    ours, theirs = FSARegressor(6, loss="poisson").fit(Z, y), PoissonRegressor(alpha=1e-4, tol=1e-10).fit(Z, y)
+    ours, theirs = (
+        FSARegressor(6, loss="poisson").fit(Z, y),
+        PoissonRegressor(alpha=1e-4, tol=1e-10).fit(Z, y),
+    )
     np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-4)
     assert ours.score(Z, y) == pytest.approx(theirs.score(Z, y), abs=1e-6)
 
@@ -74,11 +80,17 @@ def test_poisson_finds_the_columns(scale):
 @pytest.mark.parametrize("delta", [0.4, 1.35])
 def test_huber_agrees_with_scipy(delta):
     X, y = _heavy()
-    loss, weight, A = HuberLoss(delta), np.full(len(y), 1.0 / len(y)), np.column_stack([X, np.ones(len(y))])
+    loss, weight, A = (
+        HuberLoss(delta),
+        np.full(len(y), 1.0 / len(y)),
+        np.column_stack([X, np.ones(len(y))]),
+    )
 
     def objective(b):
         scores = (A @ b)[:, None]
-        return loss.value(y[:, None], scores, weight), A.T @ loss.gradient(y[:, None], scores, weight)[:, 0]
+        return loss.value(y[:, None], scores, weight), A.T @ loss.gradient(
+            y[:, None], scores, weight
+        )[:, 0]
 
     best = minimize(objective, np.zeros(7), jac=True, method="BFGS", options={"gtol": 1e-9})
     fit = _fitted(loss, X, y)
@@ -108,7 +120,12 @@ def test_outliers_do_not_hide_the_columns(loss):
     assert set(FSARegressor(5, loss=loss).fit(X, y).get_support(indices=True)) == set(range(5))
     # the unit of the target does not matter
     moved = FSARegressor(5, loss=loss).fit(X, 100.0 * y - 7.0)
-    np.testing.assert_allclose(moved.predict(X), 100.0 * FSARegressor(5, loss=loss).fit(X, y).predict(X) - 7.0, rtol=1e-3, atol=1.0)
+    np.testing.assert_allclose(
+        moved.predict(X),
+        100.0 * FSARegressor(5, loss=loss).fit(X, y).predict(X) - 7.0,
+        rtol=1e-3,
+        atol=1.0,
+    )
 
 
 def test_quantile_predicts_the_quantile():
@@ -162,7 +179,10 @@ def test_cox_finds_the_columns_and_takes_every_form_of_targets():
     structured = np.empty(len(time), dtype=[("died", bool), ("days", float)])
     structured["died"], structured["days"] = event, time
     frame = pd.DataFrame({"time": time, "event": event})
-    models = [FSARegressor(5, loss="cox").fit(X, y) for y in (structured, frame, np.column_stack([time, event]))]
+    models = [
+        FSARegressor(5, loss="cox").fit(X, y)
+        for y in (structured, frame, np.column_stack([time, event]))
+    ]
     assert set(models[0].get_support(indices=True)) == set(range(5))
     for other in models[1:]:
         np.testing.assert_array_equal(other.coef_, models[0].coef_)
@@ -179,14 +199,20 @@ def test_sizes_of_survival_models_by_cross_validation():
 
 def test_concordance_counts_pairs():
     rng = np.random.default_rng(0)
-    time, event, risk = rng.integers(1, 6, 40), rng.random(40) < 0.6, rng.integers(0, 4, 40).astype(float)
+    time, event, risk = (
+        rng.integers(1, 6, 40),
+        rng.random(40) < 0.6,
+        rng.integers(0, 4, 40).astype(float),
+    )
     good = pairs = 0.0
     for i in range(40):
         for j in range(40):
             if event[i] and (time[i] < time[j] or (time[i] == time[j] and not event[j])):
                 pairs += 1
                 good += 1.0 if risk[i] > risk[j] else 0.5 if risk[i] == risk[j] else 0.0
-    assert concordance(survival_targets(np.column_stack([time, event])), risk) == pytest.approx(good / pairs)
+    assert concordance(survival_targets(np.column_stack([time, event])), risk) == pytest.approx(
+        good / pairs
+    )
 
 
 BAD = [
@@ -207,7 +233,9 @@ def test_bad_survival_times(y, message):
         FSARegressor(1, loss="cox").fit(np.eye(3), y)
 
 
-@pytest.mark.parametrize("y, message", [([1.0, -2.0, 3.0], "-2; expected counts"), ([0.0, 0.0, 0.0], "0 everywhere")])
+@pytest.mark.parametrize(
+    "y, message", [([1.0, -2.0, 3.0], "-2; expected counts"), ([0.0, 0.0, 0.0], "0 everywhere")]
+)
 def test_bad_counts(y, message):
     with pytest.raises(ValueError, match=message):
         FSARegressor(1, loss="poisson").fit(np.eye(3), y)
@@ -219,4 +247,6 @@ def test_losses_of_other_targets_are_refused():
     with pytest.raises(ValueError, match="compares samples"):
         FSAClassifier(1, loss=CoxLoss()).fit(np.eye(3), [0, 1, 0])
     with pytest.raises(ValueError, match="compares samples"):
-        FSARegressor(1, loss=PairwiseLogisticLoss(np.array([[0, 1]]), np.ones(1))).fit(np.eye(3), [0.0, 1.0, 2.0])
+        FSARegressor(1, loss=PairwiseLogisticLoss(np.array([[0, 1]]), np.ones(1))).fit(
+            np.eye(3), [0.0, 1.0, 2.0]
+        )

@@ -27,7 +27,10 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 NOT_FOR_SGD = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
     "a row of weight zero still takes its turn in the order of a stochastic method",
 )
 BASELINES = [TruncatedGradientClassifier, FOBOSClassifier, RDAClassifier]
@@ -91,7 +94,10 @@ def slow_stabilised(model, X, y, targets):
     """Algorithms 3.2-3.4 with annealed stages, row by row on dense arrays."""
     n, p = X.shape
     rate = model.learning_rate / ((X**2).sum() / n)
-    rngs = [np.random.RandomState(s) for s in np.random.RandomState(first_seed(model)).randint(2**31 - 1, size=model.n_paths)]
+    rngs = [
+        np.random.RandomState(s)
+        for s in np.random.RandomState(first_seed(model)).randint(2**31 - 1, size=model.n_paths)
+    ]
     orders = [np.concatenate([rng.permutation(n) for _ in range(model.max_iter)]) for rng in rngs]
     w, b = np.zeros((model.n_paths, p)), np.zeros(model.n_paths)
     active, gravity = np.ones(p, bool), 0.0
@@ -117,14 +123,18 @@ def slow_stabilised(model, X, y, targets):
         dropped = active.sum() > target or target == model.n_features_to_select
         probability = np.where(touched > 0, survived / np.maximum(touched, 1), 1.0)
         strength = np.abs(w.mean(axis=0))
-        order = sorted(np.flatnonzero(active), key=lambda j: (-np.round(probability, 12)[j], -strength[j], j))
+        order = sorted(
+            np.flatnonzero(active), key=lambda j: (-np.round(probability, 12)[j], -strength[j], j)
+        )
         since_last = [] if target < active.sum() else since_last
         active[:] = False
         active[order[:target]] = True
         w[:, ~active] = 0
         since_last.append((w.mean(axis=0), b.mean()))
         touched, survived = (np.zeros(p), np.zeros(p)) if dropped else (touched, survived)
-        place = int(rejection_rate(active.mean(), model.rejection, model.annealing) * (len(updates) - 1))
+        place = int(
+            rejection_rate(active.mean(), model.rejection, model.annealing) * (len(updates) - 1)
+        )
         gravity = np.sort(updates)[place] if updates else 0.0
     return np.mean([w for w, _ in since_last], axis=0), np.mean([b for _, b in since_last]), active
 
@@ -135,9 +145,13 @@ def first_seed(model):
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_stabilised_stages_equal_a_slow_reference(loss, monkeypatch):
-    monkeypatch.setattr("annealed.learners.online.stabilised.POOL", 100000)  # all updates, not a sample
+    monkeypatch.setattr(
+        "annealed.learners.online.stabilised.POOL", 100000
+    )  # all updates, not a sample
     X, y = sparse_problem()
-    model = StabilizedTruncatedSGDClassifier(6, loss=loss, n_paths=3, max_iter=2, random_state=1).fit(X, y)
+    model = StabilizedTruncatedSGDClassifier(
+        6, loss=loss, n_paths=3, max_iter=2, random_state=1
+    ).fit(X, y)
     w, b, active = slow_stabilised(model, X.toarray(), y, model.history_[:, 0].astype(int))
     np.testing.assert_allclose(model.coef_[0], w, atol=1e-10)
     assert model.intercept_[0] == pytest.approx(b)
@@ -148,7 +162,9 @@ def test_bursts_grow_as_columns_leave():
     X, y = sparse_problem(200)
     fixed = StabilizedTruncatedSGDClassifier(4, n_paths=2, random_state=0).fit(X, y)
     first = clone(fixed).set_params(burst_growth=np.exp(-1.0), max_iter=1, n_bursts=200).fit(X, y)
-    np.testing.assert_array_equal(first.coef_, clone(fixed).set_params(max_iter=1, n_bursts=200).fit(X, y).coef_)
+    np.testing.assert_array_equal(
+        first.coef_, clone(fixed).set_params(max_iter=1, n_bursts=200).fit(X, y).coef_
+    )
     grown = clone(fixed).set_params(burst_growth=np.exp(-1.0)).fit(X, y)
     active = grown.history_[:, 0]
     assert active[-1] == 4 and len(active) < len(fixed.history_)
@@ -175,7 +191,9 @@ def test_active_features_only_ever_leave():
     assert (np.diff(left) <= 0).all() and left[-1] == 4
     assert model.get_support().sum() <= 4
     assert {0, 1, 2} <= set(np.flatnonzero(model.get_support()))
-    repaired = StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, min_bursts=5, random_state=0).fit(X, y)
+    repaired = StabilizedTruncatedSGDClassifier(
+        selection="threshold", rejection=0.7, min_bursts=5, random_state=0
+    ).fit(X, y)
     assert (np.diff(repaired.history_[:, 0]) <= 0).all() and repaired.history_[-1, 0] < 50
 
 
@@ -185,7 +203,9 @@ def test_sparse_and_dense_rows_agree(method, kind):
     X, y = sparse_problem()
     expected = method(random_state=0, max_iter=3).fit(X, y).coef_
     Z = X.toarray() if kind is np.asarray else kind(X)
-    np.testing.assert_allclose(method(random_state=0, max_iter=3).fit(Z, y).coef_, expected, atol=1e-12)
+    np.testing.assert_allclose(
+        method(random_state=0, max_iter=3).fit(Z, y).coef_, expected, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("method", BASELINES)
@@ -205,11 +225,24 @@ def test_a_stream_of_batches_equals_one_pass(method):
 
 
 def test_stabilised_learns_from_a_stream():
-    X, y = make_classification(3000, 60, n_informative=5, n_redundant=0, shuffle=False, class_sep=1.5, flip_y=0, random_state=1)
-    model = StabilizedTruncatedSGDClassifier(5, loss="logistic", n_stages=40, n_paths=4, random_state=0)
+    X, y = make_classification(
+        3000,
+        60,
+        n_informative=5,
+        n_redundant=0,
+        shuffle=False,
+        class_sep=1.5,
+        flip_y=0,
+        random_state=1,
+    )
+    model = StabilizedTruncatedSGDClassifier(
+        5, loss="logistic", n_stages=40, n_paths=4, random_state=0
+    )
     for start in range(0, 2500, 100):
         model.partial_fit(X[start : start + 100], y[start : start + 100], classes=[0, 1])
-    assert set(np.flatnonzero(model.get_support())) <= set(range(5)) | set(np.flatnonzero(model.get_support())[:1])
+    assert set(np.flatnonzero(model.get_support())) <= set(range(5)) | set(
+        np.flatnonzero(model.get_support())[:1]
+    )
     assert model.score(X[2500:], y[2500:]) > 0.85
     with pytest.raises(ValueError, match="only the classes"):
         model.partial_fit(X[:2], [0, 7])
@@ -217,21 +250,40 @@ def test_stabilised_learns_from_a_stream():
         StabilizedTruncatedSGDClassifier().partial_fit(X, y)
 
 
-@pytest.mark.parametrize("loss", ["squared", "lorenz", "exponential", HuberisedHingeLoss(0.5), LogisticLoss(), ExponentialLoss()])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "squared",
+        "lorenz",
+        "exponential",
+        HuberisedHingeLoss(0.5),
+        LogisticLoss(),
+        ExponentialLoss(),
+    ],
+)
 def test_every_loss_of_ours(loss):
     X, y = sparse_problem(300)
-    assert StabilizedTruncatedSGDClassifier(5, loss=loss, learning_rate=0.2, random_state=0).fit(X, y).score(X, y) > 0.75
+    assert (
+        StabilizedTruncatedSGDClassifier(5, loss=loss, learning_rate=0.2, random_state=0)
+        .fit(X, y)
+        .score(X, y)
+        > 0.75
+    )
 
 
 def test_labels_weights_and_refit():
     X, y = sparse_problem(300)
     names = np.where(y > 0, "yes", "no")
-    model = StabilizedTruncatedSGDClassifier(3, loss="logistic", refit=1e-3, random_state=0).fit(X, names)
+    model = StabilizedTruncatedSGDClassifier(3, loss="logistic", refit=1e-3, random_state=0).fit(
+        X, names
+    )
     assert set(model.predict(X)) == {"yes", "no"} and model.score(X, names) > 0.75
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
     kept = np.flatnonzero(model.get_support())
     square = float(X.multiply(X).sum()) / 300
-    reference = LogisticRegression(C=1 / (300 * 1e-3 * square), tol=1e-8).fit(X.toarray()[:, kept], names)
+    reference = LogisticRegression(C=1 / (300 * 1e-3 * square), tol=1e-8).fit(
+        X.toarray()[:, kept], names
+    )
     np.testing.assert_allclose(model.coef_[0, kept], reference.coef_[0], rtol=1e-2)
     rare = FOBOSClassifier(random_state=0, class_weight={"yes": 100.0, "no": 1.0}).fit(X, names)
     assert (rare.predict(X) == "yes").mean() > (names == "yes").mean()
@@ -269,12 +321,18 @@ def test_kappa_equals_scikit_learn(pairs):
 
 
 def test_stability_of_any_selector():
-    X, y = make_classification(300, 20, n_informative=3, n_redundant=0, shuffle=False, class_sep=2, random_state=0)
+    X, y = make_classification(
+        300, 20, n_informative=3, n_redundant=0, shuffle=False, class_sep=2, random_state=0
+    )
     for resample in ("permute", "bootstrap", "half"):
         result = selection_stability(SelectKBest(k=3), X, y, 5, resample=resample, random_state=0)
         assert result.supports.shape == (5, 20) and result.frequency.sum() == pytest.approx(3)
-    assert selection_stability(SelectKBest(k=3), X, y, 4).kappa == 1.0  # the order of the rows does not matter to it
-    dense = selection_stability(TruncatedGradientClassifier(gravity=0.0), X, y, 4, n_features=3, random_state=0)
+    assert (
+        selection_stability(SelectKBest(k=3), X, y, 4).kappa == 1.0
+    )  # the order of the rows does not matter to it
+    dense = selection_stability(
+        TruncatedGradientClassifier(gravity=0.0), X, y, 4, n_features=3, random_state=0
+    )
     assert dense.supports.sum(axis=1).tolist() == [3, 3, 3, 3]
     ax = result.plot()
     assert len(ax.patches) == 20
@@ -285,10 +343,15 @@ def test_stability_of_any_selector():
 @pytest.mark.data
 def test_dexter(data_dir):
     folder = data_dir / "dexter"
-    parts = {s: sp.csr_matrix(sp.load_npz(folder / f"X_{s}.npz")).astype(float) for s in ("train", "test")}
+    parts = {
+        s: sp.csr_matrix(sp.load_npz(folder / f"X_{s}.npz")).astype(float)
+        for s in ("train", "test")
+    }
     for s, X in parts.items():
         parts[s] = sp.diags_array(1 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X
-    model = StabilizedTruncatedSGDClassifier(0.015, loss="logistic", learning_rate=3.0, random_state=0)
+    model = StabilizedTruncatedSGDClassifier(
+        0.015, loss="logistic", learning_rate=3.0, random_state=0
+    )
     model.fit(parts["train"], np.load(folder / "y_train.npy"))
     assert model.score(parts["test"], np.load(folder / "y_test.npy")) > 0.9
     assert model.get_support().sum() == 300

@@ -31,7 +31,9 @@ def test_least_squares_equals_the_estimator(table, criterion):
     model = ForwardBackwardRegressor(3, criterion=criterion, ridge=1e-12).fit(X, y)
     np.testing.assert_array_equal(found.support, model.get_support(indices=True))
     np.testing.assert_allclose(found.coef[found.support], model.coef_[found.support], atol=1e-4)
-    assert [(s.action, s.feature) for s in found.path] == [(s.action, s.feature) for s in model.path_]
+    assert [(s.action, s.feature) for s in found.path] == [
+        (s.action, s.feature) for s in model.path_
+    ]
     assert found.value == pytest.approx(least_squares(X, y)(found.coef)[0])
 
 
@@ -59,7 +61,9 @@ def chain(p, n, seed):
         if values[0] <= 0:
             return np.inf, np.zeros_like(entries)
         slope = S - np.linalg.inv(precision)
-        return (S * precision).sum() - np.log(values).sum(), np.where(row == column, 1, 2) * slope[row, column]
+        return (S * precision).sum() - np.log(values).sum(), np.where(row == column, 1, 2) * slope[
+            row, column
+        ]
 
     return objective, row, column
 
@@ -69,9 +73,15 @@ def test_covariance_selection_finds_the_chain(criterion):
     p = 8
     objective, row, column = chain(p, 2000, 0)
     diagonal = np.flatnonzero(row == column)
-    found = forward_backward_minimise(objective, np.eye(p)[row, column], p - 1, free=diagonal, criterion=criterion)
-    assert [(int(row[i]), int(column[i])) for i in found.support] == [(j, j + 1) for j in range(p - 1)]
-    assert found.coef[found.support] == pytest.approx(0.4, abs=0.1) and found.coef[diagonal] == pytest.approx(1.0, abs=0.15)
+    found = forward_backward_minimise(
+        objective, np.eye(p)[row, column], p - 1, free=diagonal, criterion=criterion
+    )
+    assert [(int(row[i]), int(column[i])) for i in found.support] == [
+        (j, j + 1) for j in range(p - 1)
+    ]
+    assert found.coef[found.support] == pytest.approx(0.4, abs=0.1) and found.coef[
+        diagonal
+    ] == pytest.approx(1.0, abs=0.15)
     assert np.abs(objective(found.coef)[1][[*diagonal, *found.support]]).max() < 1e-5
 
 
@@ -91,6 +101,10 @@ def test_covariance_selection_finds_the_chain(criterion):
     ],
 )
 def test_bad_input(table, changed, message):
-    given = {"objective": least_squares(*table), "start": np.zeros(12), "n_features_to_select": 2} | changed
+    given = {
+        "objective": least_squares(*table),
+        "start": np.zeros(12),
+        "n_features_to_select": 2,
+    } | changed
     with pytest.raises(ValueError, match=message):
         forward_backward_minimise(**given)

@@ -11,12 +11,16 @@ def plain_rankboost(X, pairs, n_rounds, n_thresholds):
     """The algorithm word by word: every weak ranker evaluated on every pair."""
     low, high = X.min(0), X.max(0)
     weak = [
-        (j, low[j] + (high[j] - low[j]) * b / (n_thresholds + 1)) for j in range(X.shape[1]) for b in range(n_thresholds, 0, -1)
+        (j, low[j] + (high[j] - low[j]) * b / (n_thresholds + 1))
+        for j in range(X.shape[1])
+        for b in range(n_thresholds, 0, -1)
     ]
     D = np.full(len(pairs), 1.0 / len(pairs))
     total = np.zeros(len(X))
     for _ in range(n_rounds):
-        r = np.array([D @ ((X[pairs[:, 0], j] > t) * 1.0 - (X[pairs[:, 1], j] > t)) for j, t in weak])
+        r = np.array(
+            [D @ ((X[pairs[:, 0], j] > t) * 1.0 - (X[pairs[:, 1], j] > t)) for j, t in weak]
+        )
         best = int(np.argmax(np.abs(r) > np.abs(r).max() - 1e-12))
         j, t = weak[best]
         alpha = 0.5 * np.log((1 + r[best]) / (1 - r[best]))
@@ -39,21 +43,28 @@ def test_agrees_with_the_plain_algorithm(problem):
     X, y = problem
     pairs = np.array([(i, j) for i in range(40) for j in range(40) if y[i] > y[j]])
     ranker = RankBoost(8, n_thresholds=7).fit(X, y)
-    np.testing.assert_allclose(ranker.decision_function(X), plain_rankboost(X, pairs, 8, 7), atol=1e-9)
+    np.testing.assert_allclose(
+        ranker.decision_function(X), plain_rankboost(X, pairs, 8, 7), atol=1e-9
+    )
 
 
 def test_pairs_and_grades_say_the_same(problem):
     X, y = problem
     i, j = np.triu_indices(len(y), 1)
     pairs = np.column_stack([i, j, 0.5 + 0.5 * np.sign(y[i] - y[j])])
-    np.testing.assert_allclose(RankBoost(15).fit(X, pairs=pairs).predict(X), RankBoost(15).fit(X, y).predict(X))
+    np.testing.assert_allclose(
+        RankBoost(15).fit(X, pairs=pairs).predict(X), RankBoost(15).fit(X, y).predict(X)
+    )
 
 
 def test_queries_are_kept_apart(problem):
     X, y = problem
     qid = np.arange(40) % 4
     shifted = y + 100 * qid  # between queries nothing is compared
-    np.testing.assert_allclose(RankBoost(15).fit(X, shifted, qid=qid).predict(X), RankBoost(15).fit(X, y, qid=qid).predict(X))
+    np.testing.assert_allclose(
+        RankBoost(15).fit(X, shifted, qid=qid).predict(X),
+        RankBoost(15).fit(X, y, qid=qid).predict(X),
+    )
 
 
 @pytest.mark.parametrize("n_rounds", [1, 10, 100])
@@ -64,7 +75,9 @@ def test_training_error_is_below_the_bound_of_the_theorem(problem, n_rounds):
     scores = ranker.predict(X)
     # Theorem 1 of the RankBoost paper: the product of Z_t, which is sqrt(1 - r_t^2) or less, with
     # r_t = tanh(alpha_t).
-    assert (scores[above] <= scores[below]).mean() <= np.prod(np.sqrt(1 - np.tanh(ranker.alphas_) ** 2)) + 1e-9
+    assert (scores[above] <= scores[below]).mean() <= np.prod(
+        np.sqrt(1 - np.tanh(ranker.alphas_) ** 2)
+    ) + 1e-9
 
 
 @pytest.mark.parametrize("name, value", [("n_rounds", 0), ("n_thresholds", 2.5)])

@@ -17,7 +17,12 @@ from annealed.learners import (
     TISPRegressor,
 )
 from annealed.learners.common.targets import encode_classes
-from annealed.learners.selectors.minimax_solvers import ReducedProblem, minimise_coordinate, solve_newton, solve_smoothing
+from annealed.learners.selectors.minimax_solvers import (
+    ReducedProblem,
+    minimise_coordinate,
+    solve_newton,
+    solve_smoothing,
+)
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -47,9 +52,14 @@ ESTIMATORS = [
 def fails_with_old_checks(estimator):
     """scikit-learn 1.6 makes labels of two classes, for some estimators, after it has shuffled
     weights."""
-    if parse_version(sklearn.__version__) >= parse_version("1.7") or not isinstance(estimator, MinimaxSparseClassifier):
+    if parse_version(sklearn.__version__) >= parse_version("1.7") or not isinstance(
+        estimator, MinimaxSparseClassifier
+    ):
         return {}
-    return {f"check_sample_weight_equivalence_on_{kind}_data": "a flaw of this check in 1.6" for kind in ("dense", "sparse")}
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": "a flaw of this check in 1.6"
+        for kind in ("dense", "sparse")
+    }
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=fails_with_old_checks)
@@ -71,7 +81,9 @@ def strong_signal(seed, n=300, m=60, k=4):
 @pytest.mark.parametrize("seed", range(5))
 def test_forward_steps_alone_are_orthogonal_matching_pursuit(seed):
     rng = np.random.default_rng(seed)
-    X = StandardScaler().fit_transform(rng.standard_normal((80, 40)) @ rng.standard_normal((40, 40)))
+    X = StandardScaler().fit_transform(
+        rng.standard_normal((80, 40)) @ rng.standard_normal((40, 40))
+    )
     y = X @ rng.standard_normal(40) + rng.standard_normal(80)
     y -= y.mean()
     for k in (1, 5, 12):
@@ -84,8 +96,13 @@ def test_strong_signal_comes_back_exactly(criterion):
     for seed in range(5):
         X, signal, true, rng = strong_signal(seed)
         y = signal + 0.1 * rng.standard_normal(len(signal))
-        for threshold in ({"n_features_to_select": 4}, {"epsilon": 0.1} if criterion == "gradient" else {"delta": 0.005}):
-            model = ForwardBackwardRegressor(**{"n_features_to_select": None, "criterion": criterion, **threshold}).fit(X, y)
+        for threshold in (
+            {"n_features_to_select": 4},
+            {"epsilon": 0.1} if criterion == "gradient" else {"delta": 0.005},
+        ):
+            model = ForwardBackwardRegressor(
+                **{"n_features_to_select": None, "criterion": criterion, **threshold}
+            ).fit(X, y)
             np.testing.assert_array_equal(model.get_support(indices=True), true)
         labels = signal + 0.5 * rng.logistic(size=len(signal)) > 0
         model = ForwardBackwardClassifier(4, criterion=criterion).fit(X, labels)
@@ -101,7 +118,9 @@ def test_corollary_1(criterion, seed):
     rng = np.random.default_rng(seed)
     X = StandardScaler().fit_transform(rng.standard_normal((3000, 40)))
     true = np.sort(rng.choice(40, 4, replace=False))
-    y = X[:, true] @ (rng.choice([-1.0, 1.0], 4) * rng.uniform(1.0, 3.0, 4)) + rng.uniform(0.1, 2.0) * rng.standard_normal(3000)
+    y = X[:, true] @ (rng.choice([-1.0, 1.0], 4) * rng.uniform(1.0, 3.0, 4)) + rng.uniform(
+        0.1, 2.0
+    ) * rng.standard_normal(3000)
     y = (y - y.mean()) / y.std()
 
     best = np.zeros(40)  # beta bar
@@ -129,7 +148,9 @@ def test_logistic_thresholds_stop_at_the_true_support(criterion):
         # of beta bar
         scores = ForwardBackwardClassifier(4).fit(X[:, true], labels).decision_function(X[:, true])
         noise = np.abs(X.T @ (expit(scores) - labels) / 800).max()
-        threshold = {"epsilon": 1.5 * noise} if criterion == "gradient" else {"delta": 16.0 * noise**2}
+        threshold = (
+            {"epsilon": 1.5 * noise} if criterion == "gradient" else {"delta": 16.0 * noise**2}
+        )
         model = ForwardBackwardClassifier(None, criterion=criterion, **threshold).fit(X, labels)
         np.testing.assert_array_equal(model.get_support(indices=True), true)
 
@@ -138,7 +159,9 @@ def test_block_updates_equal_a_fresh_fit():
     """The kept inverse after entering and leaving against least squares on the final columns, and
     the path against brute force."""
     rng = np.random.default_rng(3)
-    X = StandardScaler().fit_transform(rng.standard_normal((60, 6)) @ rng.standard_normal((6, 30)) + rng.standard_normal((60, 30)))
+    X = StandardScaler().fit_transform(
+        rng.standard_normal((60, 6)) @ rng.standard_normal((6, 30)) + rng.standard_normal((60, 30))
+    )
     y = X @ rng.standard_normal(30)
     model = ForwardBackwardRegressor(10, ridge=1e-3).fit(X, y)
     assert any(step.action == "leave" for step in model.path_)  # otherwise nothing is tested here
@@ -148,7 +171,9 @@ def test_block_updates_equal_a_fresh_fit():
         active.append(step.feature) if step.action == "enter" else active.remove(step.feature)
         Z, t = X[:, active], (y - y.mean()) / scale
         coef = np.linalg.solve(Z.T @ Z / 60 + 1e-3 * np.eye(len(active)), Z.T @ t / 60)
-        assert step.objective == pytest.approx(0.5 * np.mean((t - Z @ coef) ** 2) + 5e-4 * coef @ coef, rel=1e-9)
+        assert step.objective == pytest.approx(
+            0.5 * np.mean((t - Z @ coef) ** 2) + 5e-4 * coef @ coef, rel=1e-9
+        )
         assert step.size == len(active)
     assert sorted(active) == list(model.get_support(indices=True))
     np.testing.assert_allclose(model.coef_[active], coef * scale, rtol=1e-8)
@@ -159,7 +184,9 @@ def test_a_backward_step_undoes_a_decoy():
     in."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 400))
-    X = np.column_stack([a, b, a + b + 0.4 * rng.standard_normal(400), rng.standard_normal((400, 5))])
+    X = np.column_stack(
+        [a, b, a + b + 0.4 * rng.standard_normal(400), rng.standard_normal((400, 5))]
+    )
     forward = ForwardBackwardRegressor(3, backward=False).fit(X, a + b)
     assert forward.path_[0].feature == 2
     model = ForwardBackwardRegressor(None, epsilon=0.05).fit(X, a + b)
@@ -172,7 +199,9 @@ def test_groups_enter_as_a_whole():
     sensor = np.repeat(np.arange(15), 4)[rng.permutation(60)]
     signal = X[:, sensor == 3].sum(axis=1) - X[:, sensor == 8].sum(axis=1)
     for criterion in ("gradient", "objective"):
-        model = ForwardBackwardClassifier(2, criterion=criterion, feature_groups=sensor).fit(X, signal > 0)
+        model = ForwardBackwardClassifier(2, criterion=criterion, feature_groups=sensor).fit(
+            X, signal > 0
+        )
         np.testing.assert_array_equal(model.support_, np.isin(sensor, [3, 8]))
         order = list(dict.fromkeys(sensor))
         assert {order[step.feature] for step in model.path_} == {3, 8}
@@ -181,7 +210,10 @@ def test_groups_enter_as_a_whole():
 def test_both_criteria_agree_and_the_objective_falls_with_every_forward_step():
     X, signal, _, rng = strong_signal(2)
     labels = signal + rng.logistic(size=len(signal)) > 0
-    fits = [ForwardBackwardClassifier(4, criterion=c, loss=LorenzLoss()).fit(X, labels) for c in ("gradient", "objective")]
+    fits = [
+        ForwardBackwardClassifier(4, criterion=c, loss=LorenzLoss()).fit(X, labels)
+        for c in ("gradient", "objective")
+    ]
     np.testing.assert_array_equal(fits[0].support_, fits[1].support_)
     objectives = [step.objective for step in fits[0].path_ if step.action == "enter"]
     assert np.all(np.diff(objectives) < 0)
@@ -205,7 +237,11 @@ def test_foba_says_what_is_wrong(parameters, message):
 def test_coefficients_have_the_shape_of_the_targets():
     X, signal, _, _ = strong_signal(0, n=60, m=8, k=2)
     for cls in (ForwardBackwardRegressor, TISPRegressor):
-        for y, shape in ((signal, (8,)), (signal[:, None], (1, 8)), (np.c_[signal, -signal], (2, 8))):
+        for y, shape in (
+            (signal, (8,)),
+            (signal[:, None], (1, 8)),
+            (np.c_[signal, -signal], (2, 8)),
+        ):
             model = cls(2).fit(X, y)
             assert model.coef_.shape == shape
             assert np.shape(model.intercept_) == shape[:-1]
@@ -291,11 +327,15 @@ def general_solver(Z, y, members, box):
         margins = A @ v
         slope = -box / (1.0 + np.exp(margins))
         total = sum(norms)
-        gradient = total * np.concatenate([p / s for p, s in zip(np.split(v, split), norms)]) + slope @ A
+        gradient = (
+            total * np.concatenate([p / s for p, s in zip(np.split(v, split), norms)]) + slope @ A
+        )
         return 0.5 * total**2 + box @ np.logaddexp(0.0, -margins), gradient
 
     starts = 0.1 * np.random.default_rng(0).standard_normal((3, A.shape[1]))
-    return min(minimize(value, v, jac=True, method="BFGS", options={"maxiter": 5000}).fun for v in starts)
+    return min(
+        minimize(value, v, jac=True, method="BFGS", options={"maxiter": 5000}).fun for v in starts
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -314,7 +354,9 @@ def test_both_solvers_reach_the_optimum_of_the_reduced_problem(seed):
     # ridge logistic regression, nothing to smooth
     one_cut = ReducedProblem(Z, y, np.ones((1, 12)), box)
     single = solve_smoothing(one_cut, tol=1e-9)
-    assert single.primal == pytest.approx(solve_newton(one_cut, np.ones(1), tol=1e-9).primal, rel=1e-8)
+    assert single.primal == pytest.approx(
+        solve_newton(one_cut, np.ones(1), tol=1e-9).primal, rel=1e-8
+    )
 
 
 def test_one_coordinate_is_minimised_at_any_q():
@@ -322,7 +364,11 @@ def test_one_coordinate_is_minimised_at_any_q():
     rng = np.random.default_rng(0)
     for q in (0.01, 1.0, 100.0, 1e6):
         for _ in range(20):
-            a, b, half = rng.uniform(0.01, 5, 3), 3 * rng.standard_normal(3), 2400 + rng.uniform(0, 2, 3)
+            a, b, half = (
+                rng.uniform(0.01, 5, 3),
+                3 * rng.standard_normal(3),
+                2400 + rng.uniform(0, 2, 3),
+            )
             c1, c2 = rng.uniform(1e-6, 10, 2)
             z = minimise_coordinate(a, b, half, q, c1, c2, np.empty(3))
             assert -c1 < z < c2
@@ -373,11 +419,17 @@ def test_one_cut_with_all_features_is_ridge_logistic_regression():
     X, signal, _, rng = strong_signal(2, n=120, m=8)
     X = StandardScaler().fit_transform(X)
     y = signal + rng.logistic(size=120) > 0
-    model = MinimaxSparseClassifier(8, C=0.7, max_cuts=1, retrain_C=None, fit_intercept=False, tol=1e-9).fit(X, y)
+    model = MinimaxSparseClassifier(
+        8, C=0.7, max_cuts=1, retrain_C=None, fit_intercept=False, tol=1e-9
+    ).fit(X, y)
     other = LogisticRegression(C=0.7, fit_intercept=False, tol=1e-10, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-5)
     retrained = MinimaxSparseClassifier(8, max_cuts=1).fit(X, y)
-    np.testing.assert_allclose(retrained.coef_, LogisticRegression(C=5.0, tol=1e-10, max_iter=1000).fit(X, y).coef_, rtol=1e-4)
+    np.testing.assert_allclose(
+        retrained.coef_,
+        LogisticRegression(C=5.0, tol=1e-10, max_iter=1000).fit(X, y).coef_,
+        rtol=1e-4,
+    )
 
 
 # -- LogitBoost ------------------------------------------------------------------------------------
@@ -408,7 +460,9 @@ def test_enough_rounds_of_tables_approach_logistic_regression_on_the_expanded_co
     expanded = np.array([np.interp(x, at, hat) for x, at in zip(X.T, knots) for hat in np.eye(5)]).T
     other = LogisticRegression(C=1e6, tol=1e-12, max_iter=5000).fit(expanded, y)
     model = LogitBoostClassifier(2, response="piecewise", n_bins=4, n_rounds=500).fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], other.predict_proba(expanded)[:, 1], atol=1e-3)
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, 1], other.predict_proba(expanded)[:, 1], atol=1e-3
+    )
     steps = LogitBoostClassifier(1, response="constant", n_bins=4, n_rounds=200).fit(X[:, :1], y)
     cells = np.searchsorted(knots[0, 1:-1], X[:, 0], side="right")
     share = np.array([y[cells == c].mean() for c in range(4)])  # the best constant of each bin
@@ -421,7 +475,9 @@ def test_the_first_weak_learner_is_the_best_weighted_least_squares_fit():
     p = y.mean()
     # equal weights at the start: ordinary least squares of the working response
     response = (y - p) / (p * (1 - p))
-    errors = [np.linalg.lstsq(np.column_stack([np.ones(80), x]), response, rcond=None)[1][0] for x in X.T]
+    errors = [
+        np.linalg.lstsq(np.column_stack([np.ones(80), x]), response, rcond=None)[1][0] for x in X.T
+    ]
     model = LogitBoostClassifier(20, n_rounds=1).fit(X, y)
     assert model.rounds_[0] == np.argmin(errors)
 
@@ -471,7 +527,11 @@ def test_one_rule_for_several_classes(loss):
 
 @pytest.mark.parametrize(
     "model",
-    [TISPClassifier(1, n_steps=50), ForwardBackwardClassifier(1), MinimaxSparseClassifier(r=1, max_cuts=1)],
+    [
+        TISPClassifier(1, n_steps=50),
+        ForwardBackwardClassifier(1),
+        MinimaxSparseClassifier(r=1, max_cuts=1),
+    ],
     ids=["tisp", "forward-backward", "minimax"],
 )
 def test_units_in_which_columns_compete(model):
@@ -494,7 +554,11 @@ def test_forward_backward_search_charges_groups_for_their_coefficients(criterion
     X = rng.standard_normal((400, 8))
     category = rng.integers(0, 40, 400)[:, None] == np.arange(1, 40)
     signal = 0.2 * X[:, :3].sum(axis=1)
-    y = signal + rng.standard_normal(400) if loss == "squared" else rng.poisson(np.exp(signal)).astype(float)
+    y = (
+        signal + rng.standard_normal(400)
+        if loss == "squared"
+        else rng.poisson(np.exp(signal)).astype(float)
+    )
     groups = np.concatenate([np.arange(8), np.full(39, 8)])
     model = ForwardBackwardRegressor(3, loss=loss, criterion=criterion, feature_groups=groups)
     assert model.fit(np.hstack([X, category]), y).get_support(indices=True).tolist() == [0, 1, 2]

@@ -47,8 +47,17 @@ def random_chains(seed, lengths, n_classes):
     rng = np.random.default_rng(seed)
     n = sum(lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    scores, transitions = 2.0 * rng.standard_normal((n, n_classes)), rng.standard_normal((n_classes, n_classes))
-    return scores, rng.integers(n_classes, size=n), transitions, offsets, rng.uniform(0.5, 2.0, len(lengths))
+    scores, transitions = (
+        2.0 * rng.standard_normal((n, n_classes)),
+        rng.standard_normal((n_classes, n_classes)),
+    )
+    return (
+        scores,
+        rng.integers(n_classes, size=n),
+        transitions,
+        offsets,
+        rng.uniform(0.5, 2.0, len(lengths)),
+    )
 
 
 # -- the loss --------------------------------------------------------------------------------------
@@ -60,7 +69,9 @@ def test_enumeration_of_all_labels(seed):
     from all 3^5 labellings."""
     scores, codes, transitions, offsets, _ = random_chains(seed, [5], 3)
     paths = np.array(list(product(range(3), repeat=5)))
-    total = scores[np.arange(5), paths].sum(axis=1) + transitions[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+    total = scores[np.arange(5), paths].sum(axis=1) + transitions[paths[:, :-1], paths[:, 1:]].sum(
+        axis=1
+    )
     log_z = np.logaddexp.reduce(total)
     p = np.exp(total - log_z)
     marginals = np.array([[p[paths[:, t] == c].sum() for c in range(3)] for t in range(5)])
@@ -91,7 +102,9 @@ def test_gradient_over_transitions_is_the_derivative():
     for i, j in product(range(3), repeat=2):
         e = np.zeros((3, 3))
         e[i, j] = 1e-5
-        up, down = (chain_terms(scores, codes, transitions + s * e, offsets, weights)[0] for s in (1, -1))
+        up, down = (
+            chain_terms(scores, codes, transitions + s * e, offsets, weights)[0] for s in (1, -1)
+        )
         assert gradient[i, j] == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-8)
 
 
@@ -102,9 +115,17 @@ def test_huge_scores_do_not_underflow(size):
     scores = np.array([[size, 0.0], [0.0, size], [size, 0.0]])
     transitions = size * np.array([[1.0, -3.0], [-3.0, 1.0]])
     codes, offsets, weights = np.array([0, 0, 0]), np.array([0, 3]), np.ones(1)
-    assert np.isnan(_chain_terms(scores, codes, transitions, offsets, weights, np.empty((3, 2)), np.zeros((2, 2))))
+    assert np.isnan(
+        _chain_terms(
+            scores, codes, transitions, offsets, weights, np.empty((3, 2)), np.zeros((2, 2))
+        )
+    )
     value, gradient, moved = chain_terms(scores, codes, transitions, offsets, weights)
-    assert value == pytest.approx(0.0, abs=1e-6) and np.isfinite(gradient).all() and np.isfinite(moved).all()
+    assert (
+        value == pytest.approx(0.0, abs=1e-6)
+        and np.isfinite(gradient).all()
+        and np.isfinite(moved).all()
+    )
     assert ChainLoss(transitions=transitions).best_path(scores).tolist() == [0, 0, 0]
 
 
@@ -120,7 +141,9 @@ def test_without_transitions_it_is_the_multinomial_loss():
 # -- the estimator ---------------------------------------------------------------------------------
 
 
-@parametrize_with_checks([LinearChainCRF()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+@parametrize_with_checks(
+    [LinearChainCRF()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -129,8 +152,14 @@ def test_objective_is_what_it_says():
     X, y, lengths = sequences()
     model = LinearChainCRF(1.0).fit(X, y, lengths)
     penalty = 0.5 * ((model.coef_**2).sum() + (model.transitions_**2).sum())
-    assert model.objective_ == pytest.approx(penalty - model.log_likelihood(X, y, lengths), rel=1e-12)
-    assert model.coef_.shape == (3, 4) and model.transitions_.shape == (3, 3) and model.intercept_.shape == (3,)
+    assert model.objective_ == pytest.approx(
+        penalty - model.log_likelihood(X, y, lengths), rel=1e-12
+    )
+    assert (
+        model.coef_.shape == (3, 4)
+        and model.transitions_.shape == (3, 3)
+        and model.intercept_.shape == (3,)
+    )
 
 
 def test_lengths_ids_and_sparse_rows_agree():
@@ -150,10 +179,16 @@ def test_lengths_ids_and_sparse_rows_agree():
         assert other.objective_ == pytest.approx(model.objective_, rel=1e-7)
     for method in ("marginal", "viterbi"):
         expected = model.predict(X, lengths, method=method)
-        np.testing.assert_array_equal(model.predict(X[rows], sequence=ids[rows], method=method), expected[rows])
-    assert model.log_likelihood(X[rows], y[rows], sequence=ids[rows]) == pytest.approx(model.log_likelihood(X, y, lengths))
+        np.testing.assert_array_equal(
+            model.predict(X[rows], sequence=ids[rows], method=method), expected[rows]
+        )
+    assert model.log_likelihood(X[rows], y[rows], sequence=ids[rows]) == pytest.approx(
+        model.log_likelihood(X, y, lengths)
+    )
     one_by_one = [model.predict_proba(X[i : i + 40]) for i in range(0, 240, 40)]
-    np.testing.assert_allclose(model.predict_proba(X, lengths), np.concatenate(one_by_one), atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(X, lengths), np.concatenate(one_by_one), atol=1e-12
+    )
 
 
 def test_any_labels_and_blocks_of_sequences(monkeypatch):
@@ -169,21 +204,31 @@ def test_any_labels_and_blocks_of_sequences(monkeypatch):
 def test_a_weight_of_two_is_the_sequence_twice():
     X, y, lengths = sequences()
     twice = LinearChainCRF().fit(np.r_[X, X[:40]], np.r_[y, y[:40]], np.r_[lengths, 40])
-    weighted = LinearChainCRF().fit(X, y, lengths, sample_weight=np.repeat([2.0, 1, 1, 1, 1, 1], 40))
+    weighted = LinearChainCRF().fit(
+        X, y, lengths, sample_weight=np.repeat([2.0, 1, 1, 1, 1, 1], 40)
+    )
     none = LinearChainCRF().fit(X, y, lengths, sample_weight=np.repeat([0.0, 1, 1, 1, 1, 1], 40))
     assert weighted.objective_ == pytest.approx(twice.objective_, rel=1e-7)
-    assert none.objective_ == pytest.approx(LinearChainCRF().fit(X[40:], y[40:], lengths[1:]).objective_, rel=1e-7)
+    assert none.objective_ == pytest.approx(
+        LinearChainCRF().fit(X[40:], y[40:], lengths[1:]).objective_, rel=1e-7
+    )
 
 
 def test_cross_validation_over_days_hands_the_ids_on():
     X, y, lengths = sequences()
     days = np.repeat(np.arange(6), lengths)
     with config_context(enable_metadata_routing=True):
-        found = cross_val_score(LinearChainCRF(), X, y, cv=LeaveOneGroupOut(), params={"sequence": days, "groups": days})
+        found = cross_val_score(
+            LinearChainCRF(), X, y, cv=LeaveOneGroupOut(), params={"sequence": days, "groups": days}
+        )
     by_hand = []
     for day in range(6):
         train = days != day
-        by_hand.append(LinearChainCRF().fit(X[train], y[train], sequence=days[train]).score(X[~train], y[~train]))
+        by_hand.append(
+            LinearChainCRF()
+            .fit(X[train], y[train], sequence=days[train])
+            .score(X[~train], y[~train])
+        )
     np.testing.assert_allclose(found, by_hand)
 
 
@@ -200,12 +245,24 @@ def _with(row, column, value):
         ({"lengths": [240, 0]}, r"lengths=\[240, 0\] is not valid; expected positive integers"),
         ({"lengths": [120.5, 119.5]}, "expected positive integers"),
         ({"lengths": [240], "sequence": np.zeros(240)}, "both given"),
-        ({"sequence": np.zeros(7)}, r"sequence has shape \(7,\); expected one id for each of the 240 rows"),
+        (
+            {"sequence": np.zeros(7)},
+            r"sequence has shape \(7,\); expected one id for each of the 240 rows",
+        ),
         ({"y": np.zeros(240)}, "y holds one class only"),
         ({"sample_weight": np.arange(240.0)}, "expected one weight per sequence"),
-        ({"X": np.full((240, 4), np.nan)}, r"X contains NaN \(row 0, column 0\); expected finite numbers"),
-        ({"X": _with(7, 2, np.inf)}, r"X contains infinity \(row 7, column 2\); expected finite numbers"),
-        ({"X": sp.csr_matrix(_with(9, 3, np.nan))}, r"X contains NaN \(row 9, column 3\); expected finite numbers"),
+        (
+            {"X": np.full((240, 4), np.nan)},
+            r"X contains NaN \(row 0, column 0\); expected finite numbers",
+        ),
+        (
+            {"X": _with(7, 2, np.inf)},
+            r"X contains infinity \(row 7, column 2\); expected finite numbers",
+        ),
+        (
+            {"X": sp.csr_matrix(_with(9, 3, np.nan))},
+            r"X contains NaN \(row 9, column 3\); expected finite numbers",
+        ),
     ],
 )
 def test_bad_input_is_one_line(change, message):
@@ -219,7 +276,9 @@ def test_bad_input_is_one_line(change, message):
 def test_nan_in_what_is_predicted_is_one_line():
     X, y, lengths = sequences()
     model = LinearChainCRF().fit(X, y, lengths)
-    with pytest.raises(ValueError, match=r"^X contains NaN \(row 3, column 1\); expected finite numbers$"):
+    with pytest.raises(
+        ValueError, match=r"^X contains NaN \(row 3, column 1\); expected finite numbers$"
+    ):
         model.predict(_with(3, 1, np.nan), lengths)
 
 
@@ -241,7 +300,10 @@ def test_bad_parameters(parameters, message):
 def test_unseen_labels_and_methods():
     X, y, lengths = sequences()
     model = LinearChainCRF().fit(X, y, lengths)
-    with pytest.raises(ValueError, match=r"y holds the label 7, which was not seen in fit; expected one of \[0, 1, 2\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"y holds the label 7, which was not seen in fit; expected one of \[0, 1, 2\]",
+    ):
         model.log_likelihood(X, np.where(y == 1, 7, y), lengths)
     with pytest.raises(ValueError, match="method='best' is unknown"):
         model.predict(X, lengths, method="best")
@@ -254,7 +316,9 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     rng = np.random.default_rng(5)
     _, y, lengths = sequences(5, n_sequences=8, length=60)
-    on = (rng.random((len(y), 6)) < np.where(np.arange(6) % 3 == y[:, None], 0.6, 0.1)).astype(float)
+    on = (rng.random((len(y), 6)) < np.where(np.arange(6) % 3 == y[:, None], 0.6, 0.1)).astype(
+        float
+    )
     X = np.c_[on, np.ones(len(y))]  # crfsuite shrinks the constant: a column like the others
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
     named = [[f"x{j}" for j in np.flatnonzero(row)] for row in X]
@@ -262,7 +326,9 @@ def test_crfsuite_finds_the_same_optimum(tmp_path):
     for rows in chunks:
         trainer.append(named[rows], y[rows].astype(str).tolist())
     every = {"feature.possible_states": True, "feature.possible_transitions": True}
-    trainer.set_params({"c1": 0.0, "c2": 0.5, "max_iterations": 10_000, "epsilon": 1e-8, "delta": 1e-10, **every})
+    trainer.set_params(
+        {"c1": 0.0, "c2": 0.5, "max_iterations": 10_000, "epsilon": 1e-8, "delta": 1e-10, **every}
+    )
     trainer.train(str(tmp_path / "model"))
     model = LinearChainCRF(1.0, fit_intercept=False, tol=1e-12).fit(X, y, lengths)
     assert model.objective_ == pytest.approx(trainer.logparser.last_iteration["loss"], rel=1e-6)
@@ -322,17 +388,28 @@ def test_groups_that_carry_the_labels_are_found(model):
     plain = LinearChainCRF().fit(X[:, [2, 3, 8, 9]], y, lengths)
     assert model.objective_ == pytest.approx(plain.objective_, rel=1e-7)
     assert model.coef_.shape == (3, 12) and not np.delete(model.coef_, [2, 3, 8, 9], axis=1).any()
-    assert model.score(X, y, lengths) == pytest.approx(plain.score(X[:, [2, 3, 8, 9]], y, lengths), abs=0.01)
+    assert model.score(X, y, lengths) == pytest.approx(
+        plain.score(X[:, [2, 3, 8, 9]], y, lengths), abs=0.01
+    )
     assert model.transform(X).shape == (360, 4)
 
 
 def test_paths_say_what_entered_and_left():
     X, y, lengths, groups = grouped()
     path = ForwardBackwardCRF(3, groups, backward=False).fit(X, y, lengths).path_
-    assert [step.action for step in path] == ["enter"] * 3 and [step.size for step in path] == [1, 2, 3]
+    assert [step.action for step in path] == ["enter"] * 3 and [step.size for step in path] == [
+        1,
+        2,
+        3,
+    ]
     assert path[0].objective > path[1].objective > path[2].objective
     path = FSACRF(2, groups, polish=None).fit(X, y, lengths).path_
-    assert [step.action for step in path] == ["leave"] * 4 and [step.size for step in path] == [5, 4, 3, 2]
+    assert [step.action for step in path] == ["leave"] * 4 and [step.size for step in path] == [
+        5,
+        4,
+        3,
+        2,
+    ]
     assert {step.feature for step in path} == {0, 2, 3, 5}
 
 
@@ -345,8 +422,12 @@ def test_single_coefficients_are_selected_as_in_the_paper():
     used = {step.feature for step in model.path_ if step.action == "enter"} - {
         step.feature for step in model.path_ if step.action == "leave"
     }
-    assert used == set(np.flatnonzero(model.coef_.T.ravel())) and len(used) == 4  # column * n_classes + class
-    np.testing.assert_array_equal(model.get_support(indices=True), np.unique([unit // 3 for unit in used]))
+    assert (
+        used == set(np.flatnonzero(model.coef_.T.ravel())) and len(used) == 4
+    )  # column * n_classes + class
+    np.testing.assert_array_equal(
+        model.get_support(indices=True), np.unique([unit // 3 for unit in used])
+    )
     empty = minimise(problem.keep(np.zeros((12, 3), bool))[1]).with_coef(np.zeros((12, 3)))
     slope = np.abs(problem.value_and_gradient(empty)[1].coef) / X.std(axis=0)[:, None]
     assert model.path_[0].feature == np.argmax(slope)
@@ -356,7 +437,9 @@ def test_single_coefficients_are_selected_as_in_the_paper():
     np.testing.assert_allclose(fit.coef, model.coef_.T[columns], atol=1e-3)
     assert not fit.coef[~chosen[columns]].any()
     whole = LinearChainCRF().fit(X, y, lengths)
-    assert minimise(problem.keep(np.ones((12, 3), bool))[1]).value == pytest.approx(whole.objective_, rel=1e-7)
+    assert minimise(problem.keep(np.ones((12, 3), bool))[1]).value == pytest.approx(
+        whole.objective_, rel=1e-7
+    )
     with pytest.raises(ValueError, match="per_class"):
         ForwardBackwardCRF(4, per_class="yes").fit(X, y, lengths)
 
@@ -377,7 +460,9 @@ def _problem(X, y, lengths):
 def test_the_linear_schedule_drops_one_unit_per_cut():
     X, y, lengths, _ = grouped()
     path = FSACRF(2, polish=None).fit(X, y, lengths).path_
-    objectives = [objective for _, _, objective, _ in path]  # of the model that is left before each unit leaves
+    objectives = [
+        objective for _, _, objective, _ in path
+    ]  # of the model that is left before each unit leaves
     assert [size for *_, size in path] == list(range(X.shape[1] - 1, 1, -1))
     assert (np.diff(objectives) > 0).all()  # fitted anew each time
 
@@ -409,10 +494,19 @@ def test_bad_parameters_of_selectors(model, message):
         model.fit(X, y, lengths)
 
 
-@pytest.mark.parametrize("selector", [ForwardBackwardCRF(2, criterion="objective", polish="swap"), FSACRF(2)])
+@pytest.mark.parametrize(
+    "selector", [ForwardBackwardCRF(2, criterion="objective", polish="swap"), FSACRF(2)]
+)
 def test_groups_pay_for_their_coefficients(selector):
     rng = np.random.default_rng(0)
     y = np.repeat(rng.integers(0, 2, 60), 5)
-    X = np.hstack([rng.standard_normal((300, 2)) + 0.5 * y[:, None], rng.integers(0, 30, 300)[:, None] == np.arange(30)])
-    model = selector.set_params(feature_groups=["a", "b", *["c"] * 30], ridge=0.1).fit(X, y, lengths=[100, 100, 100])
+    X = np.hstack(
+        [
+            rng.standard_normal((300, 2)) + 0.5 * y[:, None],
+            rng.integers(0, 30, 300)[:, None] == np.arange(30),
+        ]
+    )
+    model = selector.set_params(feature_groups=["a", "b", *["c"] * 30], ridge=0.1).fit(
+        X, y, lengths=[100, 100, 100]
+    )
     assert model.selected_groups_.tolist() == ["a", "b"]

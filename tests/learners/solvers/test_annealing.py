@@ -6,7 +6,13 @@ import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARegressor, Refinement, Schedule
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.sparse import SparseDesign
-from annealed.learners.objective.losses import LOSSES, LogisticLoss, SquaredLoss, get_loss, losses_for
+from annealed.learners.objective.losses import (
+    LOSSES,
+    LogisticLoss,
+    SquaredLoss,
+    get_loss,
+    losses_for,
+)
 from annealed.learners.objective.priors import Prior
 from annealed.learners.solvers.annealing import anneal, strengths, strongest
 from annealed.learners.solvers.schedules import SCHEDULES, inverse
@@ -70,7 +76,13 @@ def test_strongest_keeps_exactly_as_many_as_asked_and_the_first_of_ties(values, 
     assert stay.tolist() == sorted(order[:count])
 
 
-@given(st.integers(1, 400), st.data(), st.integers(1, 200), st.floats(0.0, 1000.0), st.sampled_from(sorted(SCHEDULES)))
+@given(
+    st.integers(1, 400),
+    st.data(),
+    st.integers(1, 200),
+    st.floats(0.0, 1000.0),
+    st.sampled_from(sorted(SCHEDULES)),
+)
 def test_schedules_fall_from_all_to_exactly_k(m, data, n_steps, mu, name):
     k = data.draw(st.integers(1, m))
     counts = SCHEDULES[name](m, k, n_steps, mu)
@@ -82,11 +94,16 @@ def test_strength_of_blocks_and_groups():
     coef = np.arange(12.0).reshape(3, 2, 2)
     np.testing.assert_allclose(strengths(coef), [np.sqrt((coef[i] ** 2).mean()) for i in range(3)])
     grouped = strengths(coef, np.array([0, 0, 1]))
-    np.testing.assert_allclose(grouped, [np.sqrt((coef[:2] ** 2).mean()), np.sqrt((coef[2] ** 2).mean())])
+    np.testing.assert_allclose(
+        grouped, [np.sqrt((coef[:2] ** 2).mean()), np.sqrt((coef[2] ** 2).mean())]
+    )
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(["logistic", "lorenz", "huberised_hinge", "flipped_logistic"]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["logistic", "lorenz", "huberised_hinge", "flipped_logistic"]),
+)
 def test_permuting_columns_permutes_the_model(seed, loss):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((80, 40))
@@ -107,14 +124,21 @@ def test_scaling_and_shifting_columns_does_not_change_the_support(seed):
     scale, shift = 10.0 ** rng.uniform(-4, 4, 30), rng.uniform(-10, 10, 30)
     model, scaled = FSARegressor(2).fit(X, y), FSARegressor(2).fit(X * scale + shift * scale, y)
     np.testing.assert_array_equal(model.support_, scaled.support_)
-    np.testing.assert_allclose(model.predict(X), scaled.predict(X * scale + shift * scale), atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict(X), scaled.predict(X * scale + shift * scale), atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in losses_for("binary") if not LOSSES[name].several_classes])
+@pytest.mark.parametrize(
+    "name", [name for name in losses_for("binary") if not LOSSES[name].several_classes]
+)
 def test_swapping_the_labels_mirrors_the_model(name):
     data = simulate("classification", 300, 100, 5, random_state=1)
     X = data.X.astype(np.float64)
-    one, other = FSAClassifier(5, loss=name).fit(X, data.y), FSAClassifier(5, loss=name).fit(X, -data.y)
+    one, other = (
+        FSAClassifier(5, loss=name).fit(X, data.y),
+        FSAClassifier(5, loss=name).fit(X, -data.y),
+    )
     np.testing.assert_array_equal(one.support_, other.support_)
     np.testing.assert_allclose(one.coef_, -other.coef_, atol=1e-6)
 
@@ -145,7 +169,10 @@ def test_sparse_and_dense_agree(kind):
     X = np.where(rng.random((300, 200)) < 0.9, 0.0, rng.standard_normal((300, 200)))
     y = X[:, :5].sum(axis=1) > 0.1
     # Without a ridge: that of a sparse matrix acts in the raw units of its columns.
-    dense, sparse = (FSAClassifier(5, refinement=Refinement(ridge=0.0)).fit(form(X), y) for form in (np.asarray, kind))
+    dense, sparse = (
+        FSAClassifier(5, refinement=Refinement(ridge=0.0)).fit(form(X), y)
+        for form in (np.asarray, kind)
+    )
     np.testing.assert_array_equal(dense.support_, sparse.support_)
     np.testing.assert_allclose(dense.coef_, sparse.coef_, atol=1e-7)
 
@@ -153,7 +180,10 @@ def test_sparse_and_dense_agree(kind):
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_divergence_is_said():
     X = np.random.default_rng(0).standard_normal((50, 20))
-    with pytest.raises(FloatingPointError, match=r"the loss became inf in step 2; learning_rate=1e\+200 is too large"):
+    with pytest.raises(
+        FloatingPointError,
+        match=r"the loss became inf in step 2; learning_rate=1e\+200 is too large",
+    ):
         FSARegressor(3, learning_rate=1e200, schedule=Schedule(n_steps=20)).fit(X, X[:, 0])
 
 
@@ -161,7 +191,10 @@ def test_groups_stay_or_fall_together():
     data = simulate("classification", 200, 90, 5, random_state=5)
     weight = np.full(200, 1 / 200)
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 3))
-    for design in (DenseDesign(data.X, weight), SparseDesign(sp.csr_array(data.X.astype(float)), weight)):
+    for design in (
+        DenseDesign(data.X, weight),
+        SparseDesign(sp.csr_array(data.X.astype(float)), weight),
+    ):
         state = anneal(
             design,
             data.y[:, None].astype(float),
@@ -177,6 +210,15 @@ def test_groups_stay_or_fall_together():
 def test_a_step_that_missed_the_largest_curvature_is_mended():
     """Equicorrelated columns with signs that cancel: the coefficients are nearly orthogonal to the
     leading eigenvector."""
-    data = simulate("regression", 300, 1000, 10, columns="equicorrelated", random_support=True, random_signs=True, random_state=48)
+    data = simulate(
+        "regression",
+        300,
+        1000,
+        10,
+        columns="equicorrelated",
+        random_support=True,
+        random_signs=True,
+        random_state=48,
+    )
     model = FSARegressor(10, schedule=Schedule(n_steps=500), refinement=None).fit(data.X, data.y)
     assert np.isfinite(model.loss_curve_).all() and model.score(data.X, data.y) > 0.8

@@ -11,7 +11,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 def few(seed=0, n=60, p=8, q=4):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % q
-    return rng.standard_normal((n, p)) @ rng.standard_normal((p, p)) + 2.0 * rng.standard_normal((q, p))[y], y
+    return rng.standard_normal((n, p)) @ rng.standard_normal((p, p)) + 2.0 * rng.standard_normal(
+        (q, p)
+    )[y], y
 
 
 def test_scores_are_those_of_scikit_learn_with_the_shrinkage_of_ledoit_and_wolf():
@@ -52,10 +54,14 @@ def test_the_scores_of_the_estimator_are_the_mean_of_both(q):
     assert mean.refinement_ == f"{done}, mean with linear discriminant analysis; {reason}"
     kept = np.flatnonzero(plain.support_)
     unit = X[:, kept].std(axis=0)
-    coef, intercept = shrunken_discriminant((X[:, kept] - X[:, kept].mean(axis=0)) / unit, np.eye(q)[y], np.full(60, 1 / 60), 60.0)
+    coef, intercept = shrunken_discriminant(
+        (X[:, kept] - X[:, kept].mean(axis=0)) / unit, np.eye(q)[y], np.full(60, 1 / 60), 60.0
+    )
     scores = (X[:, kept] - X[:, kept].mean(axis=0)) / unit @ coef + intercept
     scores = scores[:, 1] - scores[:, 0] if q == 2 else scores
-    np.testing.assert_allclose(mean.decision_function(X), (plain.decision_function(X) + scores) / 2, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        mean.decision_function(X), (plain.decision_function(X) + scores) / 2, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_several_classes_of_few_rows_err_less():
@@ -65,7 +71,9 @@ def test_several_classes_of_few_rows_err_less():
         centres, y = rng.standard_normal((5, 40)) * (np.arange(40) < 15), np.arange(2000) % 5
         X = centres[y] + 1.5 * rng.standard_normal((2000, 40)) + rng.standard_normal((2000, 1))
         for i, discriminant in enumerate((False, True)):
-            model = FSAClassifier(15, refinement=Refinement(discriminant=discriminant)).fit(X[:60], y[:60])
+            model = FSAClassifier(15, refinement=Refinement(discriminant=discriminant)).fit(
+                X[:60], y[:60]
+            )
             wrong[i] += 1 - model.score(X[60:], y[60:])
     assert wrong[1] < wrong[0]
 
@@ -73,5 +81,8 @@ def test_several_classes_of_few_rows_err_less():
 def test_other_losses_and_targets_that_are_numbers_leave_it_out():
     X, y = few(q=2)
     for loss in ("huberised_hinge", "squared"):
-        fits = [FSAClassifier(3, loss=loss, refinement=Refinement(discriminant=d)).fit(X, y) for d in (False, True)]
+        fits = [
+            FSAClassifier(3, loss=loss, refinement=Refinement(discriminant=d)).fit(X, y)
+            for d in (False, True)
+        ]
         np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)

@@ -75,7 +75,9 @@ def test_refit_reaches_the_minimum(loss, q, settings):
     best = minimize(objective, np.zeros(5 * q), method="BFGS", options={"gtol": 1e-8}).fun
     fit = refit(problem, A, np.zeros((4, q)), np.zeros(q), tol=1e-12, n_iter=500)
     assert fit.value == pytest.approx(best, rel=1e-6)
-    assert objective(np.concatenate([fit.theta.ravel(), fit.intercept])) == pytest.approx(fit.value, rel=1e-12)
+    assert objective(np.concatenate([fit.theta.ravel(), fit.intercept])) == pytest.approx(
+        fit.value, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("loss", [LorenzLoss(), FlippedLogisticLoss(0.05)])
@@ -123,7 +125,11 @@ def test_predicted_changes_are_exact_for_the_squared_loss(sizes, settings, q):
 
 @pytest.mark.parametrize(
     ("loss", "settings"),
-    [(SquaredLoss(), {}), (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}), (_pairs(), {})],
+    [
+        (SquaredLoss(), {}),
+        (SquaredLoss(), {"width": 3, "n_knots": 3, "prior": Prior(0.01, 0.1)}),
+        (_pairs(), {}),
+    ],
 )
 def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settings):
     """For another loss it is near: a step from there gains less than one from the coefficients that
@@ -137,14 +143,19 @@ def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settin
     if loss.is_quadratic:
         np.testing.assert_allclose(theta, best.theta, atol=1e-10)
         np.testing.assert_allclose(intercept, best.intercept, atol=1e-10)
-    assert best.value <= start.value + 1e-12 < fit_at(problem, Z[:, 3:9], moved, fit.intercept).value
+    assert (
+        best.value <= start.value + 1e-12 < fit_at(problem, Z[:, 3:9], moved, fit.intercept).value
+    )
 
 
 def test_a_fit_without_hope_is_given_up():
     problem, Z = _problem(LogisticLoss())
     start = np.zeros((4, 1)), np.zeros(1)
     best = refit(problem, Z[:, :4], *start)
-    assert refit(problem, Z[:, :4], *start, limit=best.value - 1.0).value == fit_at(problem, Z[:, :4], *start).value
+    assert (
+        refit(problem, Z[:, :4], *start, limit=best.value - 1.0).value
+        == fit_at(problem, Z[:, :4], *start).value
+    )
     assert refit(problem, Z[:, :4], *start, limit=best.value + 1e-3).value == best.value
 
 
@@ -156,7 +167,10 @@ def test_swaps_end_where_no_single_exchange_helps(loss):
     fit = refit(problem, Z[:, start], np.zeros((3, 1)), np.zeros(1))
     support, fit, change = swap(problem, pool, start, fit, n_tries=40)
     assert np.array_equal(change, exchange_changes(problem, pool, support, fit))
-    values = {s: refit(problem, Z[:, s], np.zeros((3, 1)), np.zeros(1)).value for s in combinations(range(12), 3)}
+    values = {
+        s: refit(problem, Z[:, s], np.zeros((3, 1)), np.zeros(1)).value
+        for s in combinations(range(12), 3)
+    }
     found = tuple(sorted(support))
     assert fit.value == pytest.approx(values[found], rel=1e-4)
     neighbours = [v for s, v in values.items() if len(set(s) & set(found)) == 2]
@@ -169,7 +183,16 @@ def _annealed(design, y, loss, k, rate, groups=None, steps=60):
     n_units = design.n_features if groups is None else len(np.unique(groups))
     weight = np.full(len(y), 1 / len(y))
     counts = inverse(n_units, k, steps, 100.0)
-    state = anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, groups=groups, fit_intercept=loss.pointwise)
+    state = anneal(
+        design,
+        y,
+        loss,
+        counts,
+        sample_weight=weight,
+        learning_rate=rate,
+        groups=groups,
+        fit_intercept=loss.pointwise,
+    )
     return SupportProblem(y, loss, weight, loss.pointwise), state
 
 
@@ -223,7 +246,9 @@ def test_piecewise_blocks_are_exchanged():
     weight = np.full(500, 1 / 500)
     design = PiecewiseDesign.from_matrix(X, even_knots(X.min(axis=0), X.max(axis=0), 8), weight)
     loss = SquaredLoss()
-    problem = SupportProblem(y, loss, weight, prior=Prior(1e-4, 1e-3), width=design.width, n_knots=design.n_knots)
+    problem = SupportProblem(
+        y, loss, weight, prior=Prior(1e-4, 1e-3), width=design.width, n_knots=design.n_knots
+    )
     found, coef, intercept = exchange(problem, design, _start(design, np.array([1, 2, 40]), y))
     assert found.tolist() == [5, 20, 40]
     assert loss.value(y, design.keep(found).scores(coef) + intercept, weight) < 0.1
@@ -239,7 +264,9 @@ def test_pairwise_losses_are_exchanged():
     weight = np.full(200, 1 / 200)
     design = DenseDesign(X, weight)
     y = np.zeros((200, 1))
-    found, coef, _ = exchange(SupportProblem(y, loss, weight, False), design, _start(design, np.array([0, 1, 60]), y))
+    found, coef, _ = exchange(
+        SupportProblem(y, loss, weight, False), design, _start(design, np.array([0, 1, 60]), y)
+    )
     assert found.tolist() == [7, 30, 60]
     assert np.sign(coef[:, 0, 0]).tolist() == [1, -1, 1]
 
@@ -258,7 +285,9 @@ def test_several_classes_share_one_support():
 def test_many_wrong_units_at_once_are_left_by_growing_anew(seed):
     """Single exchanges end with many of the features wrong here."""
     settings = {"columns": "equicorrelated", "random_support": True, "random_signs": True}
-    data = simulate("classification", 1000, 1000, 30, **settings, random_state=np.random.RandomState([7, seed]))
+    data = simulate(
+        "classification", 1000, 1000, 30, **settings, random_state=np.random.RandomState([7, seed])
+    )
     assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0
 
 
@@ -271,7 +300,11 @@ def test_many_rows_are_proposed_by_a_part_and_decided_by_all(monkeypatch):
     parts = []
     plain = exchanges.refit
     monkeypatch.setattr(
-        exchanges, "refit", lambda problem, *args, **options: parts.append(len(problem.y)) or plain(problem, *args, **options)
+        exchanges,
+        "refit",
+        lambda problem, *args, **options: (
+            parts.append(len(problem.y)) or plain(problem, *args, **options)
+        ),
     )
     weight = rng.integers(0, 3, len(X))
     for options in (
@@ -309,10 +342,16 @@ def _with_a_category(rng, levels=40, n_rows=600):
     """Three columns that matter, ten of noise, and a category of noise, one group."""
     X = rng.standard_normal((n_rows, 13))
     category = rng.integers(0, levels, n_rows)[:, None] == np.arange(1, levels)
-    return np.hstack([X, category]), X[:, :3].sum(axis=1), np.concatenate([np.arange(13), np.full(levels - 1, 13)])
+    return (
+        np.hstack([X, category]),
+        X[:, :3].sum(axis=1),
+        np.concatenate([np.arange(13), np.full(levels - 1, 13)]),
+    )
 
 
-@pytest.mark.parametrize("task", ["numbers", "outliers", "counts", "two classes", "three classes", "curves", "pairs"])
+@pytest.mark.parametrize(
+    "task", ["numbers", "outliers", "counts", "two classes", "three classes", "curves", "pairs"]
+)
 def test_a_category_without_meaning_does_not_push_out_columns(task):
     rng = np.random.default_rng(1)
     X, signal, groups = _with_a_category(rng)
@@ -320,10 +359,16 @@ def test_a_category_without_meaning_does_not_push_out_columns(task):
     model, y = {
         "numbers": (FSARegressor(3), 0.2 * signal + rng.standard_normal(len(X))),
         "outliers": (FSARegressor(3, loss="huber"), 0.2 * signal + rng.standard_t(3, len(X))),
-        "counts": (FSARegressor(3, loss="poisson"), rng.poisson(np.exp(0.2 * signal)).astype(float)),
+        "counts": (
+            FSARegressor(3, loss="poisson"),
+            rng.poisson(np.exp(0.2 * signal)).astype(float),
+        ),
         "two classes": (FSAClassifier(3), latent > 0),
         "three classes": (FSAClassifier(3), np.digitize(latent, [-0.7, 0.7])),
-        "curves": (FSARegressor(3, response="piecewise"), 0.3 * signal + rng.standard_normal(len(X))),
+        "curves": (
+            FSARegressor(3, response="piecewise"),
+            0.3 * signal + rng.standard_normal(len(X)),
+        ),
         "pairs": (FSARanker(3), np.digitize(latent, [-0.7, 0.7])),
     }[task]
     model.set_params(constraints=constraints, refinement=Refinement(exchange=True)).fit(X, y)
@@ -334,7 +379,12 @@ def test_a_category_with_a_meaning_stays():
     rng = np.random.default_rng(0)
     X, signal, groups = _with_a_category(rng)
     y = 0.2 * signal + X[:, 13:] @ (0.6 * rng.standard_normal(39)) + rng.standard_normal(len(X))
-    assert FSARegressor(4, constraints=Constraints(groups=groups)).fit(X, y).support_[[0, 1, 2, -1]].all()
+    assert (
+        FSARegressor(4, constraints=Constraints(groups=groups))
+        .fit(X, y)
+        .support_[[0, 1, 2, -1]]
+        .all()
+    )
 
 
 def test_pieces_that_do_not_occur_are_no_coefficients():
@@ -343,8 +393,16 @@ def test_pieces_that_do_not_occur_are_no_coefficients():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random(300) < 0.5, rng.standard_normal((300, 2))])
     X[:20, 2] = np.nan
-    design = PiecewiseDesign.from_matrix(X, even_knots(np.nanmin(X, axis=0), np.nanmax(X, axis=0), 4), np.full(300, 1 / 300))
+    design = PiecewiseDesign.from_matrix(
+        X, even_knots(np.nanmin(X, axis=0), np.nanmax(X, axis=0), 4), np.full(300, 1 / 300)
+    )
     pool = Pool.read(design, exchanges.Units.of_groups(None, 3), np.arange(3))
-    problem = SupportProblem(np.zeros((300, 1)), LogisticLoss(), np.full(300, 1 / 300), width=design.width, n_knots=design.n_knots)
+    problem = SupportProblem(
+        np.zeros((300, 1)),
+        LogisticLoss(),
+        np.full(300, 1 / 300),
+        width=design.width,
+        n_knots=design.n_knots,
+    )
     fit = fit_at(problem, pool.matrix_of(np.array([0])), np.zeros((design.width, 1)), np.zeros(1))
     np.testing.assert_allclose(pool.charges(problem, fit), charges_of(np.array([1, 4, 5]), 300))

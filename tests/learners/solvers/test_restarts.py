@@ -17,7 +17,12 @@ def noisy(seed=0):
 def objective(design, y, weight, support):
     problem = SupportProblem(y, FlippedLogisticLoss(0.1), weight, shrinkage=1e-4)
     return refit(
-        problem, design.keep(np.sort(support)).matrix(), np.zeros((len(support), 1)), np.zeros(1), n_iter=200, tol=1e-9
+        problem,
+        design.keep(np.sort(support)).matrix(),
+        np.zeros((len(support), 1)),
+        np.zeros(1),
+        n_iter=200,
+        tol=1e-9,
     ).value
 
 
@@ -47,4 +52,6 @@ def test_fixed_features_stay():
         fixed=np.arange(200) == 150,
     )
     assert 150 in found
-    assert 150 in FSAClassifier(5, constraints=Constraints(include=[150])).fit(data.X, data.y).get_support(indices=True)
+    assert 150 in FSAClassifier(5, constraints=Constraints(include=[150])).fit(
+        data.X, data.y
+    ).get_support(indices=True)

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 from annealed.learners import Schedule
-from annealed.learners.solvers.schedules import SCHEDULES, as_schedule, inverse, inverse_arxiv, linear, step_counts
+from annealed.learners.solvers.schedules import (
+    SCHEDULES,
+    as_schedule,
+    inverse,
+    inverse_arxiv,
+    linear,
+    step_counts,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,8 +34,12 @@ def test_every_schedule_falls_to_exactly_k(name, m, share, n_steps, mu):
 def test_formulas():
     m, k, n_steps, mu = 1000, 10, 100, 30.0
     for e in (1, 7, 31, 49, 50, 80):
-        assert inverse(m, k, n_steps, mu)[e - 1] == int(k + (m - k) * max(0, (n_steps - 2 * e) / (2 * e * mu + n_steps)))
-        assert inverse_arxiv(m, k, n_steps, mu)[e - 1] == int(max(k, m / (1 + e * mu) - 1 / n_steps))
+        assert inverse(m, k, n_steps, mu)[e - 1] == int(
+            k + (m - k) * max(0, (n_steps - 2 * e) / (2 * e * mu + n_steps))
+        )
+        assert inverse_arxiv(m, k, n_steps, mu)[e - 1] == int(
+            max(k, m / (1 + e * mu) - 1 / n_steps)
+        )
     for speed in (1.0, 30.0):  # k is reached at half of the steps, whatever mu
         counts = inverse(m, k, n_steps, speed)
         assert counts[49] == k and counts[45] > k
@@ -55,10 +66,16 @@ def test_custom_functions_are_checked():
             step_counts(bad, 50, 5, 20)
     with pytest.raises(ValueError, match="schedule='cosine' is unknown"):
         as_schedule("cosine")
-    with pytest.raises(ValueError, match=r"^mu=-1\.0 is not valid; expected 'auto' or a number >= 0$"):
+    with pytest.raises(
+        ValueError, match=r"^mu=-1\.0 is not valid; expected 'auto' or a number >= 0$"
+    ):
         as_schedule(Schedule(mu=-1.0))
 
 
 def test_the_speed_of_the_object_wins():
     assert as_schedule(Schedule(mu=3.0), 100.0).mu == 3.0
-    assert as_schedule(Schedule("linear"), 7.0).get_params() == {"kind": "linear", "mu": 7.0, "n_steps": 100}
+    assert as_schedule(Schedule("linear"), 7.0).get_params() == {
+        "kind": "linear",
+        "mu": 7.0,
+        "n_steps": 100,
+    }

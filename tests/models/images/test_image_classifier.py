@@ -18,14 +18,18 @@ N_WORDS = 40
 def trained():
     items, labels = photographs(16)
     features = PetFeatures(N_WORDS, side=120, head_side=64, random_state=0)
-    return ImageClassifier(features, ClassifierSettings(method="both", n_features_to_select=30)).fit(items, labels)
+    return ImageClassifier(
+        features, ClassifierSettings(method="both", n_features_to_select=30)
+    ).fit(items, labels)
 
 
 def test_classifier_learns(trained):
     items, labels = photographs(12, first=100)
     assert np.mean(np.array(trained.predict(items)) == labels) >= 0.75
     assert set(trained.scorers) == {WHOLE, HEADS}
-    assert len(trained.selected(WHOLE)) == 30 and not any("head" in name for name in trained.selected_names(WHOLE))
+    assert len(trained.selected(WHOLE)) == 30 and not any(
+        "head" in name for name in trained.selected_names(WHOLE)
+    )
     probabilities = trained.predict_proba([*items[:2], Photograph(items[0].image)])
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     assert np.isfinite(probabilities).all()
@@ -53,7 +57,9 @@ def test_evidence_adds_up(trained):
     assert sizes == sorted(sizes, reverse=True)
     # With windows that stick out of the image nothing is lost: their evidence is spread over what
     # is inside.
-    assert explained.heat.sum() == pytest.approx(sum(value for _, value in explained.contributions), abs=1e-6)
+    assert explained.heat.sum() == pytest.approx(
+        sum(value for _, value in explained.contributions), abs=1e-6
+    )
 
 
 def test_words_are_found_where_they_lie(trained):
@@ -84,14 +90,18 @@ def test_methods(table, method, n_classes):
     assert (probabilities.argmax(axis=1) == y).mean() > 0.85
     for scorer in scorers:
         kind = type(scorer)
-        read = kind.read("file", {f"a.{k}": v for k, v in scorer.arrays().items()}, "a", n_classes, X.shape[1])
+        read = kind.read(
+            "file", {f"a.{k}": v for k, v in scorer.arrays().items()}, "a", n_classes, X.shape[1]
+        )
         np.testing.assert_array_equal(read.probabilities(X), scorer.probabilities(X))
         with pytest.raises(ValueError, match="damaged"):
             kind.read("file", {f"a.{k}": v for k, v in scorer.arrays().items()}, "a", n_classes, 1)
         if isinstance(scorer, AdditiveScorer):
             baseline = scorer.scores(sp.csr_matrix((1, X.shape[1])))
             np.testing.assert_allclose(
-                scorer.scores(X), baseline + scorer.model.contributions(X, reference=0.0).sum(axis=1), atol=1e-9
+                scorer.scores(X),
+                baseline + scorer.model.contributions(X, reference=0.0).sum(axis=1),
+                atol=1e-9,
             )
 
 
@@ -102,7 +112,9 @@ def test_scorers_agree_with_their_estimators(table):
     for response in ("linear", "piecewise"):
         fsa = FSAClassifier(4, response=response).fit(X, y)
         scores = AdditiveScorer.of(fsa).scores(X)
-        np.testing.assert_allclose(scores[:, 1] - scores[:, 0], fsa.decision_function(X), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            scores[:, 1] - scores[:, 0], fsa.decision_function(X), rtol=1e-5, atol=1e-6
+        )
     sdist = SDist(max_order=2, n_steps=20, kappa=3).fit(X.astype(float), y)
     scorer = MetricScorer.of(sdist, X.astype(float), y)
     np.testing.assert_allclose(scorer.transform(X), sdist.transform(X.astype(float)), atol=1e-9)
@@ -133,7 +145,10 @@ def test_sparse_columns_are_fitted_as_dense_ones_in_double_precision(table):
     X, y = table
     settings = ClassifierSettings(n_features_to_select=8)
     dense = FSAClassifier(
-        8, prior=Prior(shrinkage=settings.shrinkage), schedule=Schedule(mu=settings.mu, n_steps=settings.n_steps), refinement=None
+        8,
+        prior=Prior(shrinkage=settings.shrinkage),
+        schedule=Schedule(mu=settings.mu, n_steps=settings.n_steps),
+        refinement=None,
     ).fit(X.toarray().astype(np.float64), y)
     for columns in (X, X.tocsc(), X.astype(np.float32)):
         (scorer,) = settings.learn(columns, y)

@@ -8,7 +8,11 @@ import pytest
 from annealed.learners.common.additive import AdditiveModel
 from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
-from annealed.models.keypoints.windows.window_models import DEFAULT_REFERENCE_LENGTH, KeypointModel, Localisation
+from annealed.models.keypoints.windows.window_models import (
+    DEFAULT_REFERENCE_LENGTH,
+    KeypointModel,
+    Localisation,
+)
 from annealed.models.keypoints.windows.window_search import suppress_non_maxima
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
@@ -28,7 +32,9 @@ def random_model(seed=0, k=12, **more):
 def photograph(seed=0, shape=(60, 70)):
     rng = np.random.default_rng(seed)
     smooth = np.cumsum(np.cumsum(rng.normal(size=(*shape, 3)), axis=0), axis=1)
-    return np.clip(128 + 30 * smooth / smooth.std() + rng.normal(size=(*shape, 3)) * 10, 0, 255).astype(np.uint8)
+    return np.clip(
+        128 + 30 * smooth / smooth.std() + rng.normal(size=(*shape, 3)) * 10, 0, 255
+    ).astype(np.uint8)
 
 
 def maxima_by_hand(x, y, scale, score, c, suppression):
@@ -37,14 +43,23 @@ def maxima_by_hand(x, y, scale, score, c, suppression):
         i = left[0]
         unit = IED / scale[i]
         distance = {j: np.hypot(x[j] - x[i], y[j] - y[i]) / unit for j in range(len(x))}
-        lower = [j for j in range(len(x)) if (-score[j], scale[j], y[j], x[j]) >= (-score[i], scale[i], y[i], x[i])]
+        lower = [
+            j
+            for j in range(len(x))
+            if (-score[j], scale[j], y[j], x[j]) >= (-score[i], scale[i], y[i], x[i])
+        ]
         near = [
             j
             for j in lower
-            if distance[j] <= c.radius and score[j] >= score[i] - c.margin and abs(np.log2(scale[j] / scale[i])) <= c.octaves
+            if distance[j] <= c.radius
+            and score[j] >= score[i] - c.margin
+            and abs(np.log2(scale[j] / scale[i])) <= c.octaves
         ]
         w = np.exp(c.sharpness * (score[near] - score[i]))
-        px, py = (w @ x[near]) / w.sum() + c.offset_x * unit, (w @ y[near]) / w.sum() + c.offset_y * unit
+        px, py = (
+            (w @ x[near]) / w.sum() + c.offset_x * unit,
+            (w @ y[near]) / w.sum() + c.offset_y * unit,
+        )
         found.append((px, py, score[i], scale[i]))
         left = [j for j in left if distance[j] > suppression]
     return np.array(found)
@@ -56,12 +71,18 @@ def test_non_maximum_suppression_against_brute_force(seed):
     n = 150
     x, y = rng.uniform(0, 200, n), rng.uniform(0, 200, n)
     scale, score = 2.0 ** (-rng.integers(0, 12, n) / 4), np.round(rng.normal(size=n) * 3, 1)
-    c = Localisation(radius=0.5, octaves=0.6, sharpness=1.5, margin=2.0, offset_x=0.02, offset_y=-0.01)
+    c = Localisation(
+        radius=0.5, octaves=0.6, sharpness=1.5, margin=2.0, offset_x=0.02, offset_y=-0.01
+    )
     expected = maxima_by_hand(x, y, scale, score, c, 0.6)
-    np.testing.assert_allclose(suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9
+    )
     # The order of the windows does not matter; a threshold and a maximum cut the list.
     shuffled = rng.permutation(n)
-    again = suppress_non_maxima(x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, IED, 0.6, threshold=1.0)
+    again = suppress_non_maxima(
+        x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, IED, 0.6, threshold=1.0
+    )
     np.testing.assert_allclose(again, expected[expected[:, 2] >= 1.0], atol=1e-9)
     assert len(suppress_non_maxima(x, y, scale, score, c, IED, 0.6, max_detections=3)) == 3
 
@@ -86,7 +107,11 @@ def test_scores_are_those_of_the_pool():
     h, w = image.shape[:2]
     ys, xs = np.divmod(np.arange(h * w), w)
     sums = model.partial_scores(extract_patches(image, xs, ys), POOL)
-    assert best.score == pytest.approx(sums[:, -1].max(), abs=1e-4) and best.size == 24 and best.keypoint == "chin"
+    assert (
+        best.score == pytest.approx(sums[:, -1].max(), abs=1e-4)
+        and best.size == 24
+        and best.keypoint == "chin"
+    )
     # A peak alone: the weighted mean of a radius of 0 is the window's own pixel.
     alone = replace(model, localisation=Localisation(radius=0.0))
     best = KeypointDetector({"chin": alone}, POOL).detect(image, threshold=-np.inf, max_size=24)[0]
@@ -99,10 +124,16 @@ def test_thresholds_sizes_and_order():
     found = detector.detect(image, threshold=-np.inf)
     scores = [d.score for d in found]
     assert scores == sorted(scores, reverse=True) and {d.keypoint for d in found} == {"a", "b"}
-    assert detector.detect(image) == [d for d in found if d.score >= (2.0 if d.keypoint == "b" else 0.0)]
+    assert detector.detect(image) == [
+        d for d in found if d.score >= (2.0 if d.keypoint == "b" else 0.0)
+    ]
     assert all(d.size >= 33 for d in detector.detect(image, threshold=-np.inf, min_size=33))
-    assert {d.size for d in detector.detect(image, threshold=-np.inf, min_size=12, max_size=12)} == {12.0}
-    assert detector.detect(image, keypoints=["b"], threshold=-np.inf) == [d for d in found if d.keypoint == "b"]
+    assert {
+        d.size for d in detector.detect(image, threshold=-np.inf, min_size=12, max_size=12)
+    } == {12.0}
+    assert detector.detect(image, keypoints=["b"], threshold=-np.inf) == [
+        d for d in found if d.keypoint == "b"
+    ]
     assert len(detector.detect(image, keypoints=["b"], threshold=-np.inf, max_detections=2)) == 2
     assert detector.detect(photograph(shape=(3, 3))) == []
     with pytest.raises(ValueError, match="keypoint 'nose' is unknown; expected one of a, b"):
@@ -121,14 +152,21 @@ def test_rejection_only_takes_windows_away():
     limits = np.quantile(sums, 0.9, axis=0).astype(np.float32) - 1
     rejecting = KeypointDetector({"a": replace(model, thresholds=limits)}, POOL)
     found = [
-        [tuple(row) for found in d.search.score_levels(d.search.pyramid(image), "a") for row in found]
+        [
+            tuple(row)
+            for found in d.search.score_levels(d.search.pyramid(image), "a")
+            for row in found
+        ]
         for d in (rejecting, detector)
     ]
     assert found[0] and set(found[0]) < set(found[1])
 
 
 def test_a_mirrored_model_answers_in_the_mirrored_photograph():
-    image, model = photograph(4), random_model(4, localisation=Localisation(offset_x=0.05, offset_y=-0.02))
+    image, model = (
+        photograph(4),
+        random_model(4, localisation=Localisation(offset_x=0.05, offset_y=-0.02)),
+    )
     mirrored = KeypointDetector({"a": model.mirrored(POOL, IED)}, POOL)
     one = KeypointDetector({"a": model}, POOL).detect(image, threshold=-np.inf, max_size=24)
     other = mirrored.detect(np.ascontiguousarray(image[:, ::-1]), threshold=-np.inf, max_size=24)
@@ -147,8 +185,13 @@ def test_marks_lie_on_the_same_side_of_a_keypoint_and_its_mirror_image():
     image, model = photograph(4), random_model(4, localisation=Localisation(annotation_x=0.1))
     plain = replace(model, localisation=Localisation())
     for one, other in ((model, plain), (model.mirrored(POOL, IED), plain.mirrored(POOL, IED))):
-        moved, still = (KeypointDetector({"a": m}, POOL).detect(image, threshold=-np.inf)[0] for m in (one, other))
-        assert moved.x - still.x == pytest.approx(0.1 * IED * still.size / 24) and moved.y == still.y
+        moved, still = (
+            KeypointDetector({"a": m}, POOL).detect(image, threshold=-np.inf)[0]
+            for m in (one, other)
+        )
+        assert (
+            moved.x - still.x == pytest.approx(0.1 * IED * still.size / 24) and moved.y == still.y
+        )
 
 
 def detector_file(path):
@@ -162,7 +205,11 @@ def test_save_and_load(tmp_path):
     path = tmp_path / "d.safetensors"
     detector = detector_file(path)
     loaded = load_model(path)
-    assert loaded.keypoints == ["a", "b"] and loaded.info == detector.info and loaded.pool.to_dict() == POOL.to_dict()
+    assert (
+        loaded.keypoints == ["a", "b"]
+        and loaded.info == detector.info
+        and loaded.pool.to_dict() == POOL.to_dict()
+    )
     image = photograph(7)
     assert loaded.detect(image) == detector.detect(image)
     loaded.save(tmp_path / "again.safetensors")
@@ -205,9 +252,16 @@ def test_unknown_kind(tmp_path):
 
 
 def test_a_window_model_is_an_additive_model_in_single_precision():
-    model, patches = random_model(6), np.random.default_rng(6).integers(0, 256, (40, 26, 26, 3), dtype=np.uint8)
+    model, patches = (
+        random_model(6),
+        np.random.default_rng(6).integers(0, 256, (40, 26, 26, 3), dtype=np.uint8),
+    )
     responses = model.responses
     knots = responses.low[:, None] + responses.bin_width[:, None] * np.arange(responses.n_bins + 1)
-    additive = AdditiveModel(np.arange(len(knots)), knots, responses.values[:, :, None], None, model.intercept)
+    additive = AdditiveModel(
+        np.arange(len(knots)), knots, responses.values[:, :, None], None, model.intercept
+    )
     values = POOL.evaluate(patches, model.features)
-    np.testing.assert_allclose(additive.scores(values)[:, 0], model.scores(patches, POOL), atol=1e-4)
+    np.testing.assert_allclose(
+        additive.scores(values)[:, 0], model.scores(patches, POOL), atol=1e-4
+    )

@@ -23,6 +23,8 @@ def test_names_of_models():
 
 def test_modules_of_pipelines():
     sys.modules.pop("annealed.pipelines.faces", None)
-    with pytest.warns(FutureWarning, match="annealed.pipelines.faces is annealed.pipelines.keypoints"):
+    with pytest.warns(
+        FutureWarning, match="annealed.pipelines.faces is annealed.pipelines.keypoints"
+    ):
         detect = importlib.import_module("annealed.pipelines.faces.detect")
     assert detect.detect_files([], [], None) is not None

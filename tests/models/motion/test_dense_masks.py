@@ -12,8 +12,17 @@ def scene():
     labels."""
     made = Scene()
     rng = np.random.default_rng(0)
-    points = [rng.uniform([30, 30], [330, 250], (60, 2)), rng.uniform(5, 90, (25, 2)), rng.uniform(5, 85, (25, 2))]
-    tracks = np.array([np.concatenate([p @ m[:, :2].T + m[:, 2] for p, m in zip(points, made.matrices(t))]) for t in range(12)])
+    points = [
+        rng.uniform([30, 30], [330, 250], (60, 2)),
+        rng.uniform(5, 90, (25, 2)),
+        rng.uniform(5, 85, (25, 2)),
+    ]
+    tracks = np.array(
+        [
+            np.concatenate([p @ m[:, :2].T + m[:, 2] for p, m in zip(points, made.matrices(t))])
+            for t in range(12)
+        ]
+    )
     return made, list(made.frames())[:12], tracks, np.repeat(np.arange(3), [60, 25, 25])
 
 
@@ -28,7 +37,9 @@ def test_pixels_get_the_motion_that_they_show(scene):
         truth = made.truth(alone).reshape(240, 320) if t == 5 else None
         if truth is not None:
             for k in (1, 2):
-                overlap = ((motions == k) & (truth == k)).sum() / ((motions == k) | (truth == k)).sum()
+                overlap = ((motions == k) & (truth == k)).sum() / (
+                    (motions == k) | (truth == k)
+                ).sum()
                 assert overlap > 0.9
     assert t == 11
 

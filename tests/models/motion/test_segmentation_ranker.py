@@ -14,14 +14,19 @@ from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from helpers import invented_sets, rigid_motions
 
-FEATURES = SegmentationFeatures(n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2)
+FEATURES = SegmentationFeatures(
+    n_thresholds=5, neighbours=(3, 7), dimensions=(2.0, 4.0), n_smallest=2
+)
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_ranking_learns_what_tells_the_error(response):
     function = RankingFunction.learn(invented_sets(), RankerSettings(response, 2, n_steps=60))
     assert set(function.selected) == {0, 1}
-    picked = [s.errors[np.argmax(function.scores(s.features))] - s.errors.min() for s in invented_sets(seed=1)]
+    picked = [
+        s.errors[np.argmax(function.scores(s.features))] - s.errors.min()
+        for s in invented_sets(seed=1)
+    ]
     assert np.mean(picked) < 0.02
 
 
@@ -40,7 +45,9 @@ def test_standardized_features_know_no_unit():
 def test_scores_compare_candidates_of_one_sequence_alone(response):
     """A shift that all candidates of a sequence share says nothing."""
     features = np.random.default_rng(0).normal(size=(4, 7))
-    np.testing.assert_allclose(relative(features + np.arange(7), response), relative(features, response), atol=1e-12)
+    np.testing.assert_allclose(
+        relative(features + np.arange(7), response), relative(features, response), atol=1e-12
+    )
 
 
 def test_pairs_stay_within_a_sequence():
@@ -51,18 +58,30 @@ def test_pairs_stay_within_a_sequence():
     i, j = pairs[:, :2].astype(int).T
     assert (owner[i] == owner[j]).all()
     assert len(pairs) == sum(len(s) * (len(s) - 1) // 2 for s in sets)
-    np.testing.assert_array_equal(pairs[:, 2], np.select([errors[i] < errors[j], errors[i] > errors[j]], [1.0, 0.0], 0.5))
+    np.testing.assert_array_equal(
+        pairs[:, 2], np.select([errors[i] < errors[j], errors[i] > errors[j]], [1.0, 0.0], 0.5)
+    )
 
 
 def test_nothing_to_learn_from():
-    sets = [CandidateSet("a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2))]
+    sets = [
+        CandidateSet(
+            "a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2)
+        )
+    ]
     with pytest.raises(ValueError, match="no sequence has two candidates of different error"):
         RankingFunction.learn(sets, RankerSettings("linear", 2))
 
 
 def test_small_motions_are_left_out_unless_nothing_else_is_there():
     labels = [np.arange(20) < n for n in (2, 9, 10)]
-    one = CandidateSet("a", "a", [Candidate(l.astype(int), "raw", 4) for l in labels], np.zeros((3, 1)), np.array([0.0, 0.1, 0.2]))
+    one = CandidateSet(
+        "a",
+        "a",
+        [Candidate(l.astype(int), "raw", 4) for l in labels],
+        np.zeros((3, 1)),
+        np.array([0.0, 0.1, 0.2]),
+    )
     assert one.without_small(0) is one or len(one.without_small(0)) == 3
     np.testing.assert_array_equal(one.without_small(5).errors, [0.1, 0.2])
     assert len(one.without_small(15)) == 3
@@ -79,8 +98,12 @@ def ranker(sequences):
     one = SegmentationRanker(JOINED_FAMILIES, FEATURES, RankerSettings("linear", 20, n_steps=50))
     sets = []
     for tracks, truth in sequences:
-        sets.append(one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth)))
-    mixed = [one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]]
+        sets.append(
+            one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth))
+        )
+    mixed = [
+        one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]
+    ]
     return one.fit(sets, mixed)
 
 
@@ -95,7 +118,9 @@ def test_saved_and_loaded_the_answer_is_the_same(ranker, sequences, tmp_path):
             np.testing.assert_array_equal(a.labels, b.labels)
             np.testing.assert_array_equal(a.scores, b.scores)
     ranker.save(tmp_path / "again.safetensors")
-    assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "again.safetensors").read_bytes()
+    assert (tmp_path / "m.safetensors").read_bytes() == (
+        tmp_path / "again.safetensors"
+    ).read_bytes()
 
 
 def test_what_is_not_trained_says_so(tmp_path):
@@ -109,7 +134,9 @@ def test_what_is_not_trained_says_so(tmp_path):
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
     with pytest.raises(ValueError, match="give the number"):
-        SegmentationRanker(JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function).segment(tracks)
+        SegmentationRanker(
+            JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
+        ).segment(tracks)
 
 
 def test_the_shipped_model_says_what_it_is():
@@ -118,7 +145,9 @@ def test_the_shipped_model_says_what_it_is():
     assert model.training["sequences"] == 155
     assert len(model.selected_names()) == model.settings.n_features_to_select
     tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
-    found = candidate_set(tracks, 3, model.families, model.features, TrackSequence("", tracks, truth))
+    found = candidate_set(
+        tracks, 3, model.families, model.features, TrackSequence("", tracks, truth)
+    )
     assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05
 
 
@@ -168,14 +197,23 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
     arrays, header = read_model(tmp_path / "new.safetensors", SegmentationRanker.KIND)
     record = {k: v for k, v in header["pool"][0].items() if k != "kind"}
     settings = {k: v for k, v in header["settings"].items() if k not in ("schedule", "balance")}
-    old = {k: v for k, v in header.items() if k not in ("feature_set", "chooser")} | {"pool": record, "settings": settings}
+    old = {k: v for k, v in header.items() if k not in ("feature_set", "chooser")} | {
+        "pool": record,
+        "settings": settings,
+    }
     arrays = {k: v for k, v in arrays.items() if not k.startswith("chooser")}
     write_model(tmp_path / "old.safetensors", SegmentationRanker.KIND, arrays, old)
     tracks, _ = sequences[0]
-    a, b = (load_model(tmp_path / f"{name}.safetensors").segment(tracks, 2) for name in ("new", "old"))
+    a, b = (
+        load_model(tmp_path / f"{name}.safetensors").segment(tracks, 2) for name in ("new", "old")
+    )
     np.testing.assert_array_equal(a.scores, b.scores)
-    write_model(tmp_path / "later.safetensors", SegmentationRanker.KIND, arrays, header | {"feature_set": 9})
-    with pytest.raises(ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"):
+    write_model(
+        tmp_path / "later.safetensors", SegmentationRanker.KIND, arrays, header | {"feature_set": 9}
+    )
+    with pytest.raises(
+        ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"
+    ):
         load_model(tmp_path / "later.safetensors")
 
 
@@ -188,7 +226,10 @@ def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):
     answer = ranker.segment(tracks, 2)
     assert answer.unseen.tolist() == [28, 29, 30] and answer.probability_of_motions == 1.0
     assert (answer.labels[28:] == 0).all() and all(len(c.labels) == 31 for c in answer.candidates)
-    np.testing.assert_array_equal(canonical_labels(answer.labels[:28]), canonical_labels(ranker.segment(tracks[:, :28], 2).labels))
+    np.testing.assert_array_equal(
+        canonical_labels(answer.labels[:28]),
+        canonical_labels(ranker.segment(tracks[:, :28], 2).labels),
+    )
 
 
 def test_outliers_are_labelled_when_asked_for():
@@ -199,7 +240,9 @@ def test_outliers_are_labelled_when_asked_for():
     plain, marked = model.segment(tracks, 2), model.segment(tracks, 2, outliers=True)
     assert plain.labels.min() == 0
     assert set(np.flatnonzero(marked.labels < 0)) >= {3, 40} and (marked.labels < 0).sum() <= 6
-    np.testing.assert_array_equal(marked.labels[marked.labels >= 0], plain.labels[marked.labels >= 0])
+    np.testing.assert_array_equal(
+        marked.labels[marked.labels >= 0], plain.labels[marked.labels >= 0]
+    )
 
 
 def test_the_number_of_motions_has_a_probability():

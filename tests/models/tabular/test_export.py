@@ -42,7 +42,10 @@ from sklearn.preprocessing import (
 
 rng = np.random.default_rng(0)
 N = 160
-FRAME = pd.DataFrame(rng.standard_normal((N, 6)) * [1, 10, 0.1, 1, 1000, 1] + [0, 50, 0, 10, 0, -3], columns=list("abcdef"))
+FRAME = pd.DataFrame(
+    rng.standard_normal((N, 6)) * [1, 10, 0.1, 1, 1000, 1] + [0, 50, 0, 10, 0, -3],
+    columns=list("abcdef"),
+)
 FRAME["city"] = rng.choice(["Oslo", "Rome", "St. John's", 'the "big" one', "Łódź"], N)
 FRAME["size"] = rng.choice([1.0, 2.0, 3.0], N)
 FRAME["day"] = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 400 * 86400, N), "s")
@@ -52,7 +55,14 @@ for j, name in enumerate(HOLES.columns):
 NEW = HOLES.copy()
 NEW.loc[NEW.index[::5], "city"] = "elsewhere"
 
-SIGNAL = FRAME["a"] + FRAME["b"] / 10 - 5 + 2.0 * (FRAME["city"] == "Rome") + (FRAME["day"] > "2021-07-01") + 0.5 * FRAME["size"]
+SIGNAL = (
+    FRAME["a"]
+    + FRAME["b"] / 10
+    - 5
+    + 2.0 * (FRAME["city"] == "Rome")
+    + (FRAME["day"] > "2021-07-01")
+    + 0.5 * FRAME["size"]
+)
 NOISY = (SIGNAL + 0.3 * rng.standard_normal(N)).to_numpy()
 TARGETS = {
     "two": np.where(NOISY > 1, "yes", "no"),
@@ -66,7 +76,10 @@ CITIES = ("Oslo", "Rome", "St. John's", 'the "big" one')
 DATE = ColumnEncoding("day", "date", fill=18700.0)
 KEPT = ColumnEncoding("day", "date")
 CITY = ColumnEncoding("city", "category", None, CITIES, "Łódź", (0.2, 0.3, 0.1, 0.2))
-LOGARITHM, RANK = ColumnEncoding("a", fill=0.3, form="log"), ColumnEncoding("city", "rank", 1.0, CITIES)
+LOGARITHM, RANK = (
+    ColumnEncoding("a", fill=0.3, form="log"),
+    ColumnEncoding("city", "rank", 1.0, CITIES),
+)
 OTHER = ColumnEncoding("city", "category", None, ("Rome", "(other)", "(missing)"), "Oslo")
 
 
@@ -77,7 +90,9 @@ def numbers(fill):
 def encoded(estimator, target, *columns, fill=0.5):
     """A model of a table, as ``annealed select --save`` keeps it."""
     encoding = TableEncoding((*numbers(fill), *columns))
-    return TabularModel.from_estimator(estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding)
+    return TabularModel.from_estimator(
+        estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding
+    )
 
 
 def plain(estimator, target):
@@ -85,13 +100,19 @@ def plain(estimator, target):
 
 
 def online(estimator, target):
-    return make_pipeline(StandardScaler(), SimpleImputer(), estimator).fit(FRAME[list("abcdef")], TARGETS[target])
+    return make_pipeline(StandardScaler(), SimpleImputer(), estimator).fit(
+        FRAME[list("abcdef")], TARGETS[target]
+    )
 
 
 def mixed(numeric, category, estimator, target):
     """A pipeline on a table with numbers and categories."""
-    columns = ColumnTransformer([("n", numeric, list("abc")), ("c", category, ["city", "size"])], remainder="drop")
-    return Pipeline([("columns", columns), ("keep", VarianceThreshold()), ("model", estimator)]).fit(HOLES, TARGETS[target])
+    columns = ColumnTransformer(
+        [("n", numeric, list("abc")), ("c", category, ["city", "size"])], remainder="drop"
+    )
+    return Pipeline(
+        [("columns", columns), ("keep", VarianceThreshold()), ("model", estimator)]
+    ).fit(HOLES, TARGETS[target])
 
 
 def knots(bins="quantile"):
@@ -99,7 +120,10 @@ def knots(bins="quantile"):
 
 
 def onehot(**options):
-    return make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(**{"handle_unknown": "ignore"} | options))
+    return make_pipeline(
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(**{"handle_unknown": "ignore"} | options),
+    )
 
 
 def scaled(scaler=None, **options):
@@ -122,38 +146,65 @@ MODELS = {
     "online, no probabilities": lambda: online(FOBOSClassifier(0.01), "two"),
     "constant in bins": lambda: plain(LogitBoostClassifier(2), "two"),
     "an estimator": lambda: FSAClassifier(2).fit(FRAME[list("abcdef")], TARGETS["two"]),
-    "an estimator of curves": lambda: FSARegressor(2, response="piecewise").fit(FRAME[list("abcdef")], TARGETS["number"]),
+    "an estimator of curves": lambda: FSARegressor(2, response="piecewise").fit(
+        FRAME[list("abcdef")], TARGETS["number"]
+    ),
     "curves, two classes": lambda: plain(FSAClassifier(3, response="piecewise"), "two"),
     "curves, three classes": lambda: plain(FSAClassifier(3, response="piecewise"), "three"),
     "curves, quantiles": lambda: plain(FSARegressor(3, response=knots()), "number"),
-    "curves, counts": lambda: plain(FSARegressor(3, response="piecewise", loss="poisson"), "counts"),
+    "curves, counts": lambda: plain(
+        FSARegressor(3, response="piecewise", loss="poisson"), "counts"
+    ),
     "gaps filled": lambda: encoded(FSAClassifier(3), "two"),
-    "gaps with a response": lambda: encoded(FSAClassifier(3, response="piecewise"), "two", fill=None),
+    "gaps with a response": lambda: encoded(
+        FSAClassifier(3, response="piecewise"), "two", fill=None
+    ),
     "gaps, three classes": lambda: encoded(FSAClassifier(3, response=knots()), "three", fill=None),
     "dates": lambda: encoded(FSARegressor(5), "number", DATE),
-    "dates with curves": lambda: encoded(FSARegressor(5, response="piecewise"), "number", KEPT, fill=None),
+    "dates with curves": lambda: encoded(
+        FSARegressor(5, response="piecewise"), "number", KEPT, fill=None
+    ),
     "categories": lambda: encoded(FSAClassifier(5), "two", CITY),
     "categories, three classes": lambda: encoded(FSAClassifier(6), "three", CITY),
     "categories, levels put together": lambda: encoded(FSARegressor(6), "number", OTHER),
-    "categories and curves": lambda: encoded(FSAClassifier(8, response="piecewise"), "three", OTHER, KEPT, fill=None),
+    "categories and curves": lambda: encoded(
+        FSAClassifier(8, response="piecewise"), "three", OTHER, KEPT, fill=None
+    ),
     "logarithms and ranks": lambda: encoded(FSARegressor(8), "number", LOGARITHM, RANK),
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
-    "pipeline, least to greatest": lambda: mixed(scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"),
-    "pipeline, robust": lambda: mixed(
-        scaled(RobustScaler(), strategy="median"), onehot(min_frequency=30), FSAClassifier(5), "three"
+    "pipeline, least to greatest": lambda: mixed(
+        scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"
     ),
-    "pipeline, largest": lambda: mixed(scaled(MaxAbsScaler()), OneHotEncoder(handle_unknown="ignore"), FSAClassifier(6), "two"),
-    "pipeline, indicator": lambda: mixed(scaled(add_indicator=True), onehot(), FSARegressor(8), "number"),
-    "pipeline, curves": lambda: mixed(StandardScaler(), onehot(), FSAClassifier(4, response="piecewise"), "two"),
+    "pipeline, robust": lambda: mixed(
+        scaled(RobustScaler(), strategy="median"),
+        onehot(min_frequency=30),
+        FSAClassifier(5),
+        "three",
+    ),
+    "pipeline, largest": lambda: mixed(
+        scaled(MaxAbsScaler()), OneHotEncoder(handle_unknown="ignore"), FSAClassifier(6), "two"
+    ),
+    "pipeline, indicator": lambda: mixed(
+        scaled(add_indicator=True), onehot(), FSARegressor(8), "number"
+    ),
+    "pipeline, curves": lambda: mixed(
+        StandardScaler(), onehot(), FSAClassifier(4, response="piecewise"), "two"
+    ),
     "pipeline, ordered": lambda: mixed(
         scaled(),
-        make_pipeline(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), SimpleImputer()),
+        make_pipeline(
+            OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), SimpleImputer()
+        ),
         FSARegressor(4, response="piecewise"),
         "number",
     ),
-    "pipeline, mean of the target": lambda: mixed(scaled(), TargetEncoder(cv=4), FSAClassifier(4), "two"),
-    "pipeline, means of three": lambda: mixed(scaled(), TargetEncoder(cv=4), FSAClassifier(6), "three"),
+    "pipeline, mean of the target": lambda: mixed(
+        scaled(), TargetEncoder(cv=4), FSAClassifier(4), "two"
+    ),
+    "pipeline, means of three": lambda: mixed(
+        scaled(), TargetEncoder(cv=4), FSAClassifier(6), "three"
+    ),
     "pipeline, union": lambda: make_pipeline(
         SimpleImputer(),
         FeatureUnion([("a", StandardScaler()), ("b", FunctionTransformer()), ("c", "drop")]),
@@ -181,12 +232,24 @@ def rows_of(model):
 def said(model, rows):
     """Scores (n, outputs), predictions, and probabilities or None."""
     task = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    scores = model.predict(rows) if not hasattr(model, "decision_function") else model.decision_function(rows)
+    scores = (
+        model.predict(rows)
+        if not hasattr(model, "decision_function")
+        else model.decision_function(rows)
+    )
     loss = getattr(getattr(task, "loss_", None), "link", "identity")
     scores = np.log(scores) if loss == "log" else scores
     classes = getattr(task, "classes", getattr(task, "classes_", None))
-    has = classes is not None and getattr(task, "probabilities", "?") is not None and hasattr(model, "predict_proba")
-    return scores.reshape(len(rows), -1), model.predict(rows), model.predict_proba(rows) if has else None
+    has = (
+        classes is not None
+        and getattr(task, "probabilities", "?") is not None
+        and hasattr(model, "predict_proba")
+    )
+    return (
+        scores.reshape(len(rows), -1),
+        model.predict(rows),
+        model.predict_proba(rows) if has else None,
+    )
 
 
 def close(a, b, tolerance):
@@ -201,8 +264,15 @@ def check_query(found, expected):
     if predicted.dtype.kind == "f":
         close(found.filter(regex="^prediction"), predicted.reshape(len(predicted), -1), 1e-12)
     else:
-        sure = np.abs(np.diff(np.sort(np.column_stack([np.zeros(len(scores)), scores]), axis=1)[:, -2:])).ravel() > 1e-9
-        np.testing.assert_array_equal(found["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure])
+        sure = (
+            np.abs(
+                np.diff(np.sort(np.column_stack([np.zeros(len(scores)), scores]), axis=1)[:, -2:])
+            ).ravel()
+            > 1e-9
+        )
+        np.testing.assert_array_equal(
+            found["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure]
+        )
     if probabilities is not None:
         close(found.filter(regex="^probability"), probabilities, 1e-12)
 
@@ -229,9 +299,17 @@ def test_json(name, tmp_path):
     model = model_of(name)
     found, classes = exported.from_json(model, rows_of(model), tmp_path)
     scores, predicted, probabilities = said(model, rows_of(model))
-    close(np.transpose([values for (what, _), values in found.items() if what == "score"]), scores, 1e-12)
+    close(
+        np.transpose([values for (what, _), values in found.items() if what == "score"]),
+        scores,
+        1e-12,
+    )
     if probabilities is not None:
-        close(np.transpose([found["probability", str(label)] for label in classes]), probabilities, 1e-12)
+        close(
+            np.transpose([found["probability", str(label)] for label in classes]),
+            probabilities,
+            1e-12,
+        )
     if classes is not None:
         np.testing.assert_array_equal(np.array(classes)[found["prediction", ""]], predicted)
 
@@ -272,21 +350,28 @@ DIALECTS = ("postgres", "sqlite", "duckdb", "mysql", "bigquery")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ["categories and curves", "everything, counts", "linear, hinge of three"])
+@pytest.mark.parametrize(
+    "name", ["categories and curves", "everything, counts", "linear, hinge of three"]
+)
 def test_every_dialect_parses(name, dialect, tmp_path):
     sqlglot = pytest.importorskip("sqlglot")
-    query = exported.written(model_of(name), tmp_path / "m.sql", dialect=dialect, table="a.b", keys=["k"])
-    tree = sqlglot.parse_one(query, read=dialect)
-    assert [column.alias for column in tree.selects][:2] == ["k", tree.selects[1].alias] and tree.selects[1].alias.startswith(
-        "score"
+    query = exported.written(
+        model_of(name), tmp_path / "m.sql", dialect=dialect, table="a.b", keys=["k"]
     )
+    tree = sqlglot.parse_one(query, read=dialect)
+    assert [column.alias for column in tree.selects][:2] == [
+        "k",
+        tree.selects[1].alias,
+    ] and tree.selects[1].alias.startswith("score")
 
 
 @pytest.mark.parametrize("place", [exported.in_sqlite, exported.in_duckdb])
 def test_keys_stand_before_the_scores(place, tmp_path):
     model = model_of("categories")
     found = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
-    assert list(found.columns)[:3] == ["key", "city", "score"] and found["key"].tolist() == list(range(N))
+    assert list(found.columns)[:3] == ["key", "city", "score"] and found["key"].tolist() == list(
+        range(N)
+    )
     with pytest.raises(ValueError, match="key 'score' has the name of a result"):
         export(model, tmp_path / "m.sql", keys=["score"])
 
@@ -301,7 +386,9 @@ def test_sqlite_says_that_it_needs_exp(tmp_path):
 
 def test_infinity_and_nan_count_as_missing(tmp_path):
     duckdb = pytest.importorskip("duckdb")
-    query = exported.written(model_of("gaps filled"), tmp_path / "m.sql", dialect="duckdb", table="t")
+    query = exported.written(
+        model_of("gaps filled"), tmp_path / "m.sql", dialect="duckdb", table="t"
+    )
     columns = ", ".join(f"{value} AS {name}" for name in "abcdef" for value in ["x"])
     values = "(VALUES ('nan'::DOUBLE), ('inf'::DOUBLE), ('-inf'::DOUBLE), (NULL))"
     with duckdb.connect() as connection:
@@ -310,11 +397,33 @@ def test_infinity_and_nan_count_as_missing(tmp_path):
     assert scores.notna().all() and scores.nunique() == 1
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
-ODD = ['a"b', "a'b", "a`b", "*/ x", "a\\", "-- x", "??/", "a;b", "=1+1", "score", "select", "a\nb", "%s", "{0}", "é", "c1", "k1"]
+NAMES = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12
+)
+ODD = [
+    'a"b',
+    "a'b",
+    "a`b",
+    "*/ x",
+    "a\\",
+    "-- x",
+    "??/",
+    "a;b",
+    "=1+1",
+    "score",
+    "select",
+    "a\nb",
+    "%s",
+    "{0}",
+    "é",
+    "c1",
+    "k1",
+]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     names=st.lists(NAMES | st.sampled_from(ODD), min_size=2, max_size=2, unique_by=str.lower),
     words=st.lists(NAMES, min_size=1, unique_by=str.strip),
@@ -322,15 +431,24 @@ ODD = ['a"b', "a'b", "a`b", "*/ x", "a\\", "-- x", "??/", "a;b", "=1+1", "score"
 def test_odd_names_and_levels(names, words, tmp_path_factory):
     """Whatever columns and levels are called, a query and a source say the same."""
     folder = tmp_path_factory.mktemp("odd")
-    levels = tuple(dict.fromkeys(word.strip(" ") for word in words if word.strip() == word.strip(" ") != ""))
-    frame = pd.DataFrame(
-        {names[0]: np.linspace(-1, 1, 12), names[1]: [[*levels, "else"][i % (len(levels) + 1)] for i in range(12)]}
+    levels = tuple(
+        dict.fromkeys(word.strip(" ") for word in words if word.strip() == word.strip(" ") != "")
     )
-    encoding = TableEncoding((ColumnEncoding(names[0]), ColumnEncoding(names[1], "category", None, levels, "else")))
+    frame = pd.DataFrame(
+        {
+            names[0]: np.linspace(-1, 1, 12),
+            names[1]: [[*levels, "else"][i % (len(levels) + 1)] for i in range(12)],
+        }
+    )
+    encoding = TableEncoding(
+        (ColumnEncoding(names[0]), ColumnEncoding(names[1], "category", None, levels, "else"))
+    )
     if not levels:
         return
     y = np.arange(12) + 3.0 * (frame[names[1]] == levels[0])
-    model = TabularModel.from_estimator(FSARegressor(1 + len(levels)).fit(encoding.encode(frame), y), encoding)
+    model = TabularModel.from_estimator(
+        FSARegressor(1 + len(levels)).fit(encoding.encode(frame), y), encoding
+    )
     for place in (exported.in_sqlite, exported.in_duckdb):
         close(place(model, frame, folder)["score"], model.predict(frame), 1e-12)
     if shutil.which("gcc"):
@@ -341,7 +459,13 @@ def test_odd_names_and_levels(names, words, tmp_path_factory):
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv"])
 @pytest.mark.parametrize(
-    "name", ["gaps with a response", "categories, three classes", "everything, counts", "linear, hinge of three"]
+    "name",
+    [
+        "gaps with a response",
+        "categories, three classes",
+        "everything, counts",
+        "linear, hinge of three",
+    ],
 )
 def test_score_sheet(name, suffix, tmp_path):
     """The formulas, evaluated as a spreadsheet program does."""
@@ -360,18 +484,32 @@ def test_score_sheet(name, suffix, tmp_path):
         for j, title in enumerate(head, 1):
             if title in rows and not str(sheet.cell(2, j).value or "").startswith("="):
                 cell = rows[title].iloc[i]
-                days = isinstance(cell, pd.Timestamp) and (cell - pd.Timestamp("1899-12-30")) / pd.Timedelta(days=1)
+                days = isinstance(cell, pd.Timestamp) and (
+                    cell - pd.Timestamp("1899-12-30")
+                ) / pd.Timedelta(days=1)
                 sheet.cell(2, j).value = None if pd.isna(cell) else days or cell
         book.save(tmp_path / "filled.xlsx")
         solved = formulas.ExcelModel().loads(str(tmp_path / "filled.xlsx")).finish().calculate()
-        values = {key.rsplit("!", 1)[1]: value.value[0, 0] for key, value in solved.items() if hasattr(value, "value")}
-        found = {title: values.get(f"{openpyxl.utils.get_column_letter(j)}2") for j, title in enumerate(head, 1)}
-        scores, predicted, probabilities = (part if part is None else part[i] for part in said(model, rows))
+        values = {
+            key.rsplit("!", 1)[1]: value.value[0, 0]
+            for key, value in solved.items()
+            if hasattr(value, "value")
+        }
+        found = {
+            title: values.get(f"{openpyxl.utils.get_column_letter(j)}2")
+            for j, title in enumerate(head, 1)
+        }
+        scores, predicted, probabilities = (
+            part if part is None else part[i] for part in said(model, rows)
+        )
         close([value for title, value in found.items() if title.startswith("score")], scores, 1e-9)
         if probabilities is not None:
             labels = getattr(model, "classes", getattr(model, "classes_", None))
             close([found[f"probability of {label}"] for label in labels], probabilities, 1e-9)
-            assert str(found["prediction"]) in (str(predicted), f"{predicted:.1f}" if not isinstance(predicted, str) else "")
+            assert str(found["prediction"]) in (
+                str(predicted),
+                f"{predicted:.1f}" if not isinstance(predicted, str) else "",
+            )
 
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
@@ -380,21 +518,38 @@ def test_truth_values_in_a_score_sheet(response, tmp_path):
     a, b = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
     words = np.where(np.arange(80) % 5 == 0, None, (np.arange(80) % 3 == 0).astype(object))
     frame = pd.DataFrame({"a": a, "b": b, "word": words, "c": np.arange(80.0)})
-    numbers = [ColumnEncoding(name, fill=None if response == "piecewise" else 0.3) for name in "abc"]
-    encoding = TableEncoding((*numbers, ColumnEncoding("word", "category", None, ("False", "(missing)"), "True")))
+    numbers = [
+        ColumnEncoding(name, fill=None if response == "piecewise" else 0.3) for name in "abc"
+    ]
+    encoding = TableEncoding(
+        (*numbers, ColumnEncoding("word", "category", None, ("False", "(missing)"), "True"))
+    )
     y = 3.0 * a - 2.0 * b + frame["c"] / 50 + 4.0 * (words == False)  # noqa: E712
-    model = TabularModel.from_estimator(FSARegressor(5, response=response).fit(encoding.encode(frame), y), encoding)
+    model = TabularModel.from_estimator(
+        FSARegressor(5, response=response).fit(encoding.encode(frame), y), encoding
+    )
     export(model, tmp_path / "m.xlsx")
     book = openpyxl.load_workbook(tmp_path / "m.xlsx")
     head = [cell.value for cell in book.active[1]]
-    for row in ([True, False, True, 3.0], [False, True, False, 7.0], [1.0, 0.0, None, 70.0], [None, True, "True", 1.0]):
+    for row in (
+        [True, False, True, 3.0],
+        [False, True, False, 7.0],
+        [1.0, 0.0, None, 70.0],
+        [None, True, "True", 1.0],
+    ):
         cells = dict(zip(("a", "b", "word", "c"), row))
         for name in head[: head.index(next(title for title in head if title.endswith(" adds")))]:
             book.active.cell(2, head.index(name) + 1).value = cells[name]
         book.save(tmp_path / "filled.xlsx")
         solved = formulas.ExcelModel().loads(str(tmp_path / "filled.xlsx")).finish().calculate()
-        values = {key.rsplit("!", 1)[1]: value.value[0, 0] for key, value in solved.items() if hasattr(value, "value")}
-        wanted = pd.DataFrame({name: pd.Series([cell], dtype=object) for name, cell in cells.items()})
+        values = {
+            key.rsplit("!", 1)[1]: value.value[0, 0]
+            for key, value in solved.items()
+            if hasattr(value, "value")
+        }
+        wanted = pd.DataFrame(
+            {name: pd.Series([cell], dtype=object) for name, cell in cells.items()}
+        )
         found = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
         close([found], model.predict(wanted), 1e-9)
 
@@ -402,7 +557,9 @@ def test_truth_values_in_a_score_sheet(response, tmp_path):
 def test_a_name_is_no_formula(tmp_path):
     encoding = TableEncoding((ColumnEncoding("=1+1", fill=0.0),))
     frame = pd.DataFrame({"=1+1": np.arange(20.0)})
-    model = TabularModel.from_estimator(FSARegressor(1).fit(encoding.encode(frame), np.arange(20.0)), encoding)
+    model = TabularModel.from_estimator(
+        FSARegressor(1).fit(encoding.encode(frame), np.arange(20.0)), encoding
+    )
     export(model, tmp_path / "m.csv")
     assert next(csv.reader((tmp_path / "m.csv").open()))[0] == '="=1+1"'
     openpyxl = pytest.importorskip("openpyxl")
@@ -422,7 +579,9 @@ REFUSED = {
     "the step FunctionTransformer": lambda: fit(FunctionTransformer(np.abs), FSARegressor(2)),
     "the step MinMaxScaler": lambda: fit(MinMaxScaler(clip=True), FSARegressor(2)),
     "the step SimpleImputer": lambda: fit(SimpleImputer(missing_values=-1), FSARegressor(2)),
-    "the step OneHotEncoder": lambda: fit(StandardScaler(), OneHotEncoder(sparse_output=False), FSARegressor(2)),
+    "the step OneHotEncoder": lambda: fit(
+        StandardScaler(), OneHotEncoder(sparse_output=False), FSARegressor(2)
+    ),
 }
 
 
@@ -457,10 +616,17 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
     path = tmp_path / f"m.{suffix}"
     export(model_of("linear, number"), path)
     before = path.read_bytes()
-    bad = TabularModel(AdditiveModel(np.array([0]), np.empty((1, 0)), np.ones((1, 1, 1))), "regression", ("\ud800",))
+    bad = TabularModel(
+        AdditiveModel(np.array([0]), np.empty((1, 0)), np.ones((1, 1, 1))),
+        "regression",
+        ("\ud800",),
+    )
     with pytest.raises(ValueError, match="characters that are no text"):
         export(bad, path)
-    monkeypatch.setattr("pathlib.Path.write_bytes", lambda *given: (_ for _ in ()).throw(OSError(28, "no space left")))
+    monkeypatch.setattr(
+        "pathlib.Path.write_bytes",
+        lambda *given: (_ for _ in ()).throw(OSError(28, "no space left")),
+    )
     with pytest.raises(ValueError, match="cannot be written"):
         export(model_of("linear, number"), path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
@@ -480,5 +646,8 @@ def test_a_model_of_no_column(tmp_path):
 def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
     for package, suffix in (("onnx", "onnx"), ("openpyxl", "xlsx")):
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: pip install '\.\[export\]' in the checkout of annealed"):
+        with pytest.raises(
+            ModuleNotFoundError,
+            match=rf"needs {package}: pip install '\.\[export\]' in the checkout of annealed",
+        ):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

@@ -59,7 +59,9 @@ def test_predictions_survive_the_file(name, tmp_path):
     kept = load_model(tmp_path / "m.safetensors")
     if kept.classes is not None:
         np.testing.assert_array_equal(kept.predict(X), estimator.predict(X))
-        np.testing.assert_allclose(kept.decision_function(X), estimator.decision_function(X), atol=1e-9)
+        np.testing.assert_allclose(
+            kept.decision_function(X), estimator.decision_function(X), atol=1e-9
+        )
     elif hasattr(estimator, "predict"):
         np.testing.assert_allclose(kept.predict(X), estimator.predict(X), atol=1e-9)
     if hasattr(estimator, "predict_proba"):
@@ -105,7 +107,9 @@ def test_damaged_headers_are_one_line(change, tmp_path):
     path = tmp_path / "m.safetensors"
     TabularModel.from_estimator(FSAClassifier(2).fit(X, TWO)).save(path)
     arrays, header = read_model(path, "tabular model")
-    header = {key: value for key, value in header.items() if key not in ("format", "version", "kind")}
+    header = {
+        key: value for key, value in header.items() if key not in ("format", "version", "kind")
+    }
     write_model(path, "tabular model", arrays, json.loads(json.dumps({**header, **change})))
     with pytest.raises(ValueError, match="damaged") as caught:
         load_model(path)

@@ -60,7 +60,9 @@ def test_warnings_of_libraries_are_left_out_and_ours_are_lines(tmp_path, monkeyp
 
     monkeypatch.setattr("annealed.models.files.read_header", eval_in(files, noisy))
     result = run("models", "show", "motion", "--json")
-    assert result.exit_code == 0 and result.stderr == "annealed: ours\n" and json.loads(result.stdout)
+    assert (
+        result.exit_code == 0 and result.stderr == "annealed: ours\n" and json.loads(result.stdout)
+    )
 
 
 def eval_in(module, function):
@@ -74,8 +76,14 @@ def test_convert(tmp_path):
     before = (tmp_path / "m.safetensors").read_bytes()
     assert run("models", "convert", tmp_path / "m.safetensors").exit_code == 0
     assert (tmp_path / "m.safetensors").read_bytes() == before
-    converted = json.loads(run("models", "convert", "motion", "--out", tmp_path / "n.safetensors", "--json").stdout)
-    assert converted == {"model": "motion", "kind": read_header(path_of("motion"))["kind"], "file": str(tmp_path / "n.safetensors")}
+    converted = json.loads(
+        run("models", "convert", "motion", "--out", tmp_path / "n.safetensors", "--json").stdout
+    )
+    assert converted == {
+        "model": "motion",
+        "kind": read_header(path_of("motion"))["kind"],
+        "file": str(tmp_path / "n.safetensors"),
+    }
     assert (tmp_path / "n.safetensors").read_bytes() == before
     (tmp_path / "letter.txt").write_text("mine")
     result = run("models", "convert", "motion", "--out", tmp_path / "letter.txt")
@@ -86,13 +94,29 @@ def test_select_has_no_raw_warning(tmp_path):
     rng = np.random.default_rng(0)
     rows = "\n".join(f"{a},{b}" for a, b in rng.standard_normal((30, 2)).round(3))
     (tmp_path / "t.csv").write_text("a,y\n" + rows)
-    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "1", "--task", "classification")
+    result = run(
+        "select", tmp_path / "t.csv", "--target", "y", "-k", "1", "--task", "classification"
+    )
     assert "site-packages" not in result.stderr and "Warning" not in result.stderr
 
 
-REAL = ["fsa-challenge", "kernel-real", "motion-table", "mslr-leukemia", "mslr-real", "online-tables", "public-tables"]
+REAL = [
+    "fsa-challenge",
+    "kernel-real",
+    "motion-table",
+    "mslr-leukemia",
+    "mslr-real",
+    "online-tables",
+    "public-tables",
+]
 REAL += ["sdist-real", "sensors", "faces-curves", "faces-modes"]
-REAL_FIGURES = ["mslr-convergence", "mslr-sensitivity", "online-error", "pets-keypoints", "sdist-sensitivity"]
+REAL_FIGURES = [
+    "mslr-convergence",
+    "mslr-sensitivity",
+    "online-error",
+    "pets-keypoints",
+    "sdist-sensitivity",
+]
 
 
 @pytest.mark.parametrize("name", REAL + REAL_FIGURES)
@@ -101,13 +125,18 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
     monkeypatch.delenv("ANNEALED_DATA", raising=False)
     result = run("reproduce", name, *(["--figures", tmp_path] if name in REAL_FIGURES else []))
     assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
-    assert "expected --data or the environment variable ANNEALED_DATA" in result.stderr and not list(tmp_path.iterdir())
+    assert (
+        "expected --data or the environment variable ANNEALED_DATA" in result.stderr
+        and not list(tmp_path.iterdir())
+    )
 
 
 def test_output_that_cannot_hold_a_name(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     code = "from annealed.pipelines.cli import app, main; app.app = lambda: print('Gr\\xf6\\xdfe'); main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "Gr\\xf6\\xdfe\n", "")
 
 
@@ -115,7 +144,11 @@ def test_output_that_cannot_hold_a_name(tmp_path):
     "command, code, line",
     [
         ("sys.exit()", 0, ""),
-        ("raise KeyboardInterrupt", 130, "annealed: interrupted\n"),  # exec: as in the classes that libraries make of text
+        (
+            "raise KeyboardInterrupt",
+            130,
+            "annealed: interrupted\n",
+        ),  # exec: as in the classes that libraries make of text
         ("sys.exit(130)", 130, "annealed: interrupted\n"),
     ],
 )

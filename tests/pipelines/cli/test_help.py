@@ -22,9 +22,13 @@ def commands(command, name="annealed"):
             yield f"{name} {part}", below
 
 
-@pytest.mark.parametrize("name, command", list(commands(get_command(app))), ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    "name, command", list(commands(get_command(app))), ids=lambda value: str(value)
+)
 def test_two_examples_that_are_understood(name, command):
-    examples = [line.strip() for line in command.help.partition("Examples:")[2].splitlines() if line.strip()]
+    examples = [
+        line.strip() for line in command.help.partition("Examples:")[2].splitlines() if line.strip()
+    ]
     assert len(examples) == 2 and len(set(examples)) == 2
     for example in examples:
         assert example.startswith(name) and len(example) <= 100
@@ -43,7 +47,11 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("path, choices", CHOICES.items(), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+@pytest.mark.parametrize(
+    "path, choices",
+    CHOICES.items(),
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
 def test_an_option_with_a_choice_shows_it(path, choices):
     command = get_command(app)
     for name in path[:-1]:

@@ -37,7 +37,9 @@ def run(*arguments, **defaults):
 
 
 def test_fields_become_options():
-    assert run("--name", "a", "--word", "x", "--word", "y", "-n", "5")[1] == [(Further("a", ("x", "y"), size=5), True)]
+    assert run("--name", "a", "--word", "x", "--word", "y", "-n", "5")[1] == [
+        (Further("a", ("x", "y"), size=5), True)
+    ]
     assert run("--name", "a")[1] == [(Further("a"), True)]
     result, seen = run("-n", "5")
     assert result.exit_code == 2 and not seen and "--name" in result.output
@@ -51,5 +53,8 @@ def test_defaults_of_a_command_replace_those_of_the_fields():
 @pytest.mark.parametrize("name", ["detect", "evaluate"])
 def test_keypoints_and_faces_have_the_same_options(name):
     groups = get_command(app).commands
-    faces, keypoints = ({p.name: p.opts for p in groups[group].commands[name].params} for group in ("faces", "keypoints"))
+    faces, keypoints = (
+        {p.name: p.opts for p in groups[group].commands[name].params}
+        for group in ("faces", "keypoints")
+    )
     assert faces == keypoints

@@ -37,7 +37,9 @@ def test_every_command_with_json_has_its_schema():
 
 def test_types_and_their_schemas():
     checked = jsonschema.Draft202012Validator(
-        script().schema_of('{"a": str, "b"?: [int, ...], "c": [float, "x"], "d": {str: any} | null}')
+        script().schema_of(
+            '{"a": str, "b"?: [int, ...], "c": [float, "x"], "d": {str: any} | null}'
+        )
     )
     for value, good in (
         ({"a": "", "c": [1.5, "x"], "d": None}, True),
@@ -58,7 +60,10 @@ def check(name, *arguments, code=0):
     records = [json.loads(line) for line in result.stdout.splitlines()]
     validator = jsonschema.Draft202012Validator(SCHEMAS[name])
     errors = [jsonschema.exceptions.best_match(validator.iter_errors(record)) for record in records]
-    assert records and [(error.json_path, error.message) for error in errors if error is not None] == []
+    assert (
+        records
+        and [(error.json_path, error.message) for error in errors if error is not None] == []
+    )
     assert any("error" not in record for record in records) or code == 2
     return records[0]
 
@@ -68,7 +73,10 @@ def table(tmp_path):
     rng = np.random.default_rng(0)
     x, kind = rng.normal(size=(120, 4)).round(3), rng.choice(["p", "q", "r"], 120)
     path = tmp_path / "table.csv"
-    lines = [f"{','.join(map(str, row))},{k},{2 * row[0] - row[2] + (k == 'p'):.3f}\n" for row, k in zip(x, kind, strict=True)]
+    lines = [
+        f"{','.join(map(str, row))},{k},{2 * row[0] - row[2] + (k == 'p'):.3f}\n"
+        for row, k in zip(x, kind, strict=True)
+    ]
     path.write_text("a,b,c,d,kind,y\n" + "".join(lines))
     return path
 
@@ -120,6 +128,9 @@ def test_sensors(tmp_path):
             events.append(f"{start},{end},{sensor},Pressure,Room")
     (tmp_path / "flat_events.csv").write_text("\n".join(events) + "\n")
     (tmp_path / "flat_activities.csv").write_text("\n".join(activities) + "\n")
-    assert run("sensors", "train", "--data", tmp_path, "--out", tmp_path / "m.safetensors").exit_code == 0
+    assert (
+        run("sensors", "train", "--data", tmp_path, "--out", tmp_path / "m.safetensors").exit_code
+        == 0
+    )
     check("annealed sensors predict", "--data", tmp_path, "--model", tmp_path / "m.safetensors")
     check("annealed sensors evaluate", "--data", tmp_path)

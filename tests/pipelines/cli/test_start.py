@@ -39,7 +39,12 @@ finally:
 def modules(*arguments, cache=None):
     """What a command has imported, and its output."""
     environment = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
-    done = subprocess.run([sys.executable, "-c", RUN, *map(str, arguments)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.splitlines()[-1].split()), done.stdout
 
@@ -66,12 +71,16 @@ def test_one_sequence(folder):
     drift = np.where((np.arange(40) < 20)[:, None], [2.0, 1.0], [-1.0, 3.0])
     tracks = rng.normal(size=(40, 2)) * 50 + np.arange(10)[:, None, None] * drift
     np.savez(folder / "tracks.npz", tracks=tracks)
-    loaded, _ = modules("motion", "segment", folder / "tracks.npz", "--json", cache=folder / "cache")
+    loaded, _ = modules(
+        "motion", "segment", folder / "tracks.npz", "--json", cache=folder / "cache"
+    )
     assert loaded & HEAVY <= {"numpy.ma", "scipy", "scipy.linalg", "scipy.spatial"}
 
 
 def test_one_animal(folder):
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(folder / "cat.png")
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(
+        folder / "cat.png"
+    )
     loaded, _ = modules("pets", "classify", folder / "cat.png", "--json", cache=folder / "cache")
     assert loaded & HEAVY <= {"numpy.ma", "scipy"}
 
@@ -79,7 +88,9 @@ def test_one_animal(folder):
 def test_a_table(folder):
     rows = np.random.default_rng(0).normal(size=(60, 3))
     table, model = folder / "table.csv", folder / "model.safetensors"
-    np.savetxt(table, np.column_stack([rows, rows[:, 0] > 0]), delimiter=",", header="a,b,c,y", comments="")
+    np.savetxt(
+        table, np.column_stack([rows, rows[:, 0] > 0]), delimiter=",", header="a,b,c,y", comments=""
+    )
     loaded, _ = modules("select", table, "--target", "y", "-k", 1, "--save", model, "--json")
     assert not loaded & {"numba", "matplotlib", "torch", "cv2"}
     loaded, _ = modules("predict", model, table, "--json")
@@ -89,7 +100,11 @@ def test_a_table(folder):
 def test_few_photographs_by_number_and_size(folder, monkeypatch):
     Image.new("RGB", (100, 50)).save(folder / "small.png")
     small, missing = str(folder / "small.png"), str(folder / "missing.png")
-    assert image_folders.are_few([]) and image_folders.are_few([small] * 8) and image_folders.are_few([missing])
+    assert (
+        image_folders.are_few([])
+        and image_folders.are_few([small] * 8)
+        and image_folders.are_few([missing])
+    )
     assert not image_folders.are_few([small] * 9)
     monkeypatch.setattr(image_folders, "MAX_FEW_PIXELS", 9_999)
     assert image_folders.are_few([small]) and not image_folders.are_few([small] * 2)

@@ -42,7 +42,10 @@ def test_a_header_that_was_cut_short_is_written_again(path, length):
     assert Checkpoint(path, SETTINGS)({}, fail) == 1
 
 
-@pytest.mark.parametrize("content", [b"thesis\n", b"half a line", b'[{"N": 1}, 2]\n', b'{"format": "other"}\n', b"\x00\xff" * 40])
+@pytest.mark.parametrize(
+    "content",
+    [b"thesis\n", b"half a line", b'[{"N": 1}, 2]\n', b'{"format": "other"}\n', b"\x00\xff" * 40],
+)
 @pytest.mark.parametrize("resume", [True, False])
 def test_foreign_files_are_refused_and_left_as_they_are(path, content, resume):
     path.write_bytes(content)
@@ -88,7 +91,9 @@ def test_two_writers_share_a_file(path):
         first({"first": n}, lambda n=n: n)
         second({"second": n}, lambda n=n: -n)
     cells = Checkpoint(path)
-    assert all(cells({"first": n}, fail) == n and cells({"second": n}, fail) == -n for n in range(5))
+    assert all(
+        cells({"first": n}, fail) == n and cells({"second": n}, fail) == -n for n in range(5)
+    )
 
 
 def test_what_a_killed_writer_left_does_not_spoil_the_other_ones_line(path):
@@ -141,7 +146,11 @@ def test_parts_hold_arrays_and_are_used_for_the_same_settings_only(tmp_path):
     assert read_part(path, "rows", SETTINGS) is None
     write_part(path, "rows", {"keys": np.arange(3)}, SETTINGS, round=2)
     arrays, header = read_part(path, "rows", SETTINGS)
-    assert header["round"] == 2 and arrays["keys"].tolist() == [0, 1, 2] and is_finished(path, SETTINGS)
+    assert (
+        header["round"] == 2
+        and arrays["keys"].tolist() == [0, 1, 2]
+        and is_finished(path, SETTINGS)
+    )
     with pytest.raises(ValueError, match="made from other settings or data"):
         is_finished(path, {})
     path.write_bytes(path.read_bytes()[:50])

@@ -34,16 +34,24 @@ class Whole:
 
 def test_tables_keep_what_the_file_does_not_name(tmp_path):
     toml, text = tmp_path / "s.toml", tmp_path / "s.json"
-    toml.write_text('held_out = 1\n[second]\nrounds = 3\nlowered = 1\nloss = "lorenz"\nsizes = [3, 4.5]\nmirrored = false\n')
+    toml.write_text(
+        'held_out = 1\n[second]\nrounds = 3\nlowered = 1\nloss = "lorenz"\nsizes = [3, 4.5]\nmirrored = false\n'
+    )
     read = read_config(toml, Whole())
-    assert read == Whole(1.0, Part(), Part(3, 1.0, "lorenz", (3.0, 4.5), False)) and isinstance(read.second.lowered, float)
+    assert read == Whole(1.0, Part(), Part(3, 1.0, "lorenz", (3.0, 4.5), False)) and isinstance(
+        read.second.lowered, float
+    )
     text.write_text(json.dumps({"first": {"rounds": 2}}))
-    assert read_config(text, Whole()) == Whole(first=Part(2)) and read_config(None, Whole()) == Whole()
+    assert (
+        read_config(text, Whole()) == Whole(first=Part(2)) and read_config(None, Whole()) == Whole()
+    )
 
 
 def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
     path = tmp_path / "s.toml"
-    path.write_text("[classifier]\nrounds = 1\n[guide]\nn_offsets = 9\n[face_cascade]\nlost = 0.02\n")
+    path.write_text(
+        "[classifier]\nrounds = 1\n[guide]\nn_offsets = 9\n[face_cascade]\nlost = 0.02\n"
+    )
     plain = DetectorSettings()
     wanted = replace(
         plain, classifier=replace(plain.classifier, rounds=1), guide=replace(plain.guide, n_offsets=9),

@@ -23,7 +23,9 @@ distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
 
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB") as found:
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
+    ) as found:
         yield found
 
 
@@ -35,7 +37,9 @@ def folder(tmp_path_factory):
     face = sample_photograph()[20:220, 120:320]
     for i in range(5):
         Image.fromarray(np.roll(face, 9 * i, axis=1)).save(folder / "in" / f"{i}.png")
-    Image.fromarray(face).save(folder / "in" / "a.tif", save_all=True, append_images=[Image.fromarray(face[::-1])])
+    Image.fromarray(face).save(
+        folder / "in" / "a.tif", save_all=True, append_images=[Image.fromarray(face[::-1])]
+    )
     (folder / "in" / "bad.png").write_bytes(b"no picture")
     return folder
 
@@ -50,7 +54,11 @@ def die(model, item):
 
 def answers(result):
     """All but the time that each took."""
-    return result.exit_code, result.stderr, [json.loads(line) | {"seconds": 0} for line in result.stdout.splitlines()]
+    return (
+        result.exit_code,
+        result.stderr,
+        [json.loads(line) | {"seconds": 0} for line in result.stdout.splitlines()],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +103,26 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
     start = [sys.executable, "-m"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     where = ["--scheduler-file", folder / "scheduler.json"]
-    options = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", *where]
+    options = [
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+        *where,
+    ]
     scheduler = subprocess.Popen([*start, *options], **quiet)
-    options = ["distributed.cli.dask_worker", *where, "--nthreads", "1", "--memory-limit", "1GB", "--no-dashboard", "--no-nanny"]
+    options = [
+        "distributed.cli.dask_worker",
+        *where,
+        "--nthreads",
+        "1",
+        "--memory-limit",
+        "1GB",
+        "--no-dashboard",
+        "--no-nanny",
+    ]
     worker = subprocess.Popen([*start, *options], **quiet)
     try:
         while not (folder / "scheduler.json").exists():
@@ -130,7 +155,10 @@ def test_a_wrong_address_is_one_line(folder, address, monkeypatch):
     monkeypatch.chdir(folder)
     result = detect("--dask", address)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
-    assert f"--dask {address}: no scheduler answers" in result.stderr and "tcp://host:8786" in result.stderr
+    assert (
+        f"--dask {address}: no scheduler answers" in result.stderr
+        and "tcp://host:8786" in result.stderr
+    )
 
 
 def test_what_listens_and_is_no_scheduler_is_one_line(cluster, folder, monkeypatch):
@@ -139,7 +167,10 @@ def test_what_listens_and_is_no_scheduler_is_one_line(cluster, folder, monkeypat
     monkeypatch.setattr("annealed.pipelines.common.file_map.TIMEOUT", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         worker = next(iter(cluster.workers.values())).worker_address
-        for address, why in ((f"tcp://127.0.0.1:{silent.getsockname()[1]}", "silent for 1 seconds"), (worker, "it is a Worker")):
+        for address, why in (
+            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "silent for 1 seconds"),
+            (worker, "it is a Worker"),
+        ):
             result = detect("--dask", address)
             assert result.exit_code == 2 and result.stderr.count("\n") == 1
             assert f"--dask {address}: no scheduler answers ({why})" in result.stderr
@@ -151,7 +182,10 @@ def test_options_that_do_not_go_together(folder, monkeypatch):
     for arguments, message in (
         (("faces", "detect", "in", "--dask", "tcp://x:1", "--jobs", 2), "--jobs 2"),
         (("faces", "detect", "x.mp4", "--dask", "tcp://x:1"), "expected photographs"),
-        (("motion", "segment", "x.mp4", "--dask", "tcp://x:1", "--tracks", "t.csv"), "--tracks t.csv"),
+        (
+            ("motion", "segment", "x.mp4", "--dask", "tcp://x:1", "--tracks", "t.csv"),
+            "--tracks t.csv",
+        ),
     ):
         result = run(*arguments)
         assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
@@ -163,7 +197,9 @@ def test_tracks_on_a_cluster(cluster, tmp_path, monkeypatch):
         np.savez(f"{seed}.npz", tracks=rigid_motions(seed=seed)[0])
     (tmp_path / "bad.npz").write_bytes(b"no tracks")
     options = ("motion", "segment", "0.npz", "bad.npz", "1.npz", "--motions", 2, "--json")
-    one, two, dask = (run(*options, *more) for more in ((), ("--jobs", 2), ("--dask", cluster.scheduler_address)))
+    one, two, dask = (
+        run(*options, *more) for more in ((), ("--jobs", 2), ("--dask", cluster.scheduler_address))
+    )
     assert one.exit_code == 1 and one.stdout.count("labels") == 2 and "bad.npz" in one.stderr
     assert (one.stdout, one.stderr) == (two.stdout, two.stderr) == (dask.stdout, dask.stderr)
 
@@ -174,18 +210,44 @@ def test_pictures_in_classes_on_a_cluster(cluster, tmp_path, monkeypatch):
         (tmp_path / "data" / label).mkdir(parents=True, exist_ok=True)
         Image.fromarray(picture(label, i)).save(tmp_path / "data" / label / f"{i}.png")
     lines = ["image,label,head_xmin,head_ymin,head_xmax,head_ymax", "cross/bad.png,cross,,,,"]
-    lines += [f"{label}/{i}.png,{label},{'20,10,80,70' if i < 8 else ',,,'}" for i, label in enumerate(["ring", "cross"] * 5)]
+    lines += [
+        f"{label}/{i}.png,{label},{'20,10,80,70' if i < 8 else ',,,'}"
+        for i, label in enumerate(["ring", "cross"] * 5)
+    ]
     (tmp_path / "data" / "labels.csv").write_text("\n".join(lines))
     trained = []
     for i, more in enumerate(((), ("--jobs", 2), ("--dask", cluster.scheduler_address))):
-        result = run("pets", "train", "--data", "data", "--out", f"{i}.safetensors", "--words", 30, "--select", 20, *more)
-        trained.append((result.exit_code, result.stderr, (tmp_path / f"{i}.safetensors").read_bytes()))
-    assert trained[0] == trained[1] == trained[2] and trained[0][0] == 1 and trained[0][1].count("bad.png") == 1
+        result = run(
+            "pets",
+            "train",
+            "--data",
+            "data",
+            "--out",
+            f"{i}.safetensors",
+            "--words",
+            30,
+            "--select",
+            20,
+            *more,
+        )
+        trained.append(
+            (result.exit_code, result.stderr, (tmp_path / f"{i}.safetensors").read_bytes())
+        )
+    assert (
+        trained[0] == trained[1] == trained[2]
+        and trained[0][0] == 1
+        and trained[0][1].count("bad.png") == 1
+    )
     (tmp_path / "0.safetensors").rename("m.safetensors")
     images = ["data/ring/0.png", "x.png", "data/cross/1.png", "data/ring/2.png"]
     options = ("pets", "classify", *images, "--model", "m.safetensors", "--json")
     one, two, dask = (
-        run(*options, *more) for more in ((), ("--jobs", 2), ("--dask", cluster.scheduler_address, "--overlay", "evidence"))
+        run(*options, *more)
+        for more in (
+            (),
+            ("--jobs", 2),
+            ("--dask", cluster.scheduler_address, "--overlay", "evidence"),
+        )
     )
     assert one.exit_code == 1 and one.stdout.count("label") == 3 and one.stderr.count("x.png") == 1
     assert (one.stdout, one.stderr) == (two.stdout, two.stderr) == (dask.stdout, dask.stderr)
@@ -205,7 +267,10 @@ def test_what_a_worker_cannot_do_is_one_line(cluster, monkeypatch):
     exec("def work(model, item): return item", here.__dict__)
     monkeypatch.setitem(sys.modules, here.__name__, here)
     file_map = by_dask(cluster.scheduler_address)
-    with pytest.raises(ValueError, match=r"--dask tcp.*ModuleNotFoundError: No module named 'a_module_of_the_client'$"):
+    with pytest.raises(
+        ValueError,
+        match=r"--dask tcp.*ModuleNotFoundError: No module named 'a_module_of_the_client'$",
+    ):
         list(file_map(here.work, 1, [2]))
     cluster.scheduler.allowed_failures = 0
     with pytest.raises(ValueError, match=r"--dask tcp.*KilledWorker: .*"):

@@ -42,12 +42,16 @@ def noise(tmp_path):
 
 
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def refused(result, words):
     assert result.exit_code == 2, result.output
-    assert words in result.stderr and result.stderr.count("\n") == 1 and result.stdout == "", result.output
+    assert words in result.stderr and result.stderr.count("\n") == 1 and result.stdout == "", (
+        result.output
+    )
 
 
 @contextmanager
@@ -64,19 +68,29 @@ def full_disk(n_bytes):
 def test_overlays_into_the_folder_of_the_photographs(model, photographs):
     before = contents(photographs)
     images = sorted(photographs.iterdir())
-    assert run("faces", "detect", *images, "--model", model, "--overlay", photographs).exit_code == 0
+    assert (
+        run("faces", "detect", *images, "--model", model, "--overlay", photographs).exit_code == 0
+    )
     after = contents(photographs)
     assert {name: after[name] for name in before} == before
     assert {p.name for p in set(after) - set(before)} == {"a_keypoints.png", "b_keypoints.png"}
     # Once more over the whole folder: what would be replaced is read now.
     images = sorted(photographs.iterdir())
-    refused(run("faces", "detect", *images, "--model", model, "--overlay", photographs), "is read by this command")
+    refused(
+        run("faces", "detect", *images, "--model", model, "--overlay", photographs),
+        "is read by this command",
+    )
     assert contents(photographs) == after
 
 
 def test_overlay_of_one_photograph_into_its_folder(model, photographs):
     before = contents(photographs)
-    assert run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", photographs).exit_code == 0
+    assert (
+        run(
+            "faces", "detect", photographs / "a.png", "--model", model, "--overlay", photographs
+        ).exit_code
+        == 0
+    )
     after = contents(photographs)
     assert {name: after[name] for name in before} == before and len(after) == 3
 
@@ -90,31 +104,46 @@ def test_an_output_that_is_the_input(model, photographs, monkeypatch, other):
         os.symlink("a.png", name)
     elif other == "hard link":
         os.link("a.png", name)
-    refused(run("faces", "detect", "a.png", "--model", model, "--overlay", name), "is read by this command")
+    refused(
+        run("faces", "detect", "a.png", "--model", model, "--overlay", name),
+        "is read by this command",
+    )
     refused(run("pets", "classify", "a.png", "--overlay", name), "is read by this command")
     assert (photographs / "a.png").read_bytes() == before
 
 
 def test_the_model_is_an_input(model, photographs):
     before = model.read_bytes()
-    refused(run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", model), "is read by this command")
+    refused(
+        run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", model),
+        "is read by this command",
+    )
     assert model.read_bytes() == before
 
 
 def test_videos_that_are_the_input(model, noise):
     before = noise.read_bytes()
-    refused(run("faces", "detect", noise, "--model", model, "--overlay", noise), "is read by this command")
+    refused(
+        run("faces", "detect", noise, "--model", model, "--overlay", noise),
+        "is read by this command",
+    )
     refused(run("motion", "segment", noise, "--overlay", noise), "is read by this command")
     assert noise.read_bytes() == before
 
 
 def test_a_video_needs_a_video_s_name(tmp_path):
     np.savez(tmp_path / "t.npz", tracks=np.random.default_rng(0).uniform(size=(10, 20, 2)))
-    refused(run("motion", "segment", tmp_path / "t.npz", "--overlay", tmp_path / "o.npz"), "ends in .mp4")
+    refused(
+        run("motion", "segment", tmp_path / "t.npz", "--overlay", tmp_path / "o.npz"),
+        "ends in .mp4",
+    )
 
 
 def test_devices_are_left_alone(model, photographs):
-    refused(run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", "/dev/null"), "not an ordinary file")
+    refused(
+        run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", "/dev/null"),
+        "not an ordinary file",
+    )
     assert not os.path.isfile("/dev/null")
 
 
@@ -123,7 +152,11 @@ def test_devices_are_left_alone(model, photographs):
 def test_a_model_replaces_models_only(photographs, group, out):
     before = contents(photographs)
     result = run(group, "train", "--data", photographs, "--out", photographs.parent / out)
-    words = {"photos/a.png": "not an annealed model", "photos": "a folder", "none/m.safetensors": "no such folder"}[out]
+    words = {
+        "photos/a.png": "not an annealed model",
+        "photos": "a folder",
+        "none/m.safetensors": "no such folder",
+    }[out]
     refused(result, words)
     assert contents(photographs) == before
 
@@ -146,11 +179,16 @@ def test_a_report_replaces_reports_only(tmp_path, group):
     refused(run(*arguments), f"holds {REPORTS[group]}, which is of no report")
     assert (folder / REPORTS[group]).read_text() == "a year of work"
     record = {"name": f"{group} evaluate", "settings": {}, "rows": []}
-    (folder / ("report.json" if group == "faces" else "results.json")).write_text(json.dumps(record))
+    (folder / ("report.json" if group == "faces" else "results.json")).write_text(
+        json.dumps(record)
+    )
     result = run(*arguments)
     # the data are complained of now
     assert result.exit_code == 2 and "no report" not in result.stderr
-    refused(run(group, "evaluate", "--data", tmp_path, "--report", folder / REPORTS[group]), "expected a folder")
+    refused(
+        run(group, "evaluate", "--data", tmp_path, "--report", folder / REPORTS[group]),
+        "expected a folder",
+    )
 
 
 def test_other_files_of_a_report_folder_stay(tmp_path):
@@ -163,7 +201,10 @@ def test_the_disk_is_full_while_a_video_is_written(tmp_path):
     for suffix in ("avi", "mp4"):
         path = tmp_path / f"o.{suffix}"
         path.write_bytes(b"old")
-        with full_disk(100_000), pytest.raises(ValueError, match=r"frames can be read back|cannot be written"):
+        with (
+            full_disk(100_000),
+            pytest.raises(ValueError, match=r"frames can be read back|cannot be written"),
+        ):
             write_video(path, iter(frames), 10.0)
         assert [p.name for p in tmp_path.iterdir()] == [path.name] and path.read_bytes() == b"old"
         write_video(path, iter(frames), 10.0)
@@ -174,7 +215,16 @@ def test_the_disk_is_full_while_a_video_is_written(tmp_path):
 def test_the_disk_is_full_while_faces_are_marked(model, tmp_path):
     frames = np.random.default_rng(2).integers(0, 256, (40, 120, 160, 3), dtype=np.uint8)
     write_video(tmp_path / "in.avi", iter(frames), 10.0)
-    arguments = ("faces", "detect", tmp_path / "in.avi", "--model", model, "--every", 20, "--overlay")
+    arguments = (
+        "faces",
+        "detect",
+        tmp_path / "in.avi",
+        "--model",
+        model,
+        "--every",
+        20,
+        "--overlay",
+    )
     # everything is compiled from here on
     assert run(*arguments, tmp_path / "first.avi").exit_code == 0
     with full_disk(100_000):
@@ -207,9 +257,14 @@ def test_evidence_of_several_photographs(monkeypatch, photographs):
             return None
 
     monkeypatch.setattr(console, "load_model_of", lambda kind, model: Classifier())
-    monkeypatch.setattr(report, "draw_evidence", lambda path, explained: path.write_bytes(b"picture"))
+    monkeypatch.setattr(
+        report, "draw_evidence", lambda path, explained: path.write_bytes(b"picture")
+    )
     before = contents(photographs)
-    assert run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code == 0
+    assert (
+        run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code
+        == 0
+    )
     after = contents(photographs)
     assert {name: after[name] for name in before} == before
     assert {p.name for p in set(after) - set(before)} == {"a_evidence.png", "b_evidence.png"}

@@ -6,7 +6,9 @@ from annealed.pipelines.keypoints.measures import FALSE, HIT, NEITHER, curve, ju
 from sklearn.metrics import average_precision_score
 
 
-def outcomes(xy, points=((100.0, 100.0),), visible=None, ied=None, ignore=(), tolerance=0.05, score=None):
+def outcomes(
+    xy, points=((100.0, 100.0),), visible=None, ied=None, ignore=(), tolerance=0.05, score=None
+):
     """Detections in falling order of score unless scores are given; IED 100: one pixel is one
     percent."""
     visible = [True] * len(points) if visible is None else visible
@@ -36,7 +38,9 @@ def test_every_face_is_spared():
     # The unit is each face's own IED: the same distance is false for a small face.
     assert outcomes([(150, 107)], points, ied=[100.0, 50.0]) == [FALSE]
     # Two faces, two detections near both: each point is hit once, the nearer one first.
-    judged = judge([(101, 100), (102, 100)], [2, 1], [(100, 100), (104, 100)], [True, True], [100.0, 100.0])
+    judged = judge(
+        [(101, 100), (102, 100)], [2, 1], [(100, 100), (104, 100)], [True, True], [100.0, 100.0]
+    )
     assert judged.face.tolist() == [0, 1] and judged.outcome.tolist() == [HIT, HIT]
 
 
@@ -66,7 +70,10 @@ def test_images_without_faces_or_detections():
     assert outcomes(np.zeros((0, 2))) == []
     assert pooled([]).average_precision != pooled([]).average_precision  # NaN
     none = pooled([judge(np.zeros((0, 2)), [], [(1, 1)], [True], [10.0])])
-    assert none.average_precision == 0.0 and none.at_precision() == none.at_balance() == (0.0, np.inf)
+    assert none.average_precision == 0.0 and none.at_precision() == none.at_balance() == (
+        0.0,
+        np.inf,
+    )
 
 
 def test_curve_by_hand():
@@ -87,4 +94,6 @@ def test_average_precision_against_sklearn():
     ours = curve(score, np.where(hit, HIT, FALSE), int(hit.sum())).average_precision
     assert ours == pytest.approx(average_precision_score(hit, score))
     # Points that nothing found lower the recall alone.
-    assert curve(score, np.where(hit, HIT, FALSE), 2 * int(hit.sum())).average_precision == pytest.approx(ours / 2)
+    assert curve(
+        score, np.where(hit, HIT, FALSE), 2 * int(hit.sum())
+    ).average_precision == pytest.approx(ours / 2)

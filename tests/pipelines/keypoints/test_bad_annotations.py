@@ -19,7 +19,16 @@ def coco():
     """Annotations of pictures of 60 x 40 pixels, one object in each."""
     images = [{"id": i, "file_name": f"{i}.png"} for i in range(N)]
     points = [10, 10, 2, 40, 12, 2, 25, 30, 2]
-    annotations = [{"id": i, "image_id": i, "category_id": 1, "keypoints": list(points), "bbox": [8, 8, 34, 24]} for i in range(N)]
+    annotations = [
+        {
+            "id": i,
+            "image_id": i,
+            "category_id": 1,
+            "keypoints": list(points),
+            "bbox": [8, 8, 34, 24],
+        }
+        for i in range(N)
+    ]
     category = {"id": 1, "name": "bar", "keypoints": list(NAMES), "skeleton": [[1, 3], [2, 3]]}
     return {"images": images, "annotations": annotations, "categories": [category]}
 
@@ -58,18 +67,36 @@ def hide(keypoint, left=3):
 
 
 BAD = {
-    "a point outside its picture": (first(keypoints=[10, 10, 2, 400, 12, 2, 25, 30, 2]), "outside its image of 60 x 40"),
+    "a point outside its picture": (
+        first(keypoints=[10, 10, 2, 400, 12, 2, 25, 30, 2]),
+        "outside its image of 60 x 40",
+    ),
     "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a width and a height above 0"),
     "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a COCO keypoint file"),
     "too few numbers": (first(keypoints=[10, 10, 2]), "expected 9 numbers"),
-    "a point that is not a number": (first(keypoints=[float("nan"), 10, 2, 40, 12, 2, 25, 30, 2]), "expected 9 numbers"),
+    "a point that is not a number": (
+        first(keypoints=[float("nan"), 10, 2, 40, 12, 2, 25, 30, 2]),
+        "expected 9 numbers",
+    ),
     "an unknown visibility": (first(keypoints=[10, 10, 7, 40, 12, 2, 25, 30, 2]), "0, 1 or 2"),
     "a picture that nobody named": (first(image_id=999), "not a COCO keypoint file"),
-    "no category with keypoints": (lambda c: c["categories"][0].pop("keypoints"), "no category with keypoints"),
+    "no category with keypoints": (
+        lambda c: c["categories"][0].pop("keypoints"),
+        "no category with keypoints",
+    ),
     "double ids": (first(id=5), "two annotations with the same id"),
-    "double ids of pictures": (lambda c: c["images"][1].update(id=0), "two images with the same id"),
-    "a missing picture": (lambda c: c["images"][2].update(file_name="gone.png"), "gone.png: annotated image is missing"),
-    "one picture only": (lambda c: c.update(images=c["images"][:1], annotations=c["annotations"][:1]), "expected"),
+    "double ids of pictures": (
+        lambda c: c["images"][1].update(id=0),
+        "two images with the same id",
+    ),
+    "a missing picture": (
+        lambda c: c["images"][2].update(file_name="gone.png"),
+        "gone.png: annotated image is missing",
+    ),
+    "one picture only": (
+        lambda c: c.update(images=c["images"][:1], annotations=c["annotations"][:1]),
+        "expected",
+    ),
     "all points unknown": (all_points(0), "expected 10 or more"),
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
@@ -91,12 +118,19 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
     change(content)
     folder = write(tmp_path, content)
     before = sorted(tmp_path.rglob("*"))
-    made = CliRunner().invoke(app, ["keypoints", "train", "--data", str(folder), "--out", str(tmp_path / "bar.safetensors")])
-    assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1, made.stderr
+    made = CliRunner().invoke(
+        app,
+        ["keypoints", "train", "--data", str(folder), "--out", str(tmp_path / "bar.safetensors")],
+    )
+    assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1, (
+        made.stderr
+    )
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", '{"images": [], "annotations": [], "categories": 3}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"images": [], "annotations": [], "categories": 3}']
+)
 def test_files_that_are_none(tmp_path, text):
     with pytest.raises(ValueError, match="not a COCO keypoint file"):
         schema_of(write(tmp_path, text))
@@ -116,7 +150,10 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
     "text, message",
     [
         ('mirror = [["left_end", "nose"]]', "'nose' is not among the keypoints"),
-        ('mirror = [["left_end", "right_end"], ["middle", "left_end"]]', "each keypoint in one pair"),
+        (
+            'mirror = [["left_end", "right_end"], ["middle", "left_end"]]',
+            "each keypoint in one pair",
+        ),
         ('mirror = ["left_end", "right_end"]', "expected names of keypoints"),
         ('length = ["left_end"]', "expected two different keypoints"),
         ('length = ["left_end", "left_end"]', "expected two different keypoints"),
@@ -150,7 +187,9 @@ def test_two_points_in_one_place_are_no_length(tmp_path):
     content = coco()
     content["annotations"][4]["keypoints"][3:5] = [10, 10]
     schema = Schema("bar", tuple(NAMES), length=("left_end", "right_end"))
-    with pytest.raises(ValueError, match=r"4\.png: bar 0 needs left_end and right_end in different places"):
+    with pytest.raises(
+        ValueError, match=r"4\.png: bar 0 needs left_end and right_end in different places"
+    ):
         read_objects(write(tmp_path, content), schema)
 
 
@@ -159,9 +198,15 @@ def test_the_schema_comes_from_the_file_and_missing_points_from_the_shape(tmp_pa
     content["annotations"][4]["keypoints"][6:] = [0, 0, 0]
     schema = schema_of(write(tmp_path, content))
     assert schema == Schema(
-        "bar", tuple(NAMES), (("left_end", "right_end"),), (("left_end", "middle"), ("right_end", "middle")), mirrored=True
+        "bar",
+        tuple(NAMES),
+        (("left_end", "right_end"),),
+        (("left_end", "middle"), ("right_end", "middle")),
+        mirrored=True,
     )
-    image = read_objects(tmp_path, schema)[[f"{i}.png" for i in sorted(map(str, range(N)))].index("4.png")]
+    image = read_objects(tmp_path, schema)[
+        [f"{i}.png" for i in sorted(map(str, range(N)))].index("4.png")
+    ]
     np.testing.assert_allclose(image.instances[0], [[10, 10], [40, 12], [25, 30]], atol=0.1)
     assert image.visible[0].tolist() == [True, True, False]
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
@@ -194,21 +239,33 @@ def test_few_pictures(tmp_path):
 def test_bad_options(tmp_path, options, message):
     folder, out = write(tmp_path, coco()), tmp_path / "bar.safetensors"
     before = sorted(tmp_path.rglob("*"))
-    made = CliRunner().invoke(app, ["keypoints", "train", "--data", str(folder), "--out", str(out), *options])
-    assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1, made.stderr
+    made = CliRunner().invoke(
+        app, ["keypoints", "train", "--data", str(folder), "--out", str(out), *options]
+    )
+    assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1, (
+        made.stderr
+    )
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_table_says_the_same_as_the_coco_file(tmp_path):
     (tmp_path / "coco").mkdir()
-    expected = read_objects(write(tmp_path / "coco", coco()), schema_of(tmp_path / "coco", category="bar"))
+    expected = read_objects(
+        write(tmp_path / "coco", coco()), schema_of(tmp_path / "coco", category="bar")
+    )
     (tmp_path / "table").mkdir()
     folder = write(tmp_path / "table", "")
     (folder / "annotations.json").unlink()
-    rows = [f"{i}.png,a,{name},{x},{y}" for i in range(N) for name, x, y in zip(NAMES, (10, 40, 25), (10, 12, 30))]
+    rows = [
+        f"{i}.png,a,{name},{x},{y}"
+        for i in range(N)
+        for name, x, y in zip(NAMES, (10, 40, 25), (10, 12, 30))
+    ]
     (folder / "keypoints.csv").write_text("\n".join(["image,object,keypoint,x,y", *rows]) + "\n")
     found = read_objects(folder, schema_of(folder, category="bar"))
     assert found[0].schema.category == "bar" and found[0].schema.mirror == expected[0].schema.mirror
     assert [image.name for image in found] == [image.name for image in expected]
-    np.testing.assert_array_equal([image.instances for image in found], [image.instances for image in expected])
+    np.testing.assert_array_equal(
+        [image.instances for image in found], [image.instances for image in expected]
+    )
     assert all(image.visible.all() for image in found)

@@ -15,7 +15,9 @@ SCHEMA = Schema("kite", ("left", "right", "tail"))
 def annotated(visible=(True, True, True), ignore=()):
     boxes = np.array([[0.0, 0.0, 100.0, 100.0]])  # the root of the area is 100
     ignored = np.array(ignore, float).reshape(-1, 4)
-    return AnnotatedImage(Path("a.png"), POINTS[None], np.array([visible]), ignored, schema=SCHEMA, boxes=boxes)
+    return AnnotatedImage(
+        Path("a.png"), POINTS[None], np.array([visible]), ignored, schema=SCHEMA, boxes=boxes
+    )
 
 
 def ap(image, *found, probability=None):

@@ -43,7 +43,9 @@ def model(folder):
 @pytest.fixture(scope="module")
 def pixels():
     rng = np.random.default_rng(0)
-    return cv2.resize(rng.integers(0, 256, (9, 11, 3), dtype=np.uint8), (88, 72), interpolation=cv2.INTER_CUBIC)
+    return cv2.resize(
+        rng.integers(0, 256, (9, 11, 3), dtype=np.uint8), (88, 72), interpolation=cv2.INTER_CUBIC
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,9 @@ def good(folder, pixels):
 def test_version_and_cheap_start():
     assert run("--version").stdout.strip() == __version__
     code = "import sys, annealed.pipelines.cli.app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"numba", "pandas", "sklearn", "cv2", "skimage", "scipy", "matplotlib"} & set(loaded)
 
 
@@ -64,11 +68,15 @@ def test_detect_json(model, good):
     result = run("faces", "detect", good, "--model", model, "--json")
     assert result.exit_code == 0 and result.stderr == ""
     (record,) = lines(result)
-    assert list(record) == ["image", "width", "height", "seconds", "detections", "faces"] and record["faces"] == []
+    assert (
+        list(record) == ["image", "width", "height", "seconds", "detections", "faces"]
+        and record["faces"] == []
+    )
     assert record["image"] == str(good) and (record["width"], record["height"]) == (88, 72)
     assert 0 < record["seconds"] < 30
     assert record["detections"] and all(
-        list(d) == ["keypoint", "x", "y", "score", "size", "probability"] for d in record["detections"]
+        list(d) == ["keypoint", "x", "y", "score", "size", "probability"]
+        for d in record["detections"]
     )
     scores = [d["score"] for d in record["detections"]]
     assert scores == sorted(scores, reverse=True) and min(scores) >= 0.8
@@ -79,11 +87,18 @@ def test_the_sample_photograph_shows_one_face(tmp_path):
     picture = tmp_path / "out.png"
     (record,) = lines(run("faces", "detect", "--json", "--landmarks", "--overlay", picture))
     (face,) = record["faces"]
-    assert face["probability"] > 0.9 and len(face["keypoints"]) == len(record["detections"]) == 9 and picture.is_file()
+    assert (
+        face["probability"] > 0.9
+        and len(face["keypoints"]) == len(record["detections"]) == 9
+        and picture.is_file()
+    )
     assert len(face["landmarks"]) == 68 and abs(face["pose"]["roll"]) < 0.2
     x, y, probability = face["keypoints"]["left_eye"]
     assert np.hypot(x - 247, y - 103) < 4 and probability > 0.9
-    assert all(d["probability"] == pytest.approx(1 / (1 + np.exp(-d["score"])), abs=1e-6) for d in record["detections"])
+    assert all(
+        d["probability"] == pytest.approx(1 / (1 + np.exp(-d["score"])), abs=1e-6)
+        for d in record["detections"]
+    )
     (certain,) = lines(run("faces", "detect", "--json", "--min-probability", 1))
     assert certain["faces"] == certain["detections"] == []
 
@@ -103,13 +118,17 @@ def test_points_in_boxes_of_known_faces(tmp_path):
         boxes.write_text(f"image,x0,y0,x1,y1\n{text}\n")
         result = run("faces", "detect", picture, "--boxes", boxes)
         assert result.exit_code == 2 and message in " ".join(result.stderr.split())
-    assert "expected photographs of different names" in " ".join(run("faces", "detect", "--boxes", boxes).stderr.split())
+    assert "expected photographs of different names" in " ".join(
+        run("faces", "detect", "--boxes", boxes).stderr.split()
+    )
 
 
 def test_detect_options(model, good):
     base = ("faces", "detect", good, "--model", model, "--json")
     (only,) = lines(run(*base, "--keypoint", "chin", "--threshold", "1.2"))
-    assert {d["keypoint"] for d in only["detections"]} == {"chin"} and min(d["score"] for d in only["detections"]) >= 1.2
+    assert {d["keypoint"] for d in only["detections"]} == {"chin"} and min(
+        d["score"] for d in only["detections"]
+    ) >= 1.2
     (sized,) = lines(run(*base, "--min-size", 30, "--max-size", 50))
     assert all(30 <= d["size"] <= 50 for d in sized["detections"])
     table = run("faces", "detect", good, "--model", model)
@@ -165,14 +184,18 @@ def test_bad_images_among_good_ones(model, good, folder, pixels, tmp_path):
         if words is None:
             assert "error" not in record and not mine
         else:
-            assert list(record) == ["image", "error"] and words in record["error"] and len(mine) == 1
+            assert (
+                list(record) == ["image", "error"] and words in record["error"] and len(mine) == 1
+            )
     assert len(complaints) == sum(words is not None for _, words in cases.values())
     assert records[str(paths[4])]["width"] == 72  # the EXIF orientation is followed
     assert records[str(paths[6])]["detections"] == []
     sixteen, eight = records[str(paths[5])], records[str(good)]
     assert sixteen["detections"] == eight["detections"]
     written = {p.name for p in out.iterdir()}
-    assert written == {f"{name}_keypoints.png" for name in ("cmyk", "turned", "sixteen", "one", "good")}
+    assert written == {
+        f"{name}_keypoints.png" for name in ("cmyk", "turned", "sixteen", "one", "good")
+    }
 
 
 def test_overlay(model, good, tmp_path):
@@ -183,8 +206,14 @@ def test_overlay(model, good, tmp_path):
     assert drawn.shape[1] == 88 * factor and drawn.shape[0] > 72 * factor
     # A format that nobody knows: one line, exit code 2, nothing left behind; the answer is still
     # given.
-    result = run("faces", "detect", good, "--model", model, "--overlay", tmp_path / "o.xyz", "--json")
-    assert result.exit_code == 2 and "expected a name that ends with .png" in result.stderr and len(lines(result)) == 1
+    result = run(
+        "faces", "detect", good, "--model", model, "--overlay", tmp_path / "o.xyz", "--json"
+    )
+    assert (
+        result.exit_code == 2
+        and "expected a name that ends with .png" in result.stderr
+        and len(lines(result)) == 1
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["o.png"]
     result = run("faces", "detect", good, good, "--model", model, "--overlay", picture)
     assert result.exit_code == 2 and "expected a folder" in result.stderr
@@ -201,7 +230,11 @@ def test_drawn_marks_have_the_keypoints_colour():
 
 def test_pictures_with_the_same_name(tmp_path):
     paths = overlay_paths(["a/x.jpg", "b/X.jpg", "b/x_2.png"], tmp_path, "keypoints")
-    assert [p.name for p in paths] == ["x_keypoints.png", "X_2_keypoints.png", "x_2_2_keypoints.png"]
+    assert [p.name for p in paths] == [
+        "x_keypoints.png",
+        "X_2_keypoints.png",
+        "x_2_2_keypoints.png",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +262,11 @@ def test_bad_models_are_one_line(model, good, tmp_path):
     for data in (whole[: len(whole) // 2], b"junk", whole[: 8 + size] + b"", b""):
         damaged.write_bytes(data)
         result = run("faces", "detect", good, "--model", damaged)
-        assert result.exit_code == 2 and result.stderr.count("\n") == 1 and str(damaged) in result.stderr
+        assert (
+            result.exit_code == 2
+            and result.stderr.count("\n") == 1
+            and str(damaged) in result.stderr
+        )
     result = run("faces", "detect", good, "--model", "nobody")
     assert result.exit_code == 2 and "model 'nobody': neither a file nor a model" in result.stderr
 
@@ -239,7 +276,10 @@ def write_data(folder, image, n=2):
     for i in range(n):
         name = f"{'ab'[i % 2]}_{i}.png"
         Image.fromarray(image).save(folder / name)
-        rows += [f"{name},0,{k},{10 + 4 * j + 20 * (j == 0)},{20 + 3 * j},1" for j, k in enumerate(KEYPOINTS)]
+        rows += [
+            f"{name},0,{k},{10 + 4 * j + 20 * (j == 0)},{20 + 3 * j},1"
+            for j, k in enumerate(KEYPOINTS)
+        ]
     (folder / "keypoints.csv").write_text("\n".join(rows) + "\n")
 
 
@@ -265,13 +305,17 @@ def test_evaluate(model, pixels, tmp_path):
     assert json.loads((report / "report.json").read_text()) == record
     page = (report / "report.html").read_text()
     assert "<td>left_eye</td><td class=n>all</td><td class=n>0.050</td><td class=n>2</td>" in page
-    assert page.count("<svg") == 2 and all(f"<h2>{name}</h2>" in page for name in ("left_eye", "chin"))
+    assert page.count("<svg") == 2 and all(
+        f"<h2>{name}</h2>" in page for name in ("left_eye", "chin")
+    )
     assert "points that no detection hit" in page and "http" not in page
     table = run("faces", "evaluate", "--data", data, "--model", model, "--keypoint", "chin")
     assert table.exit_code == 0 and "chin" in table.stdout and "left_eye" not in table.stdout
     (data / "a_0.png").write_bytes(b"junk")
     result = run("faces", "evaluate", "--data", data, "--model", model, "--json")
-    assert result.exit_code == 1 and "a_0.png" in result.stderr and json.loads(result.stdout)["rows"]
+    assert (
+        result.exit_code == 1 and "a_0.png" in result.stderr and json.loads(result.stdout)["rows"]
+    )
     result = run("faces", "evaluate", "--data", tmp_path / "no", "--model", model)
     assert result.exit_code == 2 and "no such folder" in result.stderr
 
@@ -283,12 +327,20 @@ def test_train_complains_early(pixels, tmp_path):
         (("--out", tmp_path / "no" / "m.safetensors"), "cannot be written"),
         (("--out", tmp_path / "m.safetensors", "--keypoint", "nose"), "keypoint 'nose' is unknown"),
         (("--out", tmp_path / "m.safetensors", "--config", tmp_path / "no.toml"), "no.toml"),
-        (("--out", tmp_path / "m.safetensors", "--dask", "tcp://127.0.0.1:9"), "tcp://127.0.0.1:9: no scheduler answers"),
-        (("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2), "--jobs 2: with --dask"),
+        (
+            ("--out", tmp_path / "m.safetensors", "--dask", "tcp://127.0.0.1:9"),
+            "tcp://127.0.0.1:9: no scheduler answers",
+        ),
+        (
+            ("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2),
+            "--jobs 2: with --dask",
+        ),
         (("--out", tmp_path / "m.safetensors"), "too few"),
     ):
         result = run(*base, *args, "--quiet")
-        assert result.exit_code == 2 and result.stderr.count("\n") == 1 and message in result.stderr, result.stderr
+        assert (
+            result.exit_code == 2 and result.stderr.count("\n") == 1 and message in result.stderr
+        ), result.stderr
     assert not list(tmp_path.glob("*.safetensors"))
 
 
@@ -314,11 +366,19 @@ def video(folder, pixels):
 
 def test_video(folder, model, video):
     out = folder / "marked.avi"
-    result = run("faces", "detect", video, "--model", model, "--every", 2, "--overlay", out, "--json")
+    result = run(
+        "faces", "detect", video, "--model", model, "--every", 2, "--overlay", out, "--json"
+    )
     assert result.exit_code == 0, result.output
     found = lines(result)
-    assert [(f["frame"], f["time"], f["width"]) for f in found] == [(0, 0.0, 88), (2, 0.2, 88), (4, 0.4, 88)]
-    assert all(f["detections"] and f["seconds"] > 0 for f in found) and "per second" in result.stderr
+    assert [(f["frame"], f["time"], f["width"]) for f in found] == [
+        (0, 0.0, 88),
+        (2, 0.2, 88),
+        (4, 0.4, 88),
+    ]
+    assert (
+        all(f["detections"] and f["seconds"] > 0 for f in found) and "per second" in result.stderr
+    )
     marked = cv2.VideoCapture(str(out))
     assert sum(marked.read()[0] for _ in range(20)) == 6
     assert "left_eye" in run("faces", "detect", video, "--model", model).stdout
@@ -358,9 +418,13 @@ def test_camera(folder, model, monkeypatch):
 
     monkeypatch.setattr(cv2, "VideoCapture", capture)
     out = folder / "seen.avi"
-    result = run("faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json")
+    result = run(
+        "faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json"
+    )
     assert result.exit_code == 0, result.output
-    assert [(f["image"], f["frame"], f["time"]) for f in lines(result)] == [("camera 0", n, n / 25) for n in (0, 2, 4)]
+    assert [(f["image"], f["frame"], f["time"]) for f in lines(result)] == [
+        ("camera 0", n, n / 25) for n in (0, 2, 4)
+    ]
     assert "3 frames processed" in result.stderr and opened[0].released
     marked = real(str(out))
     assert sum(marked.read()[0] for _ in range(20)) == 5
@@ -376,7 +440,10 @@ def test_bad_videos(folder, model, video):
         (["camera", "x"], "expected the number of a camera"),
         ([video, "a.png"], "expected one video alone"),
         ([video, "--every", 0], "every=0"),
-        ([video, "--smooth", "much"], "smooth='much': expected auto, off or a cut-off frequency in Hz"),
+        (
+            [video, "--smooth", "much"],
+            "smooth='much': expected auto, off or a cut-off frequency in Hz",
+        ),
         ([video, "--smooth", 0.5], "smooth=0.5: expected assembled faces"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
         ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
@@ -387,7 +454,9 @@ def test_bad_videos(folder, model, video):
         ([video, "--mode", "fast"], "expected one of scan"),
     ):
         result = run("faces", "detect", *arguments, "--model", model)
-        assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, (arguments, result.output)
+        assert (
+            result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+        ), (arguments, result.output)
     assert not list(folder.glob(".x*")) and not (folder / "x.nonsense").exists()
 
 
@@ -396,12 +465,19 @@ def test_photographs_in_parallel(folder, model, pixels):
     for i in range(3):
         paths.append(folder / f"p{i}.png")
         Image.fromarray(np.roll(pixels, 5 * i, axis=1)).save(paths[-1])
-    one, two = (lines(run("faces", "detect", *paths, "--model", model, "--json", "--jobs", n)) for n in (1, 2))
-    assert [r["detections"] for r in one] == [r["detections"] for r in two] and [r["image"] for r in one] == list(map(str, paths))
+    one, two = (
+        lines(run("faces", "detect", *paths, "--model", model, "--json", "--jobs", n))
+        for n in (1, 2)
+    )
+    assert [r["detections"] for r in one] == [r["detections"] for r in two] and [
+        r["image"] for r in one
+    ] == list(map(str, paths))
 
 
 def test_a_table_says_at_once_that_its_checkpoint_cannot_be_written(tmp_path):
-    result = run("reproduce", "fsa-regression", "--checkpoint", tmp_path / "no folder" / "cells", "--runs", 1)
+    result = run(
+        "reproduce", "fsa-regression", "--checkpoint", tmp_path / "no folder" / "cells", "--runs", 1
+    )
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
@@ -435,24 +511,37 @@ def test_warmup(monkeypatch):
     from annealed.pipelines import warmup
 
     done = []
-    monkeypatch.setattr(warmup, "PARTS", {"one": lambda: done.append(1), "two": lambda: done.append(2)})
+    monkeypatch.setattr(
+        warmup, "PARTS", {"one": lambda: done.append(1), "two": lambda: done.append(2)}
+    )
     (record,) = lines(run("warmup", "two", "--json", "--quiet"))
-    assert done == [2] and record["rows"][0]["part"] == "two" and record["rows"][0]["compiling"] == 0
+    assert (
+        done == [2] and record["rows"][0]["part"] == "two" and record["rows"][0]["compiling"] == 0
+    )
     bad = run("warmup", "three", "--json")
     assert bad.exit_code == 2 and "three" in bad.stderr
 
 
 @pytest.mark.parametrize(
-    "asked, n_images, expected", [(100_000, 3, 2), (2, 3, 2), (100_000, 1, 1), (0, 3, 2), (0, 1, 1), (1, 3, 1)]
+    "asked, n_images, expected",
+    [(100_000, 3, 2), (2, 3, 2), (100_000, 1, 1), (0, 3, 2), (0, 1, 1), (1, 3, 1)],
 )
-def test_jobs_are_no_more_than_photographs_and_cores(monkeypatch, model, good, asked, n_images, expected):
+def test_jobs_are_no_more_than_photographs_and_cores(
+    monkeypatch, model, good, asked, n_images, expected
+):
     used = []
     monkeypatch.setattr("annealed.learners.compilation.all_threads", lambda: 2)
-    monkeypatch.setattr(file_map, "by_processes", lambda n_jobs: used.append(n_jobs) or (lambda *_: iter(())))
+    monkeypatch.setattr(
+        file_map, "by_processes", lambda n_jobs: used.append(n_jobs) or (lambda *_: iter(()))
+    )
     result = run("faces", "detect", *[good] * n_images, "--model", model, "--jobs", asked)
-    assert result.exit_code == 0 and used == ([expected] if asked != 1 else [])  # one: in this process
+    assert result.exit_code == 0 and used == (
+        [expected] if asked != 1 else []
+    )  # one: in this process
     assert result.stderr == (
-        f"--jobs {asked}: {expected} at a time (photographs: {n_images}, cores: 2)\n" if asked > expected else ""
+        f"--jobs {asked}: {expected} at a time (photographs: {n_images}, cores: 2)\n"
+        if asked > expected
+        else ""
     )
 
 
@@ -462,10 +551,17 @@ def test_no_fewer_jobs_than_none(model, good):
 
 
 @pytest.mark.parametrize("name", ["x.heic", "x", "/proc/x.png"])
-def test_pictures_that_cannot_be_written_are_said_before_any_work(monkeypatch, folder, model, good, name):
+def test_pictures_that_cannot_be_written_are_said_before_any_work(
+    monkeypatch, folder, model, good, name
+):
     monkeypatch.setattr(faces_detect, "detect_files", None)
     result = run("faces", "detect", good, "--model", model, "--overlay", folder / name)
-    assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1 and name in result.stderr
+    assert (
+        result.exit_code == 2
+        and result.stdout == ""
+        and result.stderr.count("\n") == 1
+        and name in result.stderr
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"no video"])
@@ -476,14 +572,20 @@ def test_errors_of_videos_name_the_video(folder, model, content):
     result = run("faces", "detect", path, "--model", model, "--json")
     (record,) = lines(result)
     assert (
-        result.exit_code == 2 and record["image"] == str(path) and str(path) in record["error"] and result.stderr.count("\n") == 1
+        result.exit_code == 2
+        and record["image"] == str(path)
+        and str(path) in record["error"]
+        and result.stderr.count("\n") == 1
     )
 
 
 @pytest.mark.parametrize("name", ["camera:0", "0", "camera0"])
 def test_cameras_by_other_names(model, name):
     result = run("faces", "detect", name, "--model", model)
-    assert result.exit_code == 2 and result.stderr == f"annealed: {name}: no such file; a camera is named as in: camera 0\n"
+    assert (
+        result.exit_code == 2
+        and result.stderr == f"annealed: {name}: no such file; a camera is named as in: camera 0\n"
+    )
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -492,7 +594,10 @@ def test_further_frames_are_said_to_be_left_out(folder, model, pixels, good, nam
     first, *others = (Image.fromarray(np.roll(pixels, 20 * i, axis=1)) for i in range(3))
     first.save(folder / name, save_all=True, append_images=others)
     result = run("faces", "detect", folder / name, good, "--model", model, "--json", "--jobs", jobs)
-    assert result.exit_code == 0 and result.stderr == f"annealed: {folder / name}: the first of 3 frames or pages is used\n"
+    assert (
+        result.exit_code == 0
+        and result.stderr == f"annealed: {folder / name}: the first of 3 frames or pages is used\n"
+    )
     if name == "a.tif":
         one, two = lines(result)
         assert one["detections"] == two["detections"]
@@ -502,4 +607,6 @@ def test_further_frames_are_said_to_be_left_out(folder, model, pixels, good, nam
 def test_a_hint_to_convert(folder, model, name):
     (folder / name).write_bytes(b"<svg/>")
     result = run("faces", "detect", folder / name, "--model", model)
-    assert result.exit_code == 2 and result.stderr.endswith("not an image that can be read; convert it to PNG or JPEG\n")
+    assert result.exit_code == 2 and result.stderr.endswith(
+        "not an image that can be read; convert it to PNG or JPEG\n"
+    )

@@ -20,7 +20,9 @@ def write_csv(folder, rows, header="image,face,keypoint,x,y,visible"):
 
 
 def rows(image="a_1.png", face=0, **changes):
-    return [f"{image},{face},{name},{x},{y},{changes.get(name, 1)}" for name, (x, y) in FACE.items()]
+    return [
+        f"{image},{face},{name},{x},{y},{changes.get(name, 1)}" for name, (x, y) in FACE.items()
+    ]
 
 
 def test_csv(tmp_path):
@@ -64,7 +66,11 @@ def test_boxes_of_a_photograph_without_annotated_faces(tmp_path):
 
 def test_mirror_names():
     opposite = FACES.opposite
-    assert opposite["left_eye"] == "right_eye" and opposite["right_ear"] == "left_ear" and opposite["chin"] == "chin"
+    assert (
+        opposite["left_eye"] == "right_eye"
+        and opposite["right_ear"] == "left_ear"
+        and opposite["chin"] == "chin"
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,8 +81,14 @@ def test_mirror_names():
         (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan', expected a number"),
         (["a_1.png,0,left_eye,1,2,yes"], "visible='yes', expected 0 or 1"),
         (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: second left_eye of face 0"),
-        (["a_1.png,0,left_eye,99999,2,1"], "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels"),
-        (["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"], "line 3: chin at .-500, 2. lies outside"),
+        (
+            ["a_1.png,0,left_eye,99999,2,1"],
+            "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels",
+        ),
+        (
+            ["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"],
+            "line 3: chin at .-500, 2. lies outside",
+        ),
         (["a_1.png,0,left_eye,1,2,1"], "face 0 needs left_eye and right_eye in different places"),
         ([], "no annotated image"),
     ],
@@ -107,12 +119,21 @@ def test_missing_things(tmp_path):
 def landmarks():
     """68 points, counted from 0, of a frontal face in a frame of 200 x 200."""
     xy = np.random.default_rng(0).uniform(20, 180, (68, 2))
-    xy[0], xy[16], xy[8], xy[27], xy[36], xy[45] = (40, 80), (160, 80), (100, 180), (100, 80), (70, 80), (130, 80)
+    xy[0], xy[16], xy[8], xy[27], xy[36], xy[45] = (
+        (40, 80),
+        (160, 80),
+        (100, 180),
+        (100, 80),
+        (70, 80),
+        (130, 80),
+    )
     return xy
 
 
 def write_pts(path, xy):
-    path.write_text("version: 1\nn_points: 68\n{\n" + "\n".join(f"{x + 1} {y + 1}" for x, y in xy) + "\n}\n")
+    path.write_text(
+        "version: 1\nn_points: 68\n{\n" + "\n".join(f"{x + 1} {y + 1}" for x, y in xy) + "\n}\n"
+    )
 
 
 def test_pts(tmp_path):
@@ -123,9 +144,21 @@ def test_pts(tmp_path):
     xy[8] = 100, 210  # below the frame
     write_pts(tmp_path / "f.pts", xy)
     (image,) = read_annotations(tmp_path)
-    expected = [xy[42:48].mean(0), xy[36:42].mean(0), xy[35], xy[31], xy[54], xy[48], xy[16], xy[0], xy[8]]
+    expected = [
+        xy[42:48].mean(0),
+        xy[36:42].mean(0),
+        xy[35],
+        xy[31],
+        xy[54],
+        xy[48],
+        xy[16],
+        xy[0],
+        xy[8],
+    ]
     np.testing.assert_allclose(image.instances[0], expected, atol=1e-9)
-    assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n not in ("left_ear", "chin") for n in KEYPOINTS}
+    assert dict(zip(KEYPOINTS, image.visible[0])) == {
+        n: n not in ("left_ear", "chin") for n in KEYPOINTS
+    }
 
 
 def test_pts_damage(tmp_path):
@@ -143,7 +176,9 @@ def test_pts_damage(tmp_path):
 
 def photograph(path, seed=0, size=200):
     path.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(path), np.random.default_rng(seed).integers(0, 255, (size, size, 3)).astype(np.uint8))
+    cv2.imwrite(
+        str(path), np.random.default_rng(seed).integers(0, 255, (size, size, 3)).astype(np.uint8)
+    )
 
 
 def test_nested_300w(tmp_path):
@@ -173,7 +208,10 @@ def test_nested_300w(tmp_path):
     ]
     np.testing.assert_allclose(images[1].instances[1], images[1].instances[0] + 5)
     np.testing.assert_array_equal(images[1].ignore, [[5, 6, 7, 8], [1, 2, 3, 4]])
-    assert images[1].mirrored(200).source == "afw" and [i.source for i in read_annotations(tmp_path / "helen")] == ["trainset"] * 2
+    assert (
+        images[1].mirrored(200).source == "afw"
+        and [i.source for i in read_annotations(tmp_path / "helen")] == ["trainset"] * 2
+    )
 
 
 def test_coco(tmp_path):
@@ -184,7 +222,11 @@ def test_coco(tmp_path):
         "images": [{"id": 7, "file_name": "c.png"}, {"id": 8, "file_name": "empty.png"}],
         "categories": [{"id": 1, "keypoints": names}],
         "annotations": [
-            {"image_id": 7, "category_id": 1, "keypoints": [1, 2, 2, 30, 10, 2, 20, 11, 1, 40, 12, 2, 0, 0, 0]},
+            {
+                "image_id": 7,
+                "category_id": 1,
+                "keypoints": [1, 2, 2, 30, 10, 2, 20, 11, 1, 40, 12, 2, 0, 0, 0],
+            },
             {"image_id": 7, "category_id": 1, "keypoints": [0] * 15, "bbox": [5, 6, 7, 8]},
         ],
     }
@@ -192,9 +234,15 @@ def test_coco(tmp_path):
     image, empty = read_annotations(tmp_path)
     assert empty.instances.shape == (0, 9, 2)
     face = dict(zip(KEYPOINTS, image.instances[0].tolist()))
-    assert face["left_eye"] == [30, 10] and face["right_eye"] == [20, 11] and face["left_ear"] == [40, 12]
+    assert (
+        face["left_eye"] == [30, 10]
+        and face["right_eye"] == [20, 11]
+        and face["left_ear"] == [40, 12]
+    )
     assert np.isnan(face["right_ear"]).all() and np.isnan(face["chin"]).all()
-    assert dict(zip(KEYPOINTS, image.visible[0])) == {n: n in ("left_eye", "left_ear") for n in KEYPOINTS}
+    assert dict(zip(KEYPOINTS, image.visible[0])) == {
+        n: n in ("left_eye", "left_ear") for n in KEYPOINTS
+    }
     np.testing.assert_array_equal(image.ignore, [[5, 6, 12, 14]])
     (tmp_path / "k.json").write_text('{"images": []}')
     with pytest.raises(ValueError, match=r"k\.json: not a COCO keypoint file"):
@@ -203,7 +251,10 @@ def test_coco(tmp_path):
 
 @pytest.mark.data
 def test_real_data(data_dir):
-    train, test = read_annotations(data_dir / "faces/train"), read_annotations(data_dir / "faces/test")
+    train, test = (
+        read_annotations(data_dir / "faces/train"),
+        read_annotations(data_dir / "faces/test"),
+    )
     assert len(train) == 908 and len(test) == 291 and sum(len(i.instances) for i in test) == 320
     assert sum(len(i.ignore) for i in test) == 57
     assert min(i.reference_length.min() for i in train + test) > 20

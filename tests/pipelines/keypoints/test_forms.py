@@ -28,7 +28,9 @@ from typer.testing import CliRunner
 def made_face(eyes, person=None):
     """A face with two eyes and a chin, at ((x, y) of the left eye, (x, y) of the right one)."""
     points = {"left_eye": eyes[0], "right_eye": eyes[1], "chin": (eyes[0][0], eyes[0][1] + 60.0)}
-    keypoints = {name: InstancePoint(*map(float, place), 0.9, 0.8) for name, place in points.items()}
+    keypoints = {
+        name: InstancePoint(*map(float, place), 0.9, 0.8) for name, place in points.items()
+    }
     landmarks = np.array([*points.values()], float)
     box = (*landmarks.min(axis=0).tolist(), *landmarks.max(axis=0).tolist())
     return Instance(0.987654321, Pose(0.1, -0.2, 0.3), box, keypoints, landmarks, 40.0, 3.0, person)
@@ -56,11 +58,24 @@ def test_table_json_and_coco_say_the_same(folder, tmp_path):
     pytest.importorskip("pyarrow")
     names = [tmp_path / name for name in ("t.csv", "t.parquet", "c.json", "second.json")]
     more = ("--landmarks", "--json", "--quiet", "--roll", 0)
-    first = run("faces", "detect", folder, "--table", names[0], "--coco", names[2], "--crops", tmp_path / "crops", *more)
+    first = run(
+        "faces",
+        "detect",
+        folder,
+        "--table",
+        names[0],
+        "--coco",
+        names[2],
+        "--crops",
+        tmp_path / "crops",
+        *more,
+    )
     second = run("faces", "detect", folder, "--table", names[1], "--coco", names[3], *more)
     assert first.exit_code == second.exit_code == 1  # one file is damaged, and said to be
     records = [json.loads(line) for line in first.stdout.splitlines()]
-    assert [r["image"] for r in records] == [str(folder / name) for name in ("a.png", "b/deep/a.png", "b/nothing.png", "c.jpg")]
+    assert [r["image"] for r in records] == [
+        str(folder / name) for name in ("a.png", "b/deep/a.png", "b/nothing.png", "c.jpg")
+    ]
     faces = [(record["image"], face) for record in records for face in record.get("faces", ())]
     rows, coco = rows_of(names[0]), json.loads(names[2].read_text())
     assert names[2].read_bytes() == names[3].read_bytes()
@@ -68,17 +83,32 @@ def test_table_json_and_coco_say_the_same(folder, tmp_path):
 
     frame = pd.read_parquet(names[1])
     assert len(rows) == len(faces) == len(frame) == len(coco["annotations"]) == 2
-    assert [image["file_name"] for image in coco["images"]] == [record["image"] for record in records[:3]]
-    for (image, face), row, of_parquet, annotation in zip(faces, rows, frame.to_dict("records"), coco["annotations"], strict=True):
+    assert [image["file_name"] for image in coco["images"]] == [
+        record["image"] for record in records[:3]
+    ]
+    for (image, face), row, of_parquet, annotation in zip(
+        faces, rows, frame.to_dict("records"), coco["annotations"], strict=True
+    ):
         points = [*face["keypoints"].values(), *face["landmarks"]]
         assert row["source"] == of_parquet["source"] == image and row["person"] == ""
         columns = [*(f"{name}_{part}" for name in face["keypoints"] for part in "xyp")]
         columns += [f"point{i}_{part}" for i in range(68) for part in "xy"]
-        expected = [face["probability"], *face["box"], *face["pose"].values(), *(value for point in points for value in point)]
+        expected = [
+            face["probability"],
+            *face["box"],
+            *face["pose"].values(),
+            *(value for point in points for value in point),
+        ]
         head = ["probability", "x0", "y0", "x1", "y1", "yaw", "pitch", "roll"]
-        assert [float(row[name]) for name in head + columns] == expected == [of_parquet[name] for name in head + columns]
+        assert (
+            [float(row[name]) for name in head + columns]
+            == expected
+            == [of_parquet[name] for name in head + columns]
+        )
         assert annotation["keypoints"] == [value for x, y, *_ in points for value in (x, y, 2)]
-        assert annotation["score"] == face["probability"] and annotation["bbox"][:2] == face["box"][:2]
+        assert (
+            annotation["score"] == face["probability"] and annotation["bbox"][:2] == face["box"][:2]
+        )
     crops = sorted(path.name for path in (tmp_path / "crops").iterdir())
     assert crops == ["a_2_face1.png", "a_face1.png"]
     assert not list(tmp_path.glob("*.unfinished"))
@@ -89,11 +119,18 @@ def test_coco_is_read_by_pycocotools_and_by_us(folder, tmp_path):
     photographs = tmp_path / "own"
     photographs.mkdir()
     (photographs / "a.png").write_bytes((folder / "a.png").read_bytes())
-    assert run("faces", "detect", photographs / "a.png", "--coco", photographs / "c.json", "--quiet").exit_code == 0
+    assert (
+        run(
+            "faces", "detect", photographs / "a.png", "--coco", photographs / "c.json", "--quiet"
+        ).exit_code
+        == 0
+    )
     read = coco.COCO(str(photographs / "c.json"))
     (annotation,) = read.loadAnns(read.getAnnIds())
     (image,) = read_annotations(photographs)
-    np.testing.assert_allclose(np.reshape(annotation["keypoints"], (-1, 3))[:, :2], image.instances[0])
+    np.testing.assert_allclose(
+        np.reshape(annotation["keypoints"], (-1, 3))[:, :2], image.instances[0]
+    )
 
 
 class Killed(BaseException):
@@ -116,40 +153,73 @@ def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(Finished, "add", dying)
     for _ in range(2):
         with pytest.raises(Killed):
-            CliRunner().invoke(run.__globals__["app"], [*map(str, (*base, stopped)), "--resume"], catch_exceptions=False)
-    assert not stopped.exists() and [path.name for path in tmp_path.glob("*.unfinished")] == ["stopped.csv.unfinished"]
+            CliRunner().invoke(
+                run.__globals__["app"],
+                [*map(str, (*base, stopped)), "--resume"],
+                catch_exceptions=False,
+            )
+    assert not stopped.exists() and [path.name for path in tmp_path.glob("*.unfinished")] == [
+        "stopped.csv.unfinished"
+    ]
     monkeypatch.setattr(Finished, "add", keep)
     refused = run(*base, stopped)
-    assert refused.exit_code == 2 and "of a run that did not end; go on from it with --resume" in refused.stderr
+    assert (
+        refused.exit_code == 2
+        and "of a run that did not end; go on from it with --resume" in refused.stderr
+    )
     other = run(*base, stopped, "--resume", "--landmarks")
     assert other.exit_code == 2 and "made from other settings or data" in other.stderr
     again = run(*base, stopped, "--resume")
-    assert again.exit_code == whole.exit_code == 1 and stopped.read_bytes() == (tmp_path / "whole.csv").read_bytes()
-    seconds = [[json.loads(line) | {"seconds": 0} for line in result.stdout.splitlines()] for result in (whole, again)]
+    assert (
+        again.exit_code == whole.exit_code == 1
+        and stopped.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    )
+    seconds = [
+        [json.loads(line) | {"seconds": 0} for line in result.stdout.splitlines()]
+        for result in (whole, again)
+    ]
     assert seconds[0] == seconds[1] and not list(tmp_path.glob("*.unfinished"))
 
 
 def test_exit_codes(folder, tmp_path):
     model = save_tiny_detector(tmp_path / "tiny.safetensors")
     bad, good = folder / "c.jpg", folder / "a.png"
-    codes = [run("faces", "detect", *files, "--model", model).exit_code for files in ([good], [good, bad], [bad], [bad, bad])]
+    codes = [
+        run("faces", "detect", *files, "--model", model).exit_code
+        for files in ([good], [good, bad], [bad], [bad, bad])
+    ]
     assert codes == [0, 1, 2, 2]
 
 
 def test_a_video_is_a_table_of_frames(tmp_path):
     face = sample_photograph()[40:230, 130:320]
     write_video(tmp_path / "clip.avi", (face for _ in range(4)), 10.0)
-    more = ("--table", tmp_path / "t.csv", "--coco", tmp_path / "c.json", "--crops", tmp_path / "crops", "--json", "--landmarks")
+    more = (
+        "--table",
+        tmp_path / "t.csv",
+        "--coco",
+        tmp_path / "c.json",
+        "--crops",
+        tmp_path / "crops",
+        "--json",
+        "--landmarks",
+    )
     result = run("faces", "detect", tmp_path / "clip.avi", "--every", 2, *more)
     assert result.exit_code == 0, result.output
     records = [json.loads(line) for line in result.stdout.splitlines()]
     rows = rows_of(tmp_path / "t.csv")
     assert [(row["frame"], row["time"]) for row in rows] == [("0", "0.0"), ("2", "0.2")]
-    assert [float(row["point67_x"]) for row in rows] == [record["faces"][0]["landmarks"][67][0] for record in records]
+    assert [float(row["point67_x"]) for row in rows] == [
+        record["faces"][0]["landmarks"][67][0] for record in records
+    ]
     images = json.loads((tmp_path / "c.json").read_text())["images"]
-    assert [image["file_name"] for image in images] == [f"{tmp_path / 'clip.avi'}#00000{i}" for i in (0, 2)]
+    assert [image["file_name"] for image in images] == [
+        f"{tmp_path / 'clip.avi'}#00000{i}" for i in (0, 2)
+    ]
     assert len(list((tmp_path / "crops").iterdir())) == 2
-    refused = run("faces", "detect", tmp_path / "clip.avi", "--table", tmp_path / "t.csv", "--resume")
+    refused = run(
+        "faces", "detect", tmp_path / "clip.avi", "--table", tmp_path / "t.csv", "--resume"
+    )
     assert refused.exit_code == 2 and "--resume: expected photographs" in refused.stderr
 
 
@@ -171,19 +241,38 @@ def test_bad_forms_are_one_line(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     result = run("faces", "detect", *arguments)
-    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, result.output
+    assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, (
+        result.output
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
 def test_inputs(tmp_path, monkeypatch):
-    for name in ("b/x.JPG", "b/.hidden/y.png", "b/notes.txt", "a.png", "b/crops/a_face1.png", "[odd].png"):
+    for name in (
+        "b/x.JPG",
+        "b/.hidden/y.png",
+        "b/notes.txt",
+        "a.png",
+        "b/crops/a_face1.png",
+        "[odd].png",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    assert list_inputs([".", "none.png"], [tmp_path / "b" / "crops"]) == ["[odd].png", "a.png", "b/x.JPG", "none.png"]
+    assert list_inputs([".", "none.png"], [tmp_path / "b" / "crops"]) == [
+        "[odd].png",
+        "a.png",
+        "b/x.JPG",
+        "none.png",
+    ]
     assert list_inputs(["[odd].png", "**/*.JPG"]) == ["[odd].png", "b/x.JPG"]
-    listed = CliRunner().invoke(run.__globals__["app"], ["faces", "detect", "-", "--json"], input="no.png\n\nno2.png\n")
-    assert [json.loads(line)["image"] for line in listed.stdout.splitlines()] == ["no.png", "no2.png"] and listed.exit_code == 2
+    listed = CliRunner().invoke(
+        run.__globals__["app"], ["faces", "detect", "-", "--json"], input="no.png\n\nno2.png\n"
+    )
+    assert [json.loads(line)["image"] for line in listed.stdout.splitlines()] == [
+        "no.png",
+        "no2.png",
+    ] and listed.exit_code == 2
 
 
 @pytest.mark.parametrize("size", [8, 112, 300])
@@ -192,7 +281,10 @@ def test_the_eyes_of_a_crop_lie_in_the_template(size, ied):
     """Two discs at the eyes of a turned face are found where the template says."""
     step = ied * np.exp(0.4j)
     left, right = complex(300.3, 200.7) + step / 2, complex(300.3, 200.7) - step / 2
-    face, image = made_face([(left.real, left.imag), (right.real, right.imag)]), np.zeros((480, 640, 3), np.uint8)
+    face, image = (
+        made_face([(left.real, left.imag), (right.real, right.imag)]),
+        np.zeros((480, 640, 3), np.uint8),
+    )
     for eye in (left, right):
         centre = [round(v * 16) for v in (eye.real, eye.imag)]
         cv2.circle(image, centre, round(16 * ied / 5), (255, 255, 255), -1, cv2.LINE_AA, 4)
@@ -201,21 +293,35 @@ def test_the_eyes_of_a_crop_lie_in_the_template(size, ied):
     for name, part in (("right_eye", np.s_[:, : size // 2]), ("left_eye", np.s_[:, size // 2 :])):
         y, x = np.indices(crop.shape)
         found = np.array([(crop * v)[part].sum() / crop[part].sum() for v in (x, y)])
-        np.testing.assert_allclose(found, np.array(EYES[name]) * size - 0.5, atol=max(0.25, 0.03 * size / ied))
+        np.testing.assert_allclose(
+            found, np.array(EYES[name]) * size - 0.5, atol=max(0.25, 0.03 * size / ied)
+        )
 
 
 def test_crops_that_make_no_sense():
     face = made_face([(3.0, 4.0), (3.0, 4.0)])
     with pytest.raises(ValueError, match="expected two different eyes"):
         align_face(np.zeros((9, 9, 3), np.uint8), face)
-    outside = align_face(np.full((9, 9, 3), 200, np.uint8), made_face([(900.0, 900.0), (860.0, 900.0)]), 32)
+    outside = align_face(
+        np.full((9, 9, 3), 200, np.uint8), made_face([(900.0, 900.0), (860.0, 900.0)]), 32
+    )
     assert outside.shape == (32, 32, 3) and not outside.any()
 
 
 def test_forms_of_made_records(tmp_path):
     pixels = np.zeros((50, 60, 3), np.uint8)
-    result = FileDetections("clip.mp4", pixels, 0.1, [], [made_face([(30.0, 20.0), (10.0, 20.0)], 7)], frame=3, time=0.12)
-    frame = faces_table([result, FileDetections("x.png", error="x.png: no such file")], landmarks=True)
+    result = FileDetections(
+        "clip.mp4",
+        pixels,
+        0.1,
+        [],
+        [made_face([(30.0, 20.0), (10.0, 20.0)], 7)],
+        frame=3,
+        time=0.12,
+    )
+    frame = faces_table(
+        [result, FileDetections("x.png", error="x.png: no such file")], landmarks=True
+    )
     assert frame.loc[0, ["source", "frame", "time", "person", "chin_y", "point2_y"]].tolist() == [
         "clip.mp4",
         3,
@@ -225,7 +331,11 @@ def test_forms_of_made_records(tmp_path):
         80.0,
     ]
     assert len(frame) == 1 and len(faces_table([])) == 0
-    write_coco(tmp_path / "c.json", [result.record(), {"image": "x.png", "error": "no"}], ["left_eye", "right_eye", "chin"])
+    write_coco(
+        tmp_path / "c.json",
+        [result.record(), {"image": "x.png", "error": "no"}],
+        ["left_eye", "right_eye", "chin"],
+    )
     coco = json.loads((tmp_path / "c.json").read_text())
     assert coco["annotations"][0]["track_id"] == 7 and coco["images"] == [
         {"id": 1, "file_name": "clip.mp4#000003", "width": 60, "height": 50}
@@ -251,7 +361,10 @@ def test_two_runs_do_not_share_an_output(folder, tmp_path):
         assert run(*command).exit_code == 1
     (second,) = seconds
     assert second.returncode == 2 and not second.stdout
-    assert second.stderr.count("\n") == 1 and f"{shared.name}.unfinished: another run writes it; expected to wait" in second.stderr
+    assert (
+        second.stderr.count("\n") == 1
+        and f"{shared.name}.unfinished: another run writes it; expected to wait" in second.stderr
+    )
     assert shared.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.unfinished"))
 
 
@@ -262,8 +375,15 @@ def test_a_name_that_is_not_utf8(suffix, folder, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "b\udcff.png").write_bytes((folder / "a.png").read_bytes())
     out = tmp_path / f"t.{suffix}"
-    assert run("faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--table", out).exit_code == 0
-    assert set((pd.read_csv if suffix == "csv" else pd.read_parquet)(out)["source"]) == {f"{tmp_path}/in/b\\udcff.png"}
+    assert (
+        run(
+            "faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--table", out
+        ).exit_code
+        == 0
+    )
+    assert set((pd.read_csv if suffix == "csv" else pd.read_parquet)(out)["source"]) == {
+        f"{tmp_path}/in/b\\udcff.png"
+    }
 
 
 @pytest.mark.parametrize("content", [b"mine\n", b"mine", b'{"format": "other"}\n'])
@@ -271,11 +391,17 @@ def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     foreign = tmp_path / "t.csv.unfinished"
     foreign.write_bytes(content)
     result = run("faces", "detect", folder, "--table", tmp_path / "t.csv", "--resume")
-    assert result.exit_code == 2 and "expected a file of an unfinished run" in result.stderr and foreign.read_bytes() == content
+    assert (
+        result.exit_code == 2
+        and "expected a file of an unfinished run" in result.stderr
+        and foreign.read_bytes() == content
+    )
 
 
 @pytest.mark.parametrize("source, code", [(["clip.avi"], 130), (["camera", "0"], 0)])
-def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(source, code, tmp_path, monkeypatch):
+def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(
+    source, code, tmp_path, monkeypatch
+):
     def frames(*_):
         yield FileDetections("x", np.zeros((50, 60, 3), np.uint8), 0.1, [], [], frame=0)
         raise KeyboardInterrupt

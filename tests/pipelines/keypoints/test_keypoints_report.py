@@ -12,7 +12,11 @@ from annealed.pipelines.keypoints.data import schema_of
 from annealed.pipelines.keypoints.objects import read_objects
 from annealed.pipelines.keypoints.report import REPORT_FILES, write_report
 from annealed.pipelines.keypoints.training import train as train_module
-from annealed.pipelines.keypoints.training.train import held_out_images, learning_curve, train_keypoints
+from annealed.pipelines.keypoints.training.train import (
+    held_out_images,
+    learning_curve,
+    train_keypoints,
+)
 from painted import GIVEN, NAMES, POOL, folder_of
 from typer.testing import CliRunner
 
@@ -22,7 +26,9 @@ def reported(tmp_path_factory):
     place = tmp_path_factory.mktemp("reported")
     data = folder_of(place / "train", 30)
     images = read_objects(data, schema_of(data))
-    made, decisions = train_keypoints(images, [], place / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    made, decisions = train_keypoints(
+        images, [], place / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN
+    )
     test = held_out_images(made, images)
     # it would train twice; the slow test below does
     curve = [{"pictures": n, "pck": 0.9} for n in ((30 - len(test)) // 2, 30 - len(test))]
@@ -43,15 +49,23 @@ def test_the_numbers(reported):
     assert 0 < len(test) < 15 and record["settings"]["held_out"] == len(test)
     assert [row["keypoint"] for row in record["rows"]] == [*NAMES, "all"]
     whole = record["rows"][-1]
-    assert whole["points"] == 3 * len(test) and whole["pck"] >= 0.8 and 0.8 <= whole["average_precision"] <= 1
+    assert (
+        whole["points"] == 3 * len(test)
+        and whole["pck"] >= 0.8
+        and 0.8 <= whole["average_precision"] <= 1
+    )
 
 
 @pytest.mark.slow
 def test_the_learning_curve(reported):
     _, images, made, decisions, record = reported
     said = []
-    rows = learning_curve(images, held_out_images(made, images), [], decisions, said.append, pool=POOL)
-    assert [row["pictures"] for row in rows] == [row["pictures"] for row in record["learning_curve"]]
+    rows = learning_curve(
+        images, held_out_images(made, images), [], decisions, said.append, pool=POOL
+    )
+    assert [row["pictures"] for row in rows] == [
+        row["pictures"] for row in record["learning_curve"]
+    ]
     assert all(0 <= row["pck"] <= 1 for row in rows) and len(said) == 2
 
 
@@ -97,11 +111,17 @@ def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkey
 
     def unsure(self, pixels, options=None):
         found = find(self, pixels, options)
-        return found._replace(instances=[replace(face, probability=0.2) for face in found.instances])
+        return found._replace(
+            instances=[replace(face, probability=0.2) for face in found.instances]
+        )
 
     monkeypatch.setattr(KeypointDetector, "find", unsure)
-    monkeypatch.setattr(module, "draw_detections", lambda image, *shown: drawn.append(shown) or image)
-    record = write_report(tmp_path, made, decisions.lines(), held_out_images(made, images), len(images), [])
+    monkeypatch.setattr(
+        module, "draw_detections", lambda image, *shown: drawn.append(shown) or image
+    )
+    record = write_report(
+        tmp_path, made, decisions.lines(), held_out_images(made, images), len(images), []
+    )
     assert record["rows"][-1]["pck"] == 0 and record["rows"][-1]["median_error"] is None
     page = (tmp_path / "keypoints.html").read_text()
     assert drawn and all(shown == ([], []) for shown in drawn)
@@ -111,7 +131,18 @@ def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkey
 def test_a_folder_of_something_else_is_refused(reported, tmp_path):
     place, *_ = reported
     (tmp_path / REPORT_FILES[0]).write_text("[]")
-    options = ["--data", str(place / "train"), "--out", str(tmp_path / "x.safetensors"), "--report", str(tmp_path)]
+    options = [
+        "--data",
+        str(place / "train"),
+        "--out",
+        str(tmp_path / "x.safetensors"),
+        "--report",
+        str(tmp_path),
+    ]
     made = CliRunner().invoke(app, ["keypoints", "train", *options])
-    assert made.exit_code == 2 and "of no report of this command" in made.stderr and made.stderr.count("\n") == 1
+    assert (
+        made.exit_code == 2
+        and "of no report of this command" in made.stderr
+        and made.stderr.count("\n") == 1
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == [REPORT_FILES[0]]

@@ -26,7 +26,10 @@ def test_scenes_are_what_their_kind_says(kind):
 def test_kinds_to_measure_on_are_unlike_those_to_train_on():
     assert not set(TRAINING_KINDS) & set(TEST_KINDS)
     lenses = [kind.lens for kind in TRAINING_KINDS.values()]
-    assert TEST_KINDS["wide"].lens[1] <= min(low for low, _ in lenses) and TEST_KINDS["long"].lens[0] >= 1.0
+    assert (
+        TEST_KINDS["wide"].lens[1] <= min(low for low, _ in lenses)
+        and TEST_KINDS["long"].lens[0] >= 1.0
+    )
     assert TEST_KINDS["long"].errors not in {kind.errors for kind in TRAINING_KINDS.values()}
 
 
@@ -37,7 +40,10 @@ def best(scene, families):
 
 def test_merging_finds_small_bodies_before_a_deep_background():
     scenes = [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(4)]
-    divided, joined = (np.mean([best(scene, families) for scene in scenes]) for families in (PAIR_FAMILIES, MERGED_FAMILIES))
+    divided, joined = (
+        np.mean([best(scene, families) for scene in scenes])
+        for families in (PAIR_FAMILIES, MERGED_FAMILIES)
+    )
     assert joined < 0.5 * divided and joined < 0.06
 
 
@@ -55,5 +61,10 @@ def test_the_union_that_costs_least_is_joined():
 def test_the_order_of_points_does_not_matter():
     scene = driving_sequence("plain", 1)
     order = np.random.default_rng(0).permutation(len(scene.labels))
-    one, other = (candidates(Tracks.completed(t), 2, MERGED_FAMILIES[:1]) for t in (scene.tracks, scene.tracks[:, order]))
-    assert [misclassification(a.labels[order], b.labels) for a, b in zip(one, other)] == [0] * len(one)
+    one, other = (
+        candidates(Tracks.completed(t), 2, MERGED_FAMILIES[:1])
+        for t in (scene.tracks, scene.tracks[:, order])
+    )
+    assert [misclassification(a.labels[order], b.labels) for a, b in zip(one, other)] == [0] * len(
+        one
+    )

@@ -11,7 +11,12 @@ from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
-from annealed.pipelines.motion.evaluate import choose_in_training_folds, cross_validate, evaluate, folds
+from annealed.pipelines.motion.evaluate import (
+    choose_in_training_folds,
+    cross_validate,
+    evaluate,
+    folds,
+)
 from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.segment import write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
@@ -40,7 +45,9 @@ def test_a_video_is_never_in_two_folds():
 
 def invented_benchmark():
     sets = invented_sets()
-    pool = SegmentationFeatures(representations=("raw",), dimensions=(2.0,), n_thresholds=2, neighbours=(3,), n_smallest=1)
+    pool = SegmentationFeatures(
+        representations=("raw",), dimensions=(2.0,), n_thresholds=2, neighbours=(3,), n_smallest=1
+    )
     n = len(pool.get_feature_names_out())
     sets = [CandidateSet(s.name, s.video, s.candidates, s.features[:, :n], s.errors) for s in sets]
     return Benchmark({"paper": sets, "joined": sets}, np.array([2, 3] * 20), np.zeros(40), pool)
@@ -119,10 +126,19 @@ def data(tmp_path_factory, sequences):
 def test_segment_json(data, tmp_path):
     tracks, truth = rigid_motions(2, 14, 10, noise=0.5, seed=0)
     np.savez(tmp_path / "clear.npz", tracks=tracks, labels=truth)
-    result = run("motion", "segment", tmp_path / "clear.npz", data / "scene2.npz", "--motions", "2", "--json")
+    result = run(
+        "motion", "segment", tmp_path / "clear.npz", data / "scene2.npz", "--motions", "2", "--json"
+    )
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 2
     record = json.loads(result.stdout.splitlines()[0])
-    assert list(record) == ["sequence", "motions", "probability_of_motions", "labels", "unseen", "candidates"]
+    assert list(record) == [
+        "sequence",
+        "motions",
+        "probability_of_motions",
+        "labels",
+        "unseen",
+        "candidates",
+    ]
     assert record["probability_of_motions"] == 1.0 and record["unseen"] == []
     assert record["sequence"] == "clear" and record["motions"] == 2
     assert misclassification(truth, record["labels"]) <= 0.1
@@ -136,17 +152,24 @@ def test_shuffled_points_give_the_same_answer(sequences, tmp_path):
     order = np.random.default_rng(0).permutation(tracks.shape[1])
     np.savez(tmp_path / "a.npz", tracks=tracks)
     np.savez(tmp_path / "b.npz", tracks=tracks[:, order])
-    found = run("motion", "segment", tmp_path / "a.npz", tmp_path / "b.npz", "--json").stdout.splitlines()
+    found = run(
+        "motion", "segment", tmp_path / "a.npz", tmp_path / "b.npz", "--json"
+    ).stdout.splitlines()
     a, b = (np.array(json.loads(line)["labels"]) for line in found)
     np.testing.assert_array_equal(canonical_labels(a[order]), canonical_labels(b))
 
 
 def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     np.savez(tmp_path / "one.npz", tracks=np.zeros((1, 20, 2)))
-    result = run("motion", "segment", tmp_path / "one.npz", data / "scene0.npz", "--motions", "2", "--json")
+    result = run(
+        "motion", "segment", tmp_path / "one.npz", data / "scene0.npz", "--motions", "2", "--json"
+    )
     first, second = (json.loads(line) for line in result.stdout.splitlines())
     assert result.exit_code == 1
-    assert first == {"sequence": "one", "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; motion needs at least 2"}
+    assert first == {
+        "sequence": "one",
+        "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; motion needs at least 2",
+    }
     assert second["sequence"] == "scene0"
     assert len(result.stderr.splitlines()) == 1
 
@@ -164,7 +187,11 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(tmp_path, tracks, motions, message):
-    values = np.full((10, 20, 2), np.nan) if tracks is None else np.random.default_rng(0).uniform(size=tracks)
+    values = (
+        np.full((10, 20, 2), np.nan)
+        if tracks is None
+        else np.random.default_rng(0).uniform(size=tracks)
+    )
     np.savez(tmp_path / "t.npz", tracks=values)
     result = run("motion", "segment", tmp_path / "t.npz", "--motions", motions)
     assert result.exit_code == 2 and result.stdout == ""
@@ -175,13 +202,30 @@ def test_other_bad_calls(data, tmp_path):
     np.savez(tmp_path / "t.npz", tracks=np.zeros((5, 20, 2)))
     for arguments, message in (
         (["segment", data / "scene0.npz", "--model", "mouse"], "mouse"),
-        (["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"], "--overlay takes one FILE, not 2"),
+        (
+            ["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"],
+            "--overlay takes one FILE, not 2",
+        ),
         (["evaluate", "--data", tmp_path], "t: has no labels"),
         (["evaluate", "--data", data, "--partitions", "0"], "--partitions 0: expected at least 1"),
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
         (["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"], "t: has no labels"),
-        (["train", "--data", data, "--out", tmp_path / "m.safetensors", "--min-motion-size", "-1"], "expected 0 or more"),
-        (["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"], "--driving -1: expected 0 or more"),
+        (
+            [
+                "train",
+                "--data",
+                data,
+                "--out",
+                tmp_path / "m.safetensors",
+                "--min-motion-size",
+                "-1",
+            ],
+            "expected 0 or more",
+        ),
+        (
+            ["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"],
+            "--driving -1: expected 0 or more",
+        ),
     ):
         result = run("motion", *arguments)
         assert result.exit_code == 2 and result.stdout == "", arguments
@@ -196,11 +240,29 @@ def test_train_then_segment(data, tmp_path):
         (few / f"scene{i}.npz").write_bytes((data / f"scene{i}.npz").read_bytes())
     assert (
         run(
-            "motion", "train", "--data", few, "--out", tmp_path / "mine.safetensors", "--synthetic", 1, "--driving", 1, "--quiet"
+            "motion",
+            "train",
+            "--data",
+            few,
+            "--out",
+            tmp_path / "mine.safetensors",
+            "--synthetic",
+            1,
+            "--driving",
+            1,
+            "--quiet",
         ).exit_code
         == 0
     )
-    result = run("motion", "segment", data / "scene0.npz", "--motions", "2", "--model", tmp_path / "mine.safetensors")
+    result = run(
+        "motion",
+        "segment",
+        data / "scene0.npz",
+        "--motions",
+        "2",
+        "--model",
+        tmp_path / "mine.safetensors",
+    )
     assert result.exit_code == 0 and "scene0: 2 motions of " in result.stdout
     shown = run("models", "show", tmp_path / "mine.safetensors", "--json")
     assert shown.exit_code == 0 and "likelihood" in shown.stdout
@@ -208,7 +270,18 @@ def test_train_then_segment(data, tmp_path):
 
 def test_evaluate_writes_its_report(data, tmp_path):
     report = tmp_path / "report"
-    arguments = ["--method", "fit", "--method", "oracle", "--partitions", "1", "--report", report, "--json", "--quiet"]
+    arguments = [
+        "--method",
+        "fit",
+        "--method",
+        "oracle",
+        "--partitions",
+        "1",
+        "--report",
+        report,
+        "--json",
+        "--quiet",
+    ]
     result = run("motion", "evaluate", "--data", data, *arguments)
     assert result.exit_code == 0
     record = json.loads(result.stdout)
@@ -221,19 +294,40 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     report = tmp_path / "report"
     (report / "finished").mkdir(parents=True)
     (report / "finished" / "precious.txt").write_text("thesis")
-    command = ["motion", "evaluate", "--data", data, "--method", "fit", "--report", report, "--json", "--quiet", "--partitions"]
+    command = [
+        "motion",
+        "evaluate",
+        "--data",
+        data,
+        "--method",
+        "fit",
+        "--report",
+        report,
+        "--json",
+        "--quiet",
+        "--partitions",
+    ]
     rows = json.loads(run(*command, 1).stdout)["rows"]
     assert (report / "finished" / "precious.txt").read_text() == "thesis"
     before = (report / ".annealed-finished").read_bytes()
     again = run(*command, 1)
-    assert again.exit_code == 2 and "go on from them with --resume, or take another folder" in again.stderr
+    assert (
+        again.exit_code == 2
+        and "go on from them with --resume, or take another folder" in again.stderr
+    )
     assert (report / ".annealed-finished").read_bytes() == before
     monkeypatch.setattr(evaluate_module, "cross_validate", lambda *_: pytest.fail("made twice"))
     assert json.loads(run(*command, 1, "--resume").stdout)["rows"] == rows
     monkeypatch.undo()
     assert len(json.loads(run(*command, 2, "--resume").stdout)["rows"]) == len(rows)
     (data / "scene0.npz").rename(tmp_path / "scene0.npz")
-    np.savez(data / "scene0.npz", **{name: array + (name == "tracks") for name, array in np.load(tmp_path / "scene0.npz").items()})
+    np.savez(
+        data / "scene0.npz",
+        **{
+            name: array + (name == "tracks")
+            for name, array in np.load(tmp_path / "scene0.npz").items()
+        },
+    )
     other = run(*command, 1, "--resume")
     (tmp_path / "scene0.npz").replace(data / "scene0.npz")
     assert other.exit_code == 2 and "made from other settings or data" in other.stderr
@@ -249,7 +343,9 @@ def scene_video(tmp_path_factory):
 
 def test_a_video_goes_in_and_coloured_tracks_come_out(scene_video, tmp_path):
     scene, path = scene_video
-    result = run("motion", "segment", path, "--motions", 3, "--overlay", tmp_path / "o.mp4", "--json")
+    result = run(
+        "motion", "segment", path, "--motions", 3, "--overlay", tmp_path / "o.mp4", "--json"
+    )
     assert result.exit_code == 0, result.stderr
     labels = np.array(json.loads(result.stdout)["labels"])
     tracks = Tracker().track(path)
@@ -314,7 +410,11 @@ def test_perspective_sequences():
     np.testing.assert_array_equal(one.tracks, again.tracks)
     assert one.n_motions in (2, 3) and 50 <= len(one.tracks) <= 100
     seen = np.isfinite(one.tracks).all(axis=2)
-    assert 0.1 < 1 - seen.mean() < 0.7 and seen.sum(axis=0).min() >= 5 and np.bincount(one.labels).min() >= 8
+    assert (
+        0.1 < 1 - seen.mean() < 0.7
+        and seen.sum(axis=0).min() >= 5
+        and np.bincount(one.labels).min() >= 8
+    )
     assert not set(TRAINING_SEEDS) & set(TEST_SEEDS)
 
 
@@ -322,25 +422,49 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     video, masks, out = tmp_path / "scene.avi", tmp_path / "masks", tmp_path / "o.avi"
     frames = list(Scene().frames())[:12]
     write_video(video, frames, 10.0)
-    more = ("--tracks", tmp_path / "t.npz", "--masks", masks, "--overlay", out, "--motions", 3, "--json")
+    more = (
+        "--tracks",
+        tmp_path / "t.npz",
+        "--masks",
+        masks,
+        "--overlay",
+        out,
+        "--motions",
+        3,
+        "--json",
+    )
     result = run("motion", "segment", video, *more)
     assert result.exit_code == 0, result.output
     written = np.load(tmp_path / "t.npz")
     np.testing.assert_array_equal(written["tracks"], Tracker().track(video))
     assert written["labels"].tolist() == json.loads(result.stdout)["labels"]
-    assert written["probability"].shape == written["labels"].shape and written["visible"].shape == written["tracks"].shape[:2]
-    assert [path.name for path in sorted(masks.iterdir())] == [f"{i:06d}.png.png" for i in range(1, 13)]
+    assert (
+        written["probability"].shape == written["labels"].shape
+        and written["visible"].shape == written["tracks"].shape[:2]
+    )
+    assert [path.name for path in sorted(masks.iterdir())] == [
+        f"{i:06d}.png.png" for i in range(1, 13)
+    ]
     mask = read_image(masks / "000006.png.png")[..., 0]
-    assert mask.shape == (240, 320) and set(np.unique(mask)) == {0, 255} and 0.05 < (mask == 0).mean() < 0.5
+    assert (
+        mask.shape == (240, 320)
+        and set(np.unique(mask)) == {0, 255}
+        and 0.05 < (mask == 0).mean() < 0.5
+    )
     shown = list(read_frames(out))
     plain = draw_tracks(frames[5], written["tracks"], written["labels"], 5)
     assert len(shown) == 12 and np.abs(shown[5].astype(int) - plain)[mask == 0].mean() > 20
     again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
-    assert again.exit_code == 2 and "tracks without pictures have no masks; expected a video" in again.stderr
+    assert (
+        again.exit_code == 2
+        and "tracks without pictures have no masks; expected a video" in again.stderr
+    )
     for arguments, message in (
         (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
         ((video, "--tracks", tmp_path / "t.csv"), "--tracks takes one FILE, not 2"),
         (("--masks", video), "cannot make this folder"),
     ):
         refused = run("motion", "segment", video, *arguments)
-        assert refused.exit_code == 2 and message in refused.stderr and refused.stderr.count("\n") == 1, refused.output
+        assert (
+            refused.exit_code == 2 and message in refused.stderr and refused.stderr.count("\n") == 1
+        ), refused.output

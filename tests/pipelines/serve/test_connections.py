@@ -16,7 +16,9 @@ FINISHED = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 async def application(scope, receive, send):
     while (await receive()).get("more_body"):
         pass
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+    )
     await send({"type": "http.response.body", "body": b"ok"})
 
 
@@ -25,7 +27,11 @@ def running(limit):
     """Port of a server in a thread."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     config = uvicorn.Config(
-        application, http=connections.BoundedConnection, log_level="error", lifespan="off", limit_concurrency=limit
+        application,
+        http=connections.BoundedConnection,
+        log_level="error",
+        lifespan="off",
+        limit_concurrency=limit,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))

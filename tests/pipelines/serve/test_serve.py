@@ -24,7 +24,10 @@ LINES = {"Accept": "application/x-ndjson"}
 
 @pytest.fixture(scope="module")
 def server():
-    with serving("--workers", "1") as (url, process), httpx.Client(base_url=url, timeout=300) as client:
+    with (
+        serving("--workers", "1") as (url, process),
+        httpx.Client(base_url=url, timeout=300) as client,
+    ):
         yield client, process
 
 
@@ -40,7 +43,9 @@ def png(width=64, height=48):
 
 
 def ask(client, kind, name, content, headers=None, **fields):
-    return client.post(f"/api/{kind}", files={"file": (name, content)}, data=fields, headers=headers or {})
+    return client.post(
+        f"/api/{kind}", files={"file": (name, content)}, data=fields, headers=headers or {}
+    )
 
 
 def in_files(tmp_path, name, content):
@@ -63,7 +68,9 @@ def test_faces_answers_as_the_command(client, tmp_path, monkeypatch):
 
 def test_pets_answers_as_the_command(client, tmp_path, monkeypatch):
     in_files(tmp_path, "a.png", png())
-    assert ask(client, "pets", "a.png", png()).json() == printed(tmp_path, monkeypatch, "pets", "classify", "a.png")
+    assert ask(client, "pets", "a.png", png()).json() == printed(
+        tmp_path, monkeypatch, "pets", "classify", "a.png"
+    )
 
 
 def test_motion_answers_as_the_command(client, tmp_path, monkeypatch):
@@ -78,7 +85,9 @@ def test_select_answers_as_the_command(client, tmp_path, monkeypatch):
     x = np.random.default_rng(0).normal(size=(60, 5)).round(3)
     table = "a,b,c,d,y\n" + "".join(",".join(map(str, row)) + "\n" for row in x)
     in_files(tmp_path, "t.csv", table.encode())
-    found = ask(client, "select", "t.csv", table.encode(), target="y", k="2", exclude=["a", "c"]).json()
+    found = ask(
+        client, "select", "t.csv", table.encode(), target="y", k="2", exclude=["a", "c"]
+    ).json()
     options = ("--target", "y", "-k", "2", "--exclude", "a", "--exclude", "c")
     assert found == printed(tmp_path, monkeypatch, "select", "t.csv", *options)
 
@@ -86,7 +95,11 @@ def test_select_answers_as_the_command(client, tmp_path, monkeypatch):
 def test_pictures_and_report_come_on_request(client):
     evidence = ask(client, "pets", "a.png", png(), evidence="true").json()["evidence"]
     assert evidence["heat"].startswith("data:image/png;base64,") and evidence["contributions"]
-    assert ask(client, "faces", "a.png", png(), picture="true").json()["picture"].startswith("data:image/jpeg;base64,")
+    assert (
+        ask(client, "faces", "a.png", png(), picture="true")
+        .json()["picture"]
+        .startswith("data:image/jpeg;base64,")
+    )
     table = client.get("/samples/breast_cancer.csv").content
     found = ask(client, "select", "t.csv", table, target="diagnosis", k="2", report="true").json()
     assert found["report"].startswith("<!doctype html>")
@@ -98,20 +111,28 @@ def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch
     photograph = io.BytesIO()
     Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")
     in_files(tmp_path, "a.png", photograph.getvalue())
-    answer = ask(client, "faces", "a.png", photograph.getvalue(), files="true", landmarks="true").json()
+    answer = ask(
+        client, "faces", "a.png", photograph.getvalue(), files="true", landmarks="true"
+    ).json()
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(image_folders, "MAX_FEW", -1)  # the same loops as the server's
     options = ("--table", "t.csv", "--coco", "c.json", "--crops", "crops", "--landmarks")
     assert run("faces", "detect", "a.png", *options).exit_code == 0
     assert archive.namelist() == ["a_face1.png", "faces.csv", "faces.json"]
-    for name, written in (("faces.csv", "t.csv"), ("faces.json", "c.json"), ("a_face1.png", "crops/a_face1.png")):
+    for name, written in (
+        ("faces.csv", "t.csv"),
+        ("faces.json", "c.json"),
+        ("a_face1.png", "crops/a_face1.png"),
+    ):
         assert archive.read(name) == Path(written).read_bytes()
     tracks = io.BytesIO()
     np.savez(tracks, tracks=rigid_motions()[0])
     answer = ask(client, "motion", "two.npz", tracks.getvalue(), motions="2", files="true").json()
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
-    assert "tracks.csv" in archive.namelist() and not any(name.endswith(".png") for name in archive.namelist())
+    assert "tracks.csv" in archive.namelist() and not any(
+        name.endswith(".png") for name in archive.namelist()
+    )
 
 
 def test_frames_of_a_camera_know_their_persons(client):
@@ -121,17 +142,27 @@ def test_frames_of_a_camera_know_their_persons(client):
     Image.fromarray(sample_photograph()[:256, 100:356]).save(photograph, "PNG")
     for session in "ab":
         for time_ in ("0", "0.1", "0.2"):
-            found = ask(client, "camera", "f.png", photograph.getvalue(), session=session, time=time_).json()
+            found = ask(
+                client, "camera", "f.png", photograph.getvalue(), session=session, time=time_
+            ).json()
             assert [face["person"] for face in found["faces"]] == [1]
     early = ask(client, "camera", "f.png", photograph.getvalue(), session="b", time="0.1")
     assert early.status_code == 400 and "expected a time after 0.2" in early.json()["error"]
     missing = ask(client, "camera", "f.png", photograph.getvalue())
-    assert missing.status_code == 400 and missing.json()["error"] == "time: expected the seconds of this frame"
+    assert (
+        missing.status_code == 400
+        and missing.json()["error"] == "time: expected the seconds of this frame"
+    )
 
 
 def test_progress_comes_in_lines(client):
     table = client.get("/samples/breast_cancer.csv").content
-    lines = [json.loads(line) for line in ask(client, "select", "t.csv", table, LINES, target="diagnosis", k="2").text.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in ask(
+            client, "select", "t.csv", table, LINES, target="diagnosis", k="2"
+        ).text.splitlines()
+    ]
     assert lines[0]["step"] == "reading the table" and lines[-1]["n_columns"] == 2
     assert any(line.get("of") == 5 for line in lines[:-1])
 
@@ -140,9 +171,14 @@ def test_a_video_is_answered_with_its_frames(client, tmp_path):
     from annealed.pipelines.common.video import write_video
 
     write_video(tmp_path / "v.avi", Scene().frames(), 25.0)
-    found = ask(client, "motion", "v.avi", (tmp_path / "v.avi").read_bytes(), motions="3", frames="true").json()
+    found = ask(
+        client, "motion", "v.avi", (tmp_path / "v.avi").read_bytes(), motions="3", frames="true"
+    ).json()
     shown = found["shown"]
-    assert len(shown["pictures"]) == len(shown["frames"]) == 30 and (shown["width"], shown["height"]) == (320, 240)
+    assert len(shown["pictures"]) == len(shown["frames"]) == 30 and (
+        shown["width"],
+        shown["height"],
+    ) == (320, 240)
     assert len(shown["points"]) == len(shown["motions"]) and set(shown["motions"]) == {0, 1, 2}
 
 
@@ -150,7 +186,9 @@ def test_what_the_detector_selected(client):
     found = client.get("/api/features").json()
     assert found["window"] == 24 and set(found["features"]) >= {"left_eye", "right_mouth"}
     for one in found["features"]["left_eye"]:
-        assert all(x >= 0 and x + w <= 24 and y >= 0 and y + h <= 24 for x, y, w, h, _ in one["cells"])
+        assert all(
+            x >= 0 and x + w <= 24 and y >= 0 and y + h <= 24 for x, y, w, h, _ in one["cells"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -160,17 +198,59 @@ def test_what_the_detector_selected(client):
         ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
         ("faces", "a.png", png()[:200], {}, 400, "a.png: damaged"),
         ("faces", "a.png", png(), {"min_size": "big"}, 400, "min_size='big': expected a number"),
-        ("faces", "a.png", png(), {"colour": "red"}, 400, "field 'colour' is unknown; expected one of keypoint"),
+        (
+            "faces",
+            "a.png",
+            png(),
+            {"colour": "red"},
+            400,
+            "field 'colour' is unknown; expected one of keypoint",
+        ),
         ("faces", "a.png", png(), {"keypoint": "knee"}, 400, "keypoint 'knee' is unknown"),
         ("pets", "../../b.png", b"text", {}, 400, "b.png: not an image"),
-        ("pets", "a.png", png(), {"evidence": "perhaps"}, 400, "evidence='perhaps': expected true or false"),
+        (
+            "pets",
+            "a.png",
+            png(),
+            {"evidence": "perhaps"},
+            400,
+            "evidence='perhaps': expected true or false",
+        ),
         ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be opened as a video"),
         ("motion", "a.npz", b"text", {}, 400, "a.npz: not a readable npz file"),
-        ("motion", "a.npz", b"text", {"motions": "0"}, 400, "motions='0': expected a number from 1 on, or auto"),
-        ("select", "a.csv", b"a,b\n1,2\n", {"target": "c"}, 400, "a.csv: no column 'c' for the target"),
+        (
+            "motion",
+            "a.npz",
+            b"text",
+            {"motions": "0"},
+            400,
+            "motions='0': expected a number from 1 on, or auto",
+        ),
+        (
+            "select",
+            "a.csv",
+            b"a,b\n1,2\n",
+            {"target": "c"},
+            400,
+            "a.csv: no column 'c' for the target",
+        ),
         ("select", "a.xls", b"", {"target": "c"}, 400, "a.xls: expected a .csv"),
-        ("select", "a.csv", b"a,b\n1,2\n", {"target": "b", "task": "x"}, 400, "task='x': expected one of auto"),
-        ("knees", "a.png", png(), {}, 404, "'knees': expected one of faces, camera, motion, pets, select"),
+        (
+            "select",
+            "a.csv",
+            b"a,b\n1,2\n",
+            {"target": "b", "task": "x"},
+            400,
+            "task='x': expected one of auto",
+        ),
+        (
+            "knees",
+            "a.png",
+            png(),
+            {},
+            404,
+            "'knees': expected one of faces, camera, motion, pets, select",
+        ),
     ],
 )
 def test_bad_input_is_one_line(client, kind, name, content, fields, status, message):
@@ -184,13 +264,23 @@ def test_too_many_pixels_are_not_decoded(client):
     Image.new("1", (side, side)).save(file, "PNG")
     for kind in ("faces", "pets"):
         answer = ask(client, kind, "a.png", file.getvalue())
-        assert answer.status_code == 400 and answer.json()["error"] == f"a.png: {side} x {side} pixels; expected at most 25 million"
+        assert (
+            answer.status_code == 400
+            and answer.json()["error"]
+            == f"a.png: {side} x {side} pixels; expected at most 25 million"
+        )
 
 
 def test_an_array_that_needs_too_much_memory_is_refused_and_the_server_goes_on(client):
     bomb = io.BytesIO()
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("tracks.npy", "w", force_zip64=True) as member:
-        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 62500, 2), }".ljust(117) + b"\n"
+    with (
+        zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("tracks.npy", "w", force_zip64=True) as member,
+    ):
+        header = (
+            b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 62500, 2), }".ljust(117)
+            + b"\n"
+        )
         member.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
         for _ in range(1000):
             member.write(bytes(1_000_000))
@@ -201,26 +291,40 @@ def test_an_array_that_needs_too_much_memory_is_refused_and_the_server_goes_on(c
 
 def test_too_large_files_are_refused(client):
     answer = ask(client, "faces", "a.jpg", bytes(LIMITS["faces"].bytes + 1))
-    assert answer.status_code == 413 and answer.json()["error"] == "the file is too large: expected at most 32 MiB"
+    assert (
+        answer.status_code == 413
+        and answer.json()["error"] == "the file is too large: expected at most 32 MiB"
+    )
     parts = (bytes(1_000_000) for _ in range(40))  # without its length
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'
     content = (part for source in ([head], parts) for part in source)
-    answer = client.post("/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    answer = client.post(
+        "/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"}
+    )
     assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("content", [b"", b"--x\r\nnonsense", b"no form at all"])
 def test_what_is_no_form_is_refused(client, content):
-    answer = client.post("/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    answer = client.post(
+        "/api/faces", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"}
+    )
     assert answer.status_code == 400 and "form" in answer.json()["error"]
     assert client.post("/api/faces", content=b"a").status_code == 415
     assert client.post("/api/faces", data={"threshold": "1"}, files={}).status_code == 415
 
 
 def test_other_sites_may_not_ask(client):
-    for headers in ({"Host": "evil.example"}, {"Host": ""}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+    for headers in (
+        {"Host": "evil.example"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ):
         answer = ask(client, "pets", "a.png", png(), headers)
-        assert answer.status_code in (400, 403) and (answer.status_code == 400 or "expected" in answer.json()["error"])
+        assert answer.status_code in (400, 403) and (
+            answer.status_code == 400 or "expected" in answer.json()["error"]
+        )
     assert ask(client, "pets", "a.png", png(), {"Sec-Fetch-Site": "cross-site"}).status_code == 403
     own = f"http://{client.base_url.host}:{client.base_url.port}"
     assert ask(client, "pets", "a.png", png(), {"Origin": own}).status_code == 200
@@ -228,12 +332,17 @@ def test_other_sites_may_not_ask(client):
 
 def test_the_page_allows_nothing_from_elsewhere(client):
     answer = client.get("/")
-    assert answer.status_code == 200 and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert (
+        answer.status_code == 200
+        and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    )
     static = Path(__file__).resolve().parents[3] / "pipelines" / "serve" / "static"
     for path in static.iterdir():
         text = path.read_text()
         assert client.get(f"/{path.name}").text == text
-        assert "https:" not in text and text.count("http:") == text.count("http://www.w3.org/2000/svg")
+        assert "https:" not in text and text.count("http:") == text.count(
+            "http://www.w3.org/2000/svg"
+        )
     assert client.get("/../app.py").status_code == 404
 
 
@@ -248,7 +357,9 @@ def test_a_request_that_is_given_up_ends_its_process(server):
     video = client.get("/samples/moving.avi").content
     ask(client, "pets", "a.png", png())
     before = workers(process)
-    with client.stream("POST", "/api/motion", files={"file": ("moving.avi", video)}, headers=LINES) as answer:
+    with client.stream(
+        "POST", "/api/motion", files={"file": ("moving.avi", video)}, headers=LINES
+    ) as answer:
         for line in answer.iter_lines():
             if json.loads(line).get("done"):
                 break
@@ -272,7 +383,11 @@ def test_nothing_remains_when_it_ends():
     with serving("--workers", "1") as (url, process):
         assert httpx.get(f"{url}samples/breast_cancer.csv", timeout=300).status_code == 200
         pids = family(process.pid)
-        homes = {home for pid in pids if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")}
+        homes = {
+            home
+            for pid in pids
+            if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")
+        }
         assert len(pids) > 2 and len(homes) == 1
     assert process.returncode == 0
     end = time.monotonic() + 30
@@ -286,7 +401,11 @@ def test_workers_end_with_a_server_that_is_killed():
     with serving("--workers", "1") as (url, process):
         assert httpx.get(f"{url}samples/breast_cancer.csv", timeout=300).status_code == 200
         pids = family(process.pid) - {process.pid}
-        homes = {home for pid in pids if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")}
+        homes = {
+            home
+            for pid in pids
+            if (home := Path(f"/proc/{pid}/cwd").resolve()).name.startswith("annealed-")
+        }
         process.kill()
         end = time.monotonic() + 30
         while any(Path(f"/proc/{pid}").exists() for pid in pids):

@@ -10,7 +10,9 @@ from annealed.pipelines.serve.answers.limits import LIMITS, MAX_WAITING, Request
 from annealed.pipelines.serve.jobs import WorkerPool
 from annealed.pipelines.serve.uploads import Upload
 
-TABLE = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (i % 7, i % 5, 3 * (i % 7) - i % 5) for i in range(200))
+TABLE = b"a,b,y\n" + b"".join(
+    b"%d,%d,%d\n" % (i % 7, i % 5, 3 * (i % 7) - i % 5) for i in range(200)
+)
 FIELDS = {"target": ["y"], "k": ["1"]}
 
 
@@ -50,7 +52,9 @@ def test_work_that_takes_too_long_is_ended_and_the_next_is_answered(monkeypatch)
 def test_a_worker_that_dies_is_replaced():
     async def work(pool):
         (worker,) = pool.workers
-        task = asyncio.ensure_future(select(pool, lambda message: os.kill(worker.pid, signal.SIGKILL)))
+        task = asyncio.ensure_future(
+            select(pool, lambda message: os.kill(worker.pid, signal.SIGKILL))
+        )
         with pytest.raises(RequestError, match="ended the process that read it") as refused:
             await task
         assert refused.value.status == 413
@@ -80,7 +84,9 @@ def test_too_many_that_wait_are_refused(monkeypatch):
     async def work():
         pool = WorkerPool(1)
         pool.waiting = MAX_WAITING
-        with pytest.raises(RequestError, match=f"busy: {MAX_WAITING} requests are waiting") as refused:
+        with pytest.raises(
+            RequestError, match=f"busy: {MAX_WAITING} requests are waiting"
+        ) as refused:
             async with pool.turn():
                 pass
         assert refused.value.status == 503

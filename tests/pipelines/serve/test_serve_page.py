@@ -13,13 +13,19 @@ from pathlib import Path
 import pytest
 from serving import serving
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs a browser: pip install playwright")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="needs a browser: pip install playwright"
+)
 expect = playwright.expect
 
-CHROMIUM = os.environ.get("ANNEALED_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+CHROMIUM = (
+    os.environ.get("ANNEALED_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER"
+)
 # milliseconds; a first answer waits for compiled code, and on a busy computer for its turn
 SECONDS = 600_000
 expect.set_options(timeout=SECONDS)
@@ -53,7 +59,10 @@ def page(browser, url):
     asked, complaints = [], []
     made.on("request", lambda request: asked.append(request.url))
     made.on("pageerror", lambda error: complaints.append(str(error)))
-    made.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    made.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
     opened(made, url)
     yield made
     context.close()
@@ -164,8 +173,15 @@ def test_the_table_and_crops_are_saved(page, tmp_path):
     coco = json.loads(archive.read("faces.json"))
     (face,) = load_model("faces").find(sample_photograph()).instances
     assert row["source"] == coco["images"][0]["file_name"] == "astronaut.png"
-    assert float(row["left_eye_x"]) == coco["annotations"][0]["keypoints"][0] == face.record()["keypoints"]["left_eye"][0]
-    assert (read_image(Path(archive.extract("astronaut_face1.png", tmp_path))) == align_face(sample_photograph(), face)).all()
+    assert (
+        float(row["left_eye_x"])
+        == coco["annotations"][0]["keypoints"][0]
+        == face.record()["keypoints"]["left_eye"][0]
+    )
+    assert (
+        read_image(Path(archive.extract("astronaut_face1.png", tmp_path)))
+        == align_face(sample_photograph(), face)
+    ).all()
 
 
 @pytest.mark.slow
@@ -174,7 +190,11 @@ def test_the_masks_are_saved(page):
     motion.get_by_role("button", name="Use a sample").click()
     expect(motion.locator(".facts")).to_contain_text("motions of")
     archive = saved(page, motion)
-    assert archive.namelist() == ["masks/", *(f"masks/{i:06d}.png.png" for i in range(1, 41)), "tracks.csv"]
+    assert archive.namelist() == [
+        "masks/",
+        *(f"masks/{i:06d}.png.png" for i in range(1, 41)),
+        "tracks.csv",
+    ]
     assert archive.read("tracks.csv").startswith(b"point,frame,x,y,visible,label,probability\n")
 
 
@@ -203,10 +223,15 @@ def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
 
     seen = np.hstack([sample_photograph()[:240, 90:330, ::-1]] * 2)
     (tmp_path / "two.mjpeg").write_bytes(cv2.imencode(".jpg", seen)[1].tobytes() * 3)
-    flags = ("--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={tmp_path / 'two.mjpeg'}")
+    flags = (
+        "--use-fake-device-for-media-stream",
+        f"--use-file-for-fake-video-capture={tmp_path / 'two.mjpeg'}",
+    )
     with camera_page(driver, url, *flags) as (page, part):
         expect(part.locator(".facts")).to_contain_text(re.compile("2 persons, frame [4-9]"))
-        shown = part.locator(".legend .dot").evaluate_all("all => all.map((dot) => dot.style.getPropertyValue('--c'))")
+        shown = part.locator(".legend .dot").evaluate_all(
+            "all => all.map((dot) => dot.style.getPropertyValue('--c'))"
+        )
         assert len(shown) == len(set(shown)) == 2
         assert colours(page, "#panel-camera .picture") > 100
         states = "() => given.getTracks().map((track) => track.readyState)"
@@ -224,7 +249,11 @@ def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
 @pytest.mark.parametrize(
     "flags, permissions, message",
     [
-        (("--use-fake-device-for-media-stream", "--deny-permission-prompts"), (), "The camera may not be used: it was refused"),
+        (
+            ("--use-fake-device-for-media-stream", "--deny-permission-prompts"),
+            (),
+            "The camera may not be used: it was refused",
+        ),
         ((), ("camera",), "No camera was found."),
     ],
 )
@@ -288,7 +317,10 @@ def test_select_shows_the_report(page, tmp_path):
     (tmp_path / "table.csv").write_text("a,b,c,d,e,f,price\n" + rows)
     select = panel(page, "select")
     select.locator("input[type=file]").set_input_files(tmp_path / "table.csv")
-    assert select.locator("#columns option").evaluate_all("all => all.map(o => o.value)") == [*"abcdef", "price"]
+    assert select.locator("#columns option").evaluate_all("all => all.map(o => o.value)") == [
+        *"abcdef",
+        "price",
+    ]
     select.locator("input[name=target]").fill("price")
     select.locator("input[name=k]").fill("2")
     select.get_by_role("button", name="Select columns").click()
@@ -305,7 +337,13 @@ def test_everything_by_the_keyboard(page):
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "tab-faces"
-    for key, tab in (("Right", "camera"), ("End", "select"), ("Right", "faces"), ("Left", "select"), ("Home", "faces")):
+    for key, tab in (
+        ("Right", "camera"),
+        ("End", "select"),
+        ("Right", "faces"),
+        ("Left", "select"),
+        ("Home", "faces"),
+    ):
         key = key if key in ("Home", "End") else f"Arrow{key}"
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.id") == f"tab-{tab}"
@@ -322,7 +360,12 @@ def test_everything_by_the_keyboard(page):
 
 
 def test_no_width_needs_scrolling_sideways(page):
-    ready = {"faces": ".legend button", "motion": ".candidates td", "pets": ".bars .n", "select": ".downloads a"}
+    ready = {
+        "faces": ".legend button",
+        "motion": ".candidates td",
+        "pets": ".bars .n",
+        "select": ".downloads a",
+    }
     for name, sign in ready.items():
         part = panel(page, name)
         part.get_by_role("button", name="Use a sample").click()
@@ -331,7 +374,9 @@ def test_no_width_needs_scrolling_sideways(page):
             part.locator(".legend button").first.click()
             expect(part.locator(".patches figure")).to_have_count(12)
         if name == "motion":
-            part.locator(".frame").evaluate("s => { s.value = 20; s.dispatchEvent(new Event('input')); }")
+            part.locator(".frame").evaluate(
+                "s => { s.value = 20; s.dispatchEvent(new Event('input')); }"
+            )
         for width, height in ((390, 844), (768, 1024), (1440, 900), (1920, 1080)):
             page.set_viewport_size({"width": width, "height": height})
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -11,12 +11,23 @@ from helpers import run
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("export"), np.random.default_rng(0)
-    frame = pd.DataFrame(rng.standard_normal((200, 4)), columns=list("abcd")).assign(city=rng.choice(["Oslo", "Rome", "Bonn"], 200))
+    frame = pd.DataFrame(rng.standard_normal((200, 4)), columns=list("abcd")).assign(
+        city=rng.choice(["Oslo", "Rome", "Bonn"], 200)
+    )
     frame["y"] = np.where(frame["a"] + 2 * (frame["city"] == "Rome") > 0.5, "yes", "no")
     frame.loc[::9, "b"] = np.nan
     frame.to_csv(folder / "t.csv", index=False)
     done = run(
-        "select", folder / "t.csv", "--target", "y", "-k", 2, "--save", folder / "m.safetensors", "--report", folder / "report"
+        "select",
+        folder / "t.csv",
+        "--target",
+        "y",
+        "-k",
+        2,
+        "--save",
+        folder / "m.safetensors",
+        "--report",
+        folder / "report",
     )
     assert done.exit_code == 0, done.output
     return folder
@@ -27,12 +38,29 @@ def test_every_format(folder, suffix):
     done = run("export", folder / "m.safetensors", folder / f"out.{suffix}", "--json")
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
-    assert record["file"].endswith(suffix) and record["bytes"] == (folder / f"out.{suffix}").stat().st_size > 100
+    assert (
+        record["file"].endswith(suffix)
+        and record["bytes"] == (folder / f"out.{suffix}").stat().st_size > 100
+    )
 
 
 def test_options(folder):
-    done = run("export", folder / "m.safetensors", folder / "o.sql", "--table", "s.people", "--dialect", "sqlite", "--key", "d")
-    assert done.exit_code == 0 and "which SQLite has from 3.35 on" in done.stderr and done.stderr.count("\n") == 1
+    done = run(
+        "export",
+        folder / "m.safetensors",
+        folder / "o.sql",
+        "--table",
+        "s.people",
+        "--dialect",
+        "sqlite",
+        "--key",
+        "d",
+    )
+    assert (
+        done.exit_code == 0
+        and "which SQLite has from 3.35 on" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
     query = (folder / "o.sql").read_text()
     assert 'FROM "s"."people" AS t' in query and 't."d" AS k1' in query
 
@@ -59,10 +87,15 @@ def test_contributions(folder):
     plain = run("predict", folder / "m.safetensors", folder / "t.csv", "--json")
     done = run("predict", folder / "m.safetensors", folder / "t.csv", "--contributions", "--json")
     found, before = json.loads(done.stdout), json.loads(plain.stdout)
-    assert set(found) - set(before) == {"score", *(f"contribution of {name}" for name in ("a", "city", "(intercept)"))}
+    assert set(found) - set(before) == {
+        "score",
+        *(f"contribution of {name}" for name in ("a", "city", "(intercept)")),
+    }
     parts = [found[f"contribution of {name}"] for name in ("a", "city", "(intercept)")]
     np.testing.assert_allclose(np.sum(parts, axis=0), found["score"], rtol=0, atol=1e-12)
-    assert [score > 0 for score in found["score"]] == [answer == "yes" for answer in found["prediction"]]
+    assert [score > 0 for score in found["score"]] == [
+        answer == "yes" for answer in found["prediction"]
+    ]
 
 
 def test_the_report_explains_rows(folder):

@@ -15,7 +15,9 @@ def folder(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(1)
     table = pd.DataFrame(rng.standard_normal((200, 20)), columns=[f"gene{j}" for j in range(20)])
     table["kind"] = rng.choice(["a", "b", "c"], 200)
-    dose = 2 * table.gene3 - 1.5 * table.gene7 + 2.0 * (table.kind == "a") + rng.standard_normal(200)
+    dose = (
+        2 * table.gene3 - 1.5 * table.gene7 + 2.0 * (table.kind == "a") + rng.standard_normal(200)
+    )
     table.assign(dose=dose).to_csv(folder / "dose.csv", index=False)
     table.assign(dose=rng.standard_normal(200)).to_csv(folder / "noise.csv", index=False)
     table.assign(dose=dose, twin=table.gene3).to_csv(folder / "twin.csv", index=False)
@@ -28,35 +30,83 @@ def run(*arguments):
 
 def test_the_columns_that_can_be_trusted(folder):
     done = run(
-        folder / "dose.csv", "--target", "dose", "--fdr", 0.05, "--intervals", "--json", "--quiet", "--report", folder / "page"
+        folder / "dose.csv",
+        "--target",
+        "dose",
+        "--fdr",
+        0.05,
+        "--intervals",
+        "--json",
+        "--quiet",
+        "--report",
+        folder / "page",
     )
     found = json.loads(done.stdout)
     columns = {column["name"]: column for column in found["selected"]}
-    assert set(columns) == {"gene3", "gene7", "kind"} and found["chosen_by"] == "the share of false columns"
-    assert found["certainty"]["estimated_fdr"] <= 0.05 and found["certainty"]["method"] == "conditional"
+    assert (
+        set(columns) == {"gene3", "gene7", "kind"}
+        and found["chosen_by"] == "the share of false columns"
+    )
+    assert (
+        found["certainty"]["estimated_fdr"] <= 0.05
+        and found["certainty"]["method"] == "conditional"
+    )
     assert all(column["pvalue"] < 1e-4 for column in columns.values())
     low, high = columns["gene3"]["interval"]
     assert low < 2 < high and columns["kind"]["interval"] is None
     assert found["scores"]["selected"]["R2"] > 0.7
     page = (folder / "page" / "select.html").read_text()
-    assert "of which at most 5% are false in the mean" in page and "p-value" in page and " to " in page
+    assert (
+        "of which at most 5% are false in the mean" in page and "p-value" in page and " to " in page
+    )
 
 
 def test_where_nothing_can_be_trusted_the_answer_says_so(folder):
-    done = run(folder / "noise.csv", "--target", "dose", "--fdr", 0.05, "--report", folder / "empty")
-    assert done.exit_code == 0 and "nothing can be trusted at a share of false ones of 5%" in done.stdout
+    done = run(
+        folder / "noise.csv", "--target", "dose", "--fdr", 0.05, "--report", folder / "empty"
+    )
+    assert (
+        done.exit_code == 0
+        and "nothing can be trusted at a share of false ones of 5%" in done.stdout
+    )
     assert "nothing can be trusted" in (folder / "empty" / "select.html").read_text()
 
 
 def test_the_report_of_a_given_number_has_pvalues_beside_the_stabilities(folder):
-    found = json.loads(run(folder / "dose.csv", "--target", "dose", "-k", 4, "--json", "--quiet", "--report", folder / "p").stdout)
+    found = json.loads(
+        run(
+            folder / "dose.csv",
+            "--target",
+            "dose",
+            "-k",
+            4,
+            "--json",
+            "--quiet",
+            "--report",
+            folder / "p",
+        ).stdout
+    )
     values = {column["name"]: column["pvalue"] for column in found["selected"]}
-    assert len(values) == 4 and max(values["gene3"], values["gene7"], values["kind"]) < 1e-4 < max(values.values())
+    assert len(values) == 4 and max(values["gene3"], values["gene7"], values["kind"]) < 1e-4 < max(
+        values.values()
+    )
     assert "interval" not in found["selected"][0]
 
 
 def test_columns_that_cannot_be_tested_leave_a_line(folder):
-    found = json.loads(run(folder / "twin.csv", "--target", "dose", "-k", 3, "--json", "--quiet", "--report", folder / "t").stdout)
+    found = json.loads(
+        run(
+            folder / "twin.csv",
+            "--target",
+            "dose",
+            "-k",
+            3,
+            "--json",
+            "--quiet",
+            "--report",
+            folder / "t",
+        ).stdout
+    )
     assert {column["pvalue"] for column in found["selected"]} == {None}
     assert found["certainty"]["notes"] == [
         "no p-values: column twin is a copy of column gene3; no test can tell them apart: exclude one"

@@ -61,7 +61,9 @@ def test_height_of_women_is_no_id(tmp_path):
     women = pd.DataFrame({"rownames": range(1, 16), "height": HEIGHT, "weight": WEIGHT})
     record, stderr = select(tmp_path, women, "weight", "auto")
     assert names(record) == ["height"] and record["scores"]["selected"]["R2"] > 0.98
-    assert "1 column left out, numbers of the rows (--include keeps such a column): rownames" in stderr
+    assert (
+        "1 column left out, numbers of the rows (--include keeps such a column): rownames" in stderr
+    )
     assert [out["name"] for out in record["left_out"]] == ["rownames"]
     record, _ = select(tmp_path, women, "weight", 2, "--include", "rownames")
     assert set(names(record)) == {"rownames", "height"}
@@ -110,11 +112,14 @@ def test_rows_without_target_do_not_hide_an_id(tmp_path):
 
 
 def test_text_ids_are_left_out(tmp_path):
-    people = pd.DataFrame({"id": [f"P{i:04d}" for i in range(N)], "x": X, "y": ["a"] * 30 + ["b"] * 30})
+    people = pd.DataFrame(
+        {"id": [f"P{i:04d}" for i in range(N)], "x": X, "y": ["a"] * 30 + ["b"] * 30}
+    )
     record, stderr = select(tmp_path, people, "y")
     assert names(record) == ["x"]
     assert (
-        "1 column left out, text that names the rows, 60 different values in 60 rows (--as COLUMN=category otherwise): id" in stderr
+        "1 column left out, text that names the rows, 60 different values in 60 rows (--as COLUMN=category otherwise): id"
+        in stderr
     )
 
 
@@ -138,22 +143,36 @@ def test_thousands_separators(tmp_path):
     record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
     assert names(record) == ["people"] and record["selected"][0]["kind"] == "number"
     assert (
-        f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (--as COLUMN=category otherwise): people" in stderr
+        f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (--as COLUMN=category otherwise): people"
+        in stderr
     )
     same = []
-    for text in ('people\n"2,523"\n"1,234,567"\n17\n', "people\n2523\n1234567\n17\n", "people;x\n2,523;1\n1,234,567;1\n17;1\n"):
+    for text in (
+        'people\n"2,523"\n"1,234,567"\n17\n',
+        "people\n2523\n1234567\n17\n",
+        "people;x\n2,523;1\n1,234,567;1\n17;1\n",
+    ):
         (tmp_path / "new.csv").write_text(text)
         result = run("predict", tmp_path / "m", tmp_path / "new.csv", "--json")
-        separated = ["the columns of new.csv are separated by ';', not by ','"] if ";" in text else []
+        separated = (
+            ["the columns of new.csv are separated by ';', not by ','"] if ";" in text else []
+        )
         assert json.loads(result.stdout)["notes"] == separated, result.output
         same.append(json.loads(result.stdout)["prediction"])
     assert same[0] == same[1] == same[2]
     (tmp_path / "new.csv").write_text("people;x\n2,523;1\n")  # alone it could be a decimal comma
-    assert json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)["prediction"] == same[0][:1]
+    assert (
+        json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)[
+            "prediction"
+        ]
+        == same[0][:1]
+    )
 
 
 def test_thousands_in_the_target_and_what_is_none(tmp_path):
-    pd.DataFrame({"x": PEOPLE, "y": [f"{p:,}" for p in PEOPLE]}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"x": PEOPLE, "y": [f"{p:,}" for p in PEOPLE]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
     table = read_table(tmp_path / "t.csv", Request("y"))
     np.testing.assert_array_equal(table.y, PEOPLE)
     assert "the target 'y' holds numbers with thousands separators" in table.notes
@@ -173,20 +192,34 @@ def test_decimal_commas_are_no_thousands(tmp_path):
     np.testing.assert_allclose(table.X[1:, 1], PEOPLE[1:] / 1000)
 
 
-@pytest.mark.parametrize("order, style", [("dayfirst", "%d/%m/%Y"), ("monthfirst", "%m/%d/%Y"), ("dayfirst", "%d.%m.%Y 12:00")])
+@pytest.mark.parametrize(
+    "order, style",
+    [("dayfirst", "%d/%m/%Y"), ("monthfirst", "%m/%d/%Y"), ("dayfirst", "%d.%m.%Y 12:00")],
+)
 def test_dates_in_two_orders(tmp_path, order, style):
     table = pd.DataFrame({"day": DAYS.strftime(style), "x": X, "y": Y - PEOPLE / 1e5})
     record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
     assert names(record) == ["day"] and record["selected"][0]["kind"] == "date"
-    assert f"1 column of dates such as {table['day'][0]}, read as {order} (--dates otherwise)" in stderr
-    (tmp_path / "new.csv").write_text(f"day\n{pd.Timestamp('2019-02-03').strftime(style)}\n2019-02-03{style[8:]}\n")
+    assert (
+        f"1 column of dates such as {table['day'][0]}, read as {order} (--dates otherwise)"
+        in stderr
+    )
+    (tmp_path / "new.csv").write_text(
+        f"day\n{pd.Timestamp('2019-02-03').strftime(style)}\n2019-02-03{style[8:]}\n"
+    )
     found = json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)
     assert found["prediction"][0] == pytest.approx(found["prediction"][1]) and not found["notes"]
 
 
 def test_dates_that_could_be_both_are_asked_for(tmp_path):
     day, month = rng.integers(1, 13, (2, N))
-    table = pd.DataFrame({"day": [f"{d:02d}/{m:02d}/2019" for d, m in zip(day, month)], "x": X, "y": 30 * month + day})
+    table = pd.DataFrame(
+        {
+            "day": [f"{d:02d}/{m:02d}/2019" for d, m in zip(day, month)],
+            "x": X,
+            "y": 30 * month + day,
+        }
+    )
     record, stderr = select(tmp_path, table, "y")
     assert names(record) == ["x"] and "say --dates dayfirst or --dates monthfirst: day" in stderr
     for order, better in (("dayfirst", True), ("monthfirst", False)):
@@ -200,22 +233,36 @@ def test_dates_that_could_be_both_are_asked_for(tmp_path):
 def test_a_class_of_one_row_is_put_aside(tmp_path):
     kind = np.array(["x"] * 50 + ["z"] * 49 + ["one"])
     b = (kind == "x") * 2 + rng.normal(size=100)
-    record, stderr = select(tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto")
+    record, stderr = select(
+        tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto"
+    )
     assert names(record) == ["b"] and record["n_rows"] == 99
     assert "the class one has one row only, row 100, which is put aside" in stderr
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i % 3},x\n" for i in range(9)) + "5,y\n")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "auto")
-    assert result.exit_code == 2 and "-k auto: one row of the class y is too few for cross-validation" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "-k auto: one row of the class y is too few for cross-validation" in result.stderr
+    )
 
 
 def test_numbers_taken_as_classes_or_not(tmp_path):
-    assert guess_task(np.arange(8)) == "regression" and guess_task(np.repeat(np.arange(8), 2)) == "classification"
+    assert (
+        guess_task(np.arange(8)) == "regression"
+        and guess_task(np.repeat(np.arange(8), 2)) == "classification"
+    )
     record, stderr = select(tmp_path, pd.DataFrame({"x": np.arange(8) ** 2, "y": range(8)}), "y")
-    assert record["task"] == "regression" and "8 different numbers in 8 rows are too many for classes" in stderr
+    assert (
+        record["task"] == "regression"
+        and "8 different numbers in 8 rows are too many for classes" in stderr
+    )
     doses = pd.DataFrame({"x": X, "y": np.arange(N) % 6})
     record, stderr = select(tmp_path, doses, "y")
     assert record["task"] == "classification"
-    assert "the 6 different numbers of the target are taken as classes; --task regression otherwise" in stderr
+    assert (
+        "the 6 different numbers of the target are taken as classes; --task regression otherwise"
+        in stderr
+    )
     assert "taken as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
 
 
@@ -226,7 +273,9 @@ def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
     y, held_out = frame["y"].to_numpy(), np.empty(9)
     for train, test in folds(Table(y[:, None], y, TableEncoding(())), "regression"):
         held_out[test] = y[train].mean()
-    assert record["scores"]["baseline"] == pytest.approx(measures("regression", HeldOut(y, held_out)))
+    assert record["scores"]["baseline"] == pytest.approx(
+        measures("regression", HeldOut(y, held_out))
+    )
     (size,) = record["path"]
     assert size["score"] == pytest.approx(record["scores"]["selected"]["R2"])
 
@@ -239,7 +288,9 @@ AGE = np.tile(np.arange(20, 60, 2), 4)
 
 @pytest.fixture(params=["linear", "piecewise"])
 def city_model(tmp_path, request):
-    frame = pd.DataFrame({"age": AGE, "city": CITY, "y": 0.1 * AGE + 3.0 * (CITY == "Oslo") - 2.0 * (CITY == "Bonn")})
+    frame = pd.DataFrame(
+        {"age": AGE, "city": CITY, "y": 0.1 * AGE + 3.0 * (CITY == "Oslo") - 2.0 * (CITY == "Bonn")}
+    )
     select(tmp_path, frame, "y", 2, "--save", tmp_path / "m", "--response", request.param)
     return tmp_path / "m"
 
@@ -252,15 +303,29 @@ def predict(model, text, *options):
 
 
 def test_predict_says_what_it_does_not_know(city_model):
-    result, found = predict(city_model, "age,city\nforty,Rome\n50,Paris\n50,\n50, Rome \n,Oslo\n50,Rome\n50,Oslo\n50,Bonn\n")
+    result, found = predict(
+        city_model,
+        "age,city\nforty,Rome\n50,Paris\n50,\n50, Rome \n,Oslo\n50,Rome\n50,Oslo\n50,Bonn\n",
+    )
     assert result.stderr.splitlines() == ["annealed: " + note for note in found["notes"]]
     age, city = found["notes"]
     fill = "the median of the training rows, 39" if "median" in age else "missing"
-    assert age == f"column 'age', 8 cells: 1 without a number, such as 'forty' (taken as {fill}); 1 empty (taken as {fill})"
-    assert "1 with a value that the model does not know, such as 'Paris' (taken as the mean of the levels)" in city
+    assert (
+        age
+        == f"column 'age', 8 cells: 1 without a number, such as 'forty' (taken as {fill}); 1 empty (taken as {fill})"
+    )
+    assert (
+        "1 with a value that the model does not know, such as 'Paris' (taken as the mean of the levels)"
+        in city
+    )
     p = found["prediction"]
     mean = 0.5 * p[5] + 0.3 * p[6] + 0.2 * p[7]  # by the rows of training
-    assert p[1] == pytest.approx(mean) and p[2] == p[1] and p[3] == p[5] and p[6] - p[5] == pytest.approx(3.0, abs=0.1)
+    assert (
+        p[1] == pytest.approx(mean)
+        and p[2] == p[1]
+        and p[3] == p[5]
+        and p[6] - p[5] == pytest.approx(3.0, abs=0.1)
+    )
 
 
 def test_predict_without_doubt_says_nothing(city_model):
@@ -270,13 +335,19 @@ def test_predict_without_doubt_says_nothing(city_model):
 
 def test_a_column_without_a_number_is_refused(city_model):
     result, found = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
-    assert result.exit_code == 2 and "column 'age' holds no number, but cells such as 'zzz'" in found["error"]
+    assert (
+        result.exit_code == 2
+        and "column 'age' holds no number, but cells such as 'zzz'" in found["error"]
+    )
 
 
 def test_an_empty_column_is_refused_unless_it_may_be(city_model):
     result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n")
     assert result.exit_code == 2
-    assert "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)" in found["error"]
+    assert (
+        "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)"
+        in found["error"]
+    )
     result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")
     assert result.exit_code == 0 and "column 'age', 2 cells: 2 empty (taken as" in found["notes"][0]
     result, found = predict(city_model, "age,city\n,Rome\n")  # one person whose age is not known
@@ -289,7 +360,10 @@ def test_rare_and_missing_levels_take_the_unknown(tmp_path):
     select(tmp_path, frame, "y", 1, "--save", tmp_path / "m")
     _, found = predict(tmp_path / "m", "word,x\nc,1\nnew,1\n,1\n")
     assert found["prediction"][0] == found["prediction"][1] != found["prediction"][2]
-    assert "taken as the level (other)" in found["notes"][0] and "1 empty (taken as the level (missing))" in found["notes"][0]
+    assert (
+        "taken as the level (other)" in found["notes"][0]
+        and "1 empty (taken as the level (missing))" in found["notes"][0]
+    )
 
 
 def test_files_from_before_there_were_shares(city_model):
@@ -303,7 +377,11 @@ def test_files_from_before_there_were_shares(city_model):
 
 
 def test_separators_of_several_characters(tmp_path):
-    (tmp_path / "t.csv").write_text("a\ty\n" + "".join(f"{i % 7}\t{i % 7 + i % 3 / 10}\n" for i in range(20)))
+    (tmp_path / "t.csv").write_text(
+        "a\ty\n" + "".join(f"{i % 7}\t{i % 7 + i % 3 / 10}\n" for i in range(20))
+    )
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", "//")
     assert result.exit_code == 2 and result.stderr == "annealed: --sep //: expected one character\n"
-    assert run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", r"\t").exit_code == 0
+    assert (
+        run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", r"\t").exit_code == 0
+    )

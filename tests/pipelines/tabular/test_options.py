@@ -28,13 +28,13 @@ SCORE = X @ [2.0, -1.5, 0.0, 0.8, 0.8, 0.0, -1.0, 0.3]
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(1)
-    FRAME.assign(y=(SCORE + rng.normal(size=N)).round(4), w=np.where(np.arange(N) < 200, 1.0, 0.0)).to_csv(
-        tmp_path / "numbers.csv", index=False
-    )
+    FRAME.assign(
+        y=(SCORE + rng.normal(size=N)).round(4), w=np.where(np.arange(N) < 200, 1.0, 0.0)
+    ).to_csv(tmp_path / "numbers.csv", index=False)
     yes = SCORE + rng.normal(size=N) > 1.5
-    FRAME.assign(ill=np.where(yes, "yes", "no"), day=pd.date_range("2020-01-01", periods=N).astype(str)).to_csv(
-        tmp_path / "classes.csv", index=False
-    )
+    FRAME.assign(
+        ill=np.where(yes, "yes", "no"), day=pd.date_range("2020-01-01", periods=N).astype(str)
+    ).to_csv(tmp_path / "classes.csv", index=False)
     return tmp_path
 
 
@@ -73,18 +73,32 @@ OPTIONS = {
 
 
 def test_every_parameter_can_be_set_or_has_a_reason():
-    offered = {option for parameter in get_command(app).commands["select"].params for option in parameter.opts}
+    offered = {
+        option
+        for parameter in get_command(app).commands["select"].params
+        for option in parameter.opts
+    }
     lacking = []
     for make in (FSAClassifier, FSARegressor, ScoreCardClassifier, Constraints, FSAClassifier.fit):
         for name in inspect.signature(make).parameters.keys() - {"self", "X", "y"}:
             own = OPTIONS.get(name)
-            free = make in (FSAClassifier, FSARegressor, ScoreCardClassifier) and name not in NOT_SET
+            free = (
+                make in (FSAClassifier, FSARegressor, ScoreCardClassifier) and name not in NOT_SET
+            )
             if not (own in offered if own else free or NOT_SET.get(name)):
                 lacking.append(f"{make.__name__}: {name}")
     assert not lacking
 
 
-VALUES = {"mu": 50, "n_steps": 80, "n_bins": 4, "bins": "quantile", "kind": "linear", "exchange": "true", "search": "false"}
+VALUES = {
+    "mu": 50,
+    "n_steps": 80,
+    "n_bins": 4,
+    "bins": "quantile",
+    "kind": "linear",
+    "exchange": "true",
+    "search": "false",
+}
 
 
 @pytest.mark.parametrize("owner", [*_PARTS, "loss"])
@@ -99,7 +113,16 @@ def test_every_parameter_of_a_part_can_be_set(owner):
 
 def test_other_parameters(folder):
     path = folder / "numbers.csv"
-    few = ["--param", "schedule.n_steps=30", "--param", "schedule.mu=5", "--param", "prior.shrinkage=100.0", "--param", "n_jobs=1"]
+    few = [
+        "--param",
+        "schedule.n_steps=30",
+        "--param",
+        "schedule.mu=5",
+        "--param",
+        "prior.shrinkage=100.0",
+        "--param",
+        "n_jobs=1",
+    ]
     shrunk = select(path, "y", "--exclude", "w", *few)
     assert max(abs(column["coefficient"]) for column in shrunk["selected"]) < 0.1
     assert shrunk["settings"]["param"] == few[1::2]
@@ -131,8 +154,13 @@ def refused_npz(folder, *options):
 def test_class_weight(folder):
     rare = np.where(SCORE + np.random.default_rng(2).normal(size=N) > 4.0, "yes", "no")
     FRAME.assign(ill=rare).to_csv(folder / "rare.csv", index=False)
-    plain, balanced = (select(folder / "rare.csv", "ill", *more) for more in ((), ("--class-weight", "balanced")))
-    assert balanced["scores"]["selected"]["balanced accuracy"] > plain["scores"]["selected"]["balanced accuracy"]
+    plain, balanced = (
+        select(folder / "rare.csv", "ill", *more) for more in ((), ("--class-weight", "balanced"))
+    )
+    assert (
+        balanced["scores"]["selected"]["balanced accuracy"]
+        > plain["scores"]["selected"]["balanced accuracy"]
+    )
     heavy = select(folder / "rare.csv", "ill", "--class-weight", "yes=50", "--class-weight", "no=1")
     assert heavy["scores"]["selected"]["accuracy"] < plain["scores"]["selected"]["accuracy"]
 
@@ -141,10 +169,17 @@ def test_loss(folder):
     outlier = pd.read_csv(folder / "numbers.csv")
     outlier.loc[0, "y"] = 1e5
     outlier.to_csv(folder / "outlier.csv", index=False)
-    robust, squared = (select(folder / "outlier.csv", "y", "--exclude", "w", "--loss", loss) for loss in ("huber", "squared"))
+    robust, squared = (
+        select(folder / "outlier.csv", "y", "--exclude", "w", "--loss", loss)
+        for loss in ("huber", "squared")
+    )
     by_name = {c["name"]: c["coefficient"] for c in robust["selected"]}
-    assert by_name["a"] == pytest.approx(2.0, abs=0.2) and {"a", "b"} < set(by_name) != names(squared)
-    upper = select(folder / "numbers.csv", "y", "--loss", "quantile", "--param", "loss.quantile=0.9")
+    assert by_name["a"] == pytest.approx(2.0, abs=0.2) and {"a", "b"} < set(by_name) != names(
+        squared
+    )
+    upper = select(
+        folder / "numbers.csv", "y", "--loss", "quantile", "--param", "loss.quantile=0.9"
+    )
     assert upper["settings"]["loss"] == "quantile"
 
 
@@ -169,31 +204,56 @@ def test_bounds_and_groups(folder):
     path = folder / "numbers.csv"
     record = select(path, "y", "--bounds", "a=:0.5", "--bounds", "b=-0.25:0.25", "--exclude", "w")
     found = {c["name"]: c["coefficient"] for c in record["selected"]}
-    assert all(found.get(name, 0) <= most + 1e-9 for name, most in (("a", 0.5), ("b", 0.25))) and found.get("b", 0) >= -0.25 - 1e-9
+    assert (
+        all(found.get(name, 0) <= most + 1e-9 for name, most in (("a", 0.5), ("b", 0.25)))
+        and found.get("b", 0) >= -0.25 - 1e-9
+    )
     together = select(path, "y", "--group", "lag_", "--exclude", "w", "--include", "lag_2")
-    assert {"lag_1", "lag_2", "lag_3", "a", "b"} == names(together) and together["settings"]["group"] == ["lag_"]
+    assert {"lag_1", "lag_2", "lag_3", "a", "b"} == names(together) and together["settings"][
+        "group"
+    ] == ["lag_"]
 
 
 def test_time_orders_the_folds(folder):
     frame = pd.read_csv(folder / "classes.csv").sample(frac=1.0, random_state=0)
     frame.to_csv(folder / "mixed.csv", index=False)
-    ordered, mixed = (select(folder / name, "ill", "--time", "day") for name in ("classes.csv", "mixed.csv"))
-    assert ordered["scores"]["baseline"] == mixed["scores"]["baseline"]  # whatever the order of the rows
+    ordered, mixed = (
+        select(folder / name, "ill", "--time", "day") for name in ("classes.csv", "mixed.csv")
+    )
+    assert (
+        ordered["scores"]["baseline"] == mixed["scores"]["baseline"]
+    )  # whatever the order of the rows
     assert len(ordered["path"][0]["folds"]) == 5
     # what held in the first half alone does not help later
-    change = pd.DataFrame({"x": X[:, 0], "hour": np.arange(N), "y": np.where(np.arange(N) < N / 2, 1, -1) * X[:, 0]})
+    change = pd.DataFrame(
+        {"x": X[:, 0], "hour": np.arange(N), "y": np.where(np.arange(N) < N / 2, 1, -1) * X[:, 0]}
+    )
     change.to_csv(folder / "change.csv", index=False)
-    assert select(folder / "change.csv", "y", "--time", "hour", k=1)["scores"]["selected"]["R2"] < -0.2
+    assert (
+        select(folder / "change.csv", "y", "--time", "hour", k=1)["scores"]["selected"]["R2"] < -0.2
+    )
 
 
 def test_a_test_file(folder):
     frame = pd.read_csv(folder / "classes.csv")
     frame.iloc[:160].to_csv(folder / "train.csv", index=False)
     frame.iloc[160:].to_csv(folder / "test.csv", index=False)
-    record = select(folder / "train.csv", "ill", "--test", folder / "test.csv", "--save", folder / "m", "--score", "roc_auc")
+    record = select(
+        folder / "train.csv",
+        "ill",
+        "--test",
+        folder / "test.csv",
+        "--save",
+        folder / "m",
+        "--score",
+        "roc_auc",
+    )
     rows = pd.read_csv(io.StringIO(run("predict", folder / "m", folder / "test.csv").stdout))
     right = rows["prediction"].to_numpy() == frame["ill"].to_numpy()[160:]
-    assert record["scores"]["test"]["accuracy"] == pytest.approx(right.mean()) and record["scores"]["test"]["roc auc"] > 0.8
+    assert (
+        record["scores"]["test"]["accuracy"] == pytest.approx(right.mean())
+        and record["scores"]["test"]["roc auc"] > 0.8
+    )
     np.savez(folder / "train.npz", X=X[:160], y=SCORE[:160])
     np.savez(folder / "test.npz", X=X[160:], y=SCORE[160:])
     result = run("select", folder / "train.npz", "-k", 6, "--test", folder / "test.npz", "--json")
@@ -208,36 +268,68 @@ def test_a_test_file_that_cannot_judge(folder):
     new = frame.assign(ill=frame["ill"].str.upper())
     new.loc[:9, "ill"] = frame["ill"][:10]
     new.iloc[:50].to_csv(folder / "upper.csv", index=False)
-    result = run("select", folder / "classes.csv", "--target", "ill", "-k", 2, "--test", folder / "upper.csv", "--json")
+    result = run(
+        "select",
+        folder / "classes.csv",
+        "--target",
+        "ill",
+        "-k",
+        2,
+        "--test",
+        folder / "upper.csv",
+        "--json",
+    )
     assert "annealed: 10 of 50 test rows equal training rows" in result.stderr
     line = next(line for line in json.loads(result.stdout)["notes"] if "have a class" in line)
     counts = frame["ill"].str.upper()[10:50].value_counts()
     shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
-    assert line == f"40 of 50 test rows have a class that no training row has, which counts as wrong: {shown}"
+    assert (
+        line
+        == f"40 of 50 test rows have a class that no training row has, which counts as wrong: {shown}"
+    )
     other = frame.assign(a=frame["a"] + 1)
     other.to_csv(folder / "other.csv", index=False)
-    assert "test rows" not in str(select(folder / "classes.csv", "ill", "--test", folder / "other.csv")["notes"])
+    assert "test rows" not in str(
+        select(folder / "classes.csv", "ill", "--test", folder / "other.csv")["notes"]
+    )
 
 
 def test_classes_of_which_a_test_file_has_the_numbers_only(folder):
-    frame = pd.DataFrame({"x": X[:, 0], "y": np.where(X[:, 0] < -0.5, "none", np.where(X[:, 0] < 0.5, "1", "2"))})
+    frame = pd.DataFrame(
+        {"x": X[:, 0], "y": np.where(X[:, 0] < -0.5, "none", np.where(X[:, 0] < 0.5, "1", "2"))}
+    )
     frame.to_csv(folder / "t.csv", index=False)
-    frame[frame["y"] != "none"].assign(x=lambda f: f["x"] + 1e-9).to_csv(folder / "new.csv", index=False)
+    frame[frame["y"] != "none"].assign(x=lambda f: f["x"] + 1e-9).to_csv(
+        folder / "new.csv", index=False
+    )
     record = select(folder / "t.csv", "y", "--test", folder / "new.csv", k=1)
     assert record["scores"]["test"]["accuracy"] > 0.8
 
 
 @pytest.mark.parametrize(
-    "options", [("--fdr", 2), ("-k", "some"), ("-k", 2, "--test", "gone.csv"), ("-k", 2, "--class-weight", "yes=nan")]
+    "options",
+    [
+        ("--fdr", 2),
+        ("-k", "some"),
+        ("-k", 2, "--test", "gone.csv"),
+        ("-k", 2, "--class-weight", "yes=nan"),
+    ],
 )
 def test_values_are_checked_before_the_table_is_read(folder, options, monkeypatch):
     monkeypatch.setattr(selection, "read_table", lambda *given: pytest.fail("read"))
     result = run("select", folder / "classes.csv", "--target", "ill", *options)
-    assert result.exit_code == 2 and result.stderr.count("\n") == 1 and str(options[-1]).rpartition("=")[2] in result.stderr
+    assert (
+        result.exit_code == 2
+        and result.stderr.count("\n") == 1
+        and str(options[-1]).rpartition("=")[2] in result.stderr
+    )
 
 
 def test_seed(folder):
-    first, again, other = (select(folder / "numbers.csv", "y", "--seed", seed)["scores"]["selected"] for seed in (0, 0, 1))
+    first, again, other = (
+        select(folder / "numbers.csv", "y", "--seed", seed)["scores"]["selected"]
+        for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
@@ -250,10 +342,14 @@ def test_a_file_of_options(folder):
     (folder / "run.toml").write_text(
         'target = "y"\nk = "2"\nexclude = ["w", "a"]\nclass_weight = []\nmonotone = "age=-"\nseed = 3\n'
     )
-    result = run("select", folder / "numbers.csv", "--config", folder / "run.toml", "--json", "-k", 3)
+    result = run(
+        "select", folder / "numbers.csv", "--config", folder / "run.toml", "--json", "-k", 3
+    )
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
-    assert len(record["selected"]) == 3 and "a" not in names(record)  # the line goes before the file
+    assert len(record["selected"]) == 3 and "a" not in names(
+        record
+    )  # the line goes before the file
     assert record["settings"]["monotone"] == ["age=-"] and record["settings"]["seed"] == 3
     for text, message in (
         ("tagret = 1", "option 'tagret' is unknown"),
@@ -262,13 +358,26 @@ def test_a_file_of_options(folder):
         ("seed = 'x'", "Invalid value for '--seed'"),
     ):
         (folder / "run.toml").write_text(text)
-        result = run("select", folder / "numbers.csv", "--config", folder / "run.toml", "--target", "y", "-k", 1)
+        result = run(
+            "select",
+            folder / "numbers.csv",
+            "--config",
+            folder / "run.toml",
+            "--target",
+            "y",
+            "-k",
+            1,
+        )
         assert result.exit_code == 2 and message in result.stderr, result.output
 
 
 def test_stdin_and_spreadsheets(folder):
     text = (folder / "numbers.csv").read_bytes()
-    done = CliRunner().invoke(app, ["select", "-", "--target", "y", "-k", "2", "--json", "--save", str(folder / "m")], input=text)
+    done = CliRunner().invoke(
+        app,
+        ["select", "-", "--target", "y", "-k", "2", "--json", "--save", str(folder / "m")],
+        input=text,
+    )
     assert done.exit_code == 0, done.output
     pd.read_csv(folder / "numbers.csv").to_excel(folder / "numbers.xlsx", index=False)
     record = select(folder / "numbers.xlsx", "y", "--out", folder / "two.xlsx", k=2)
@@ -287,7 +396,10 @@ def test_stdin_and_spreadsheets(folder):
         (("--weight", "a"), "--weight a: -"),
         (("--class-weight", "balanced"), "a regression has no classes"),
         (("--loss", "lorenz"), "loss='lorenz' is not valid; expected one of"),
-        (("--score", "roc_auc"), "--score roc_auc: expected one of r2, mean_absolute_error, mean_squared_error for a regression"),
+        (
+            ("--score", "roc_auc"),
+            "--score roc_auc: expected one of r2, mean_absolute_error, mean_squared_error for a regression",
+        ),
         (("--bounds", "a"), "--bounds a: expected COLUMN=LEAST:GREATEST"),
         (("--bounds", "gone=0:"), "--bounds gone=0:: no usable column 'gone'"),
         (("--bounds", "a=x:"), "--bounds a=x:: 'x' is no number"),
@@ -297,17 +409,29 @@ def test_stdin_and_spreadsheets(folder):
         (("--time", "gone"), "no column 'gone' for --time"),
         (("--time", "a", "--row-groups", "b"), "--time orders the rows; expected no --row-groups"),
         (("--test", "gone.csv"), "gone.csv: no such file"),
-        (("--as", "a=word"), "--as a=word: expected COLUMN=KIND with one of number, category, date"),
+        (
+            ("--as", "a=word"),
+            "--as a=word: expected COLUMN=KIND with one of number, category, date",
+        ),
         (("--as", "gone=date"), "no column 'gone' for --as"),
         (("--as", "a=date"), "--as a=date: cannot be used so"),
         (("--param", "scaling"), "--param scaling: expected NAME=VALUE"),
         (("--param", "warm_start=true"), "--param warm_start=true: a command fits once"),
-        (("--param", "speed=3"), "--param speed=3: FSARegressor has no such parameter; expected fit_intercept"),
+        (
+            ("--param", "speed=3"),
+            "--param speed=3: FSARegressor has no such parameter; expected fit_intercept",
+        ),
         (("--param", "schedule.speed=3"), "expected kind, mu, n_steps"),
         (("--param", "response.n_bins=3"), "expected a --response that has parameters"),
         (("--param", "momentum=7"), "momentum=7"),
-        (("--monotone", "a=+", "--monotone", "a=-"), "--monotone a=+: 'a' is named twice; expected once"),
-        (("--intervals", "--response", "piecewise"), "--intervals: of coefficients; expected no --response piecewise"),
+        (
+            ("--monotone", "a=+", "--monotone", "a=-"),
+            "--monotone a=+: 'a' is named twice; expected once",
+        ),
+        (
+            ("--intervals", "--response", "piecewise"),
+            "--intervals: of coefficients; expected no --response piecewise",
+        ),
         (("--weight", "w", "--intervals"), "--intervals: tests and intervals take no weights"),
     ],
 )
@@ -318,10 +442,22 @@ def test_wrong_values_are_one_line(folder, options, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (("--class-weight", "maybe=2"), "--class-weight maybe=2: expected balanced, or CLASS=NUMBER with one of no, yes"),
-        (("--class-weight", "yes=nan"), "--class-weight yes=nan: expected a number from 0 to 1e+100"),
-        (("--class-weight", "yes=1e308"), "--class-weight yes=1e308: expected a number from 0 to 1e+100"),
-        (("--class-weight", "yes=2", "--class-weight", "yes=3"), "'yes' is named twice; expected once"),
+        (
+            ("--class-weight", "maybe=2"),
+            "--class-weight maybe=2: expected balanced, or CLASS=NUMBER with one of no, yes",
+        ),
+        (
+            ("--class-weight", "yes=nan"),
+            "--class-weight yes=nan: expected a number from 0 to 1e+100",
+        ),
+        (
+            ("--class-weight", "yes=1e308"),
+            "--class-weight yes=1e308: expected a number from 0 to 1e+100",
+        ),
+        (
+            ("--class-weight", "yes=2", "--class-weight", "yes=3"),
+            "'yes' is named twice; expected once",
+        ),
         (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is no number"),
         (("--score", "r2"), "--score r2: expected one of accuracy"),
         (("--card", "--loss", "logistic"), "--card: --loss is not for score cards"),

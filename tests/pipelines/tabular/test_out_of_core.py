@@ -50,22 +50,35 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
     rows."""
     frame.to_parquet(tmp_path / "whole.parquet")
     options = ("-k", 3, "--weight", "w")
-    here, there = (json.loads(select(*place, *options).stdout) for place in ((tmp_path / "whole.parquet",), (folder, *limit)))
+    here, there = (
+        json.loads(select(*place, *options).stdout)
+        for place in ((tmp_path / "whole.parquet",), (folder, *limit))
+    )
     assert there["task"] == here["task"] and there["n_rows"] == N
     one, two = ({c["name"]: c["coefficient"] for c in found["selected"]} for found in (here, there))
     assert one.keys() == two.keys() == {"b", "e", "town"}
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
     if limit:
-        assert "columns are read as 1000 of 6000 rows show, which are spread evenly" in there["notes"]
-        assert any(note.startswith("folds, stability and p-values on 10") for note in there["notes"])  # and 20 of each class
+        assert (
+            "columns are read as 1000 of 6000 rows show, which are spread evenly" in there["notes"]
+        )
+        assert any(
+            note.startswith("folds, stability and p-values on 10") for note in there["notes"]
+        )  # and 20 of each class
     else:
-        assert {**there, "settings": None, "selected": None} == {**here, "settings": None, "selected": None}
+        assert {**there, "settings": None, "selected": None} == {
+            **here,
+            "settings": None,
+            "selected": None,
+        }
 
 
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
-    with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB") as found:
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
+    ) as found:
         yield found
 
 
@@ -77,17 +90,29 @@ def blocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [("-k", 3, "--weight", "w"), ("-k", "auto", "--response", "piecewise"), ("-k", 2, "--include", "a")]
+    "options",
+    [
+        ("-k", 3, "--weight", "w"),
+        ("-k", "auto", "--response", "piecewise"),
+        ("-k", 2, "--include", "a"),
+    ],
 )
 def test_a_fit_on_workers_equals_the_one_here(frame, folder, cluster, blocks, options):
-    some = frame.assign(y=frame["y"].where(np.arange(N) % 50 > 0))  # rows without a target are left out
+    some = frame.assign(
+        y=frame["y"].where(np.arange(N) % 50 > 0)
+    )  # rows without a target are left out
     some[:2000].to_parquet(folder / "1.parquet", row_group_size=700)
     options = (folder, *options, "--memory-limit", "200KB")
-    here, there = (json.loads(select(*options, *more).stdout) for more in ((), ("--dask", cluster.scheduler_address)))
+    here, there = (
+        json.loads(select(*options, *more).stdout)
+        for more in ((), ("--dask", cluster.scheduler_address))
+    )
     one, two = ({c["name"]: c["effect"] for c in found["selected"]} for found in (here, there))
     assert there["n_rows"] < N and one.keys() == two.keys() and len(one) > 1
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
-    assert there["scores"] == here["scores"] and there["settings"]["dask"] == cluster.scheduler_address
+    assert (
+        there["scores"] == here["scores"] and there["settings"]["dask"] == cluster.scheduler_address
+    )
 
 
 def killing(monkeypatch, kill):
@@ -119,9 +144,29 @@ def test_a_killed_worker_changes_nothing(folder, cluster, blocks, monkeypatch):
 
 def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp_path):
     pytest.importorskip("distributed", reason="needs annealed[dask]")
-    where, quiet = ["--scheduler-file", tmp_path / "s.json"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    where, quiet = (
+        ["--scheduler-file", tmp_path / "s.json"],
+        {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
+    )
+    start = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+    ]
+    work = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--no-nanny",
+    ]
     processes = [subprocess.Popen([*words, *where], **quiet) for words in (start, work)]
     try:
         while not (tmp_path / "s.json").exists():
@@ -152,15 +197,30 @@ def test_a_file_that_workers_do_not_see_is_named(folder, cluster, monkeypatch):
 def test_a_model_and_a_report(frame, folder, tmp_path):
     frame.iloc[:100].to_parquet(tmp_path / "new.parquet")
     model, report = tmp_path / "m.safetensors", tmp_path / "report"
-    result = select(folder, "-k", "auto", "--memory-limit", "300KB", "--save", model, "--report", report)
+    result = select(
+        folder, "-k", "auto", "--memory-limit", "300KB", "--save", model, "--report", report
+    )
     assert result.exit_code == 0 and (report / "select.html").exists()
     predicted = json.loads(run("predict", model, tmp_path / "new.parquet", "--json").stdout)
     truth = frame["y"].iloc[:100].tolist()
-    assert np.mean([p == y for p, y in zip(next(v for k, v in predicted.items() if k.startswith("pred")), truth)]) > 0.8
+    assert (
+        np.mean(
+            [
+                p == y
+                for p, y in zip(
+                    next(v for k, v in predicted.items() if k.startswith("pred")), truth
+                )
+            ]
+        )
+        > 0.8
+    )
 
 
 def test_blocks_of_an_encoding(frame, folder):
-    columns = (ColumnEncoding("a", fill=0.5), ColumnEncoding("town", "category", None, ("Kiel", "(missing)"), "Bonn", (0.3, 0.1)))
+    columns = (
+        ColumnEncoding("a", fill=0.5),
+        ColumnEncoding("town", "category", None, ("Kiel", "(missing)"), "Bonn", (0.3, 0.1)),
+    )
     encoding = TableEncoding((*columns, ColumnEncoding("f")))
     source, expected = EncodedSource(folder, encoding, np.float64), encoding.encode(frame)
     for columns in (np.arange(4), np.array([1, 3]), np.array([2])):
@@ -175,17 +235,25 @@ def test_parts_of_dates(tmp_path, as_text):
     rng = np.random.default_rng(0)
     when = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 800, N), "D")
     y = 2.0 * (when.weekday >= 5) + 0.1 * rng.normal(size=N)
-    table = pd.DataFrame({"when": when.astype(str) if as_text else when, "a": rng.normal(size=N), "y": y})
+    table = pd.DataFrame(
+        {"when": when.astype(str) if as_text else when, "a": rng.normal(size=N), "y": y}
+    )
     (tmp_path / "big").mkdir()
     for number, rows in enumerate((slice(0, 2000), slice(2000, None))):
         table[rows].to_parquet(tmp_path / "big" / f"{number}.parquet", row_group_size=700)
     table.to_parquet(tmp_path / "t.parquet")
-    places = ((tmp_path / "t.parquet",), (tmp_path / "t.parquet", "--memory-limit", "1GB"), (tmp_path / "big",))
+    places = (
+        (tmp_path / "t.parquet",),
+        (tmp_path / "t.parquet", "--memory-limit", "1GB"),
+        (tmp_path / "big",),
+    )
     whole, *others = (json.loads(select(*place, "-k", 2).stdout)["selected"] for place in places)
     assert whole[0]["name"] == "when (weekday)"
     for found in others:
         assert [c["name"] for c in found] == [c["name"] for c in whole]
-        np.testing.assert_allclose([c["coefficient"] for c in found], [c["coefficient"] for c in whole], rtol=1e-4)
+        np.testing.assert_allclose(
+            [c["coefficient"] for c in found], [c["coefficient"] for c in whole], rtol=1e-4
+        )
 
 
 def test_a_url_and_its_partitions(frame, tmp_path):
@@ -194,10 +262,20 @@ def test_a_url_and_its_partitions(frame, tmp_path):
         (tmp_path / "big" / f"town={town}").mkdir(parents=True)
         rows.drop(columns="town").to_parquet(tmp_path / "big" / f"town={town}" / "p.parquet")
     options = ("-k", 3, "--memory-limit", "200KB")
-    here, there = (json.loads(select(place, *options).stdout) for place in (tmp_path / "big", (tmp_path / "big").as_uri()))
-    assert there["selected"] == here["selected"] and {c["name"] for c in here["selected"]} == {"b", "e", "town"}
+    here, there = (
+        json.loads(select(place, *options).stdout)
+        for place in (tmp_path / "big", (tmp_path / "big").as_uri())
+    )
+    assert there["selected"] == here["selected"] and {c["name"] for c in here["selected"]} == {
+        "b",
+        "e",
+        "town",
+    }
     result = select("nowhere://big", *options)
-    assert result.exit_code == 2 and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+    )
     result = select((tmp_path / "small").as_uri(), *options)
     assert (
         result.exit_code == 2
@@ -215,29 +293,48 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for content, message in (
         (whole[:-100], "2.parquet: "),
         (whole[: len(whole) // 2], "2.parquet: "),
-        (frame[["a", "y"]].to_parquet(), "big: 2.parquet: column 'b': no such column; expected double as in "),
+        (
+            frame[["a", "y"]].to_parquet(),
+            "big: 2.parquet: column 'b': no such column; expected double as in ",
+        ),
         (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a': "),
     ):
         part.write_bytes(content)
         result = select(folder, "-k", 2)
-        assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, result.stderr
+        assert (
+            result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+        ), result.stderr
     part.write_bytes(whole)
     for arguments, message in (
-        ((tmp_path / "empty", "-k", 2), "a folder, expected a table in .parquet, or a folder of such files"),
-        ((tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"), "t.csv: expected a table in .parquet, or a folder"),
+        (
+            (tmp_path / "empty", "-k", 2),
+            "a folder, expected a table in .parquet, or a folder of such files",
+        ),
+        (
+            (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),
+            "t.csv: expected a table in .parquet, or a folder",
+        ),
         ((folder, "-k", 2, "--memory-limit", "much"), "memory_limit='much' is not valid"),
         ((folder, "-k", 2, "--card"), "--card: needs the table in memory"),
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
-        ((folder, "-k", 2, "--out", tmp_path / "o.csv"), "o.csv: not of a table that is out of core"),
+        (
+            (folder, "-k", 2, "--out", tmp_path / "o.csv"),
+            "o.csv: not of a table that is out of core",
+        ),
         (
             (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),
             "t.csv is read into memory; expected a folder of .parquet",
         ),
-        ((folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"), "--dask tcp://127.0.0.1:9: no scheduler answers"),
+        (
+            (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),
+            "--dask tcp://127.0.0.1:9: no scheduler answers",
+        ),
         ((folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"), "no column 'v'"),
     ):
         result = select(*arguments)
-        assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1, (arguments, result.stderr)
+        assert (
+            result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
+        ), (arguments, result.stderr)
 
 
 def test_skewed_numbers_stay_as_they_are(frame, folder):

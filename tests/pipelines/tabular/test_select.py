@@ -37,7 +37,9 @@ def test_planted_classes(tmp_path, suffix):
     result = run("select", path, "--target", "label", "-k", 3, "--json")
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
-    assert record["task"] == "classification" and sorted(s["name"] for s in record["selected"]) == sorted(true)
+    assert record["task"] == "classification" and sorted(
+        s["name"] for s in record["selected"]
+    ) == sorted(true)
     signs = {s["name"]: np.sign(s["coefficient"]) for s in record["selected"]}
     assert signs == {"c3": 1, "c7": -1, "c12": 1}
 
@@ -45,9 +47,15 @@ def test_planted_classes(tmp_path, suffix):
 def test_regression_gives_coefficients_in_the_columns_units(tmp_path):
     X, score, names, true = planted()
     frame_of(X * 10, names, target=score + 5).to_csv(tmp_path / "t.csv", index=False)
-    record = json.loads(run("select", tmp_path / "t.csv", "--target", "target", "-k", 3, "--json").stdout)
+    record = json.loads(
+        run("select", tmp_path / "t.csv", "--target", "target", "-k", 3, "--json").stdout
+    )
     assert record["task"] == "regression"
-    assert {s["name"]: round(s["coefficient"], 3) for s in record["selected"]} == {"c3": 0.2, "c7": -0.2, "c12": 0.15}
+    assert {s["name"]: round(s["coefficient"], 3) for s in record["selected"]} == {
+        "c3": 0.2,
+        "c7": -0.2,
+        "c12": 0.15,
+    }
     strong = [s["name"] for s in record["selected"]]
     assert strong[2] == "c12"  # by falling effect
     table = run("select", tmp_path / "t.csv", "--target", "target", "-k", 3)
@@ -71,7 +79,10 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
     assert "1 column left out, more than half of the values missing: empty" in result.stderr
     assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
-    assert run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr == ""
+    assert (
+        run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr
+        == ""
+    )
     table = read_table(tmp_path / "t.csv", Request("y"))
     holes = table.X[:, table.names.index("holes")]
     np.testing.assert_allclose(holes[:100], np.median(X[100:, 0]))
@@ -83,7 +94,9 @@ def test_rows_without_target_are_left_out(tmp_path):
     y[:3] = None
     frame_of(X, names, y=y).to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", Request("y"))
-    assert len(table.y) == 397 and "3 rows left out" in table.notes[0] and set(table.y) == {"a", "b"}
+    assert (
+        len(table.y) == 397 and "3 rows left out" in table.notes[0] and set(table.y) == {"a", "b"}
+    )
 
 
 def test_npz_and_svmlight(tmp_path):
@@ -100,8 +113,12 @@ def test_several_classes(tmp_path):
     X, _, names, true = planted(true=(3, 7))
     label = np.where(X[:, 3] > 0.8, "a", np.where(X[:, 7] > 0.3, "b", "c"))
     frame_of(X, names, y=label).to_csv(tmp_path / "t.csv", index=False)
-    selected = json.loads(run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--json").stdout)["selected"]
-    assert {s["name"] for s in selected} == set(true) and all(s["coefficient"] > 0 for s in selected)
+    selected = json.loads(
+        run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--json").stdout
+    )["selected"]
+    assert {s["name"] for s in selected} == set(true) and all(
+        s["coefficient"] > 0 for s in selected
+    )
 
 
 def test_guess_task():
@@ -117,14 +134,39 @@ def test_guess_task():
         ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
         ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
         ("t.csv", "a,y\n1,2\n", ("-k", 1), "name the target's column with --target"),
-        ("t.csv", "a,b\n1,2\n", ("--target", "y", "-k", 1), "no column 'y' for the target; the columns are a, b"),
+        (
+            "t.csv",
+            "a,b\n1,2\n",
+            ("--target", "y", "-k", 1),
+            "no column 'y' for the target; the columns are a, b",
+        ),
         ("t.csv", "a,y\n1,2\n", ("--target", "y", "-k", 0), "-k 0: expected at least 1"),
-        ("t.csv", "a,y\nx,1\nx,0\n", ("--target", "y", "-k", 1), "no usable column is left (1 column left out, constant"),
+        (
+            "t.csv",
+            "a,y\nx,1\nx,0\n",
+            ("--target", "y", "-k", 1),
+            "no usable column is left (1 column left out, constant",
+        ),
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
-        ("t.csv", "a,y\n1,b\n2,c\n", ("--target", "y", "-k", 1, "--task", "regression"), "the target holds labels such as 'b'"),
-        ("t.csv", "a,y\n1,.5\n2,1\n", ("--target", "y", "-k", 1, "--task", "classification"), "holds numbers such as 0.5"),
-        ("t.npz", "hello", ("--target", "y", "-k", 1), "brings its own target; expected no --target y"),
+        (
+            "t.csv",
+            "a,y\n1,b\n2,c\n",
+            ("--target", "y", "-k", 1, "--task", "regression"),
+            "the target holds labels such as 'b'",
+        ),
+        (
+            "t.csv",
+            "a,y\n1,.5\n2,1\n",
+            ("--target", "y", "-k", 1, "--task", "classification"),
+            "holds numbers such as 0.5",
+        ),
+        (
+            "t.npz",
+            "hello",
+            ("--target", "y", "-k", 1),
+            "brings its own target; expected no --target y",
+        ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.parquet", "hello", ("--target", "y", "-k", 1), "not a readable table"),
@@ -147,7 +189,10 @@ def test_bad_input_is_one_line(tmp_path, name, content, args, message):
     [
         ({"names": np.array("abc")}, "t.npz: 1 names for 3 columns"),
         ({"names": ["a", "a", "b"]}, "t.npz: two columns have the name 'a'"),
-        ({"y": np.arange(30) + 1j}, "t.npz: X is float64 (30, 3) and y complex128 (30,), expected numbers"),
+        (
+            {"y": np.arange(30) + 1j},
+            "t.npz: X is float64 (30, 3) and y complex128 (30,), expected numbers",
+        ),
     ],
 )
 def test_bad_arrays_are_one_line(tmp_path, changed, message):
@@ -159,7 +204,10 @@ def test_bad_arrays_are_one_line(tmp_path, changed, message):
 def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
-    assert "t.csv: a folder, expected a table" in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
+    assert (
+        "t.csv: a folder, expected a table"
+        in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
+    )
     assert "t.svm: holds no row" in run("select", tmp_path / "t.svm", "-k", 1).stderr
 
 
@@ -179,7 +227,14 @@ def noise(tmp_path, y):
 
 def test_noise_gives_no_column_but_all_files(tmp_path):
     y = np.where(np.random.default_rng(2).random(100) < 0.7, "yes", "no")
-    files = ["--out", tmp_path / "out.csv", "--save", tmp_path / "m.safetensors", "--report", tmp_path / "report"]
+    files = [
+        "--out",
+        tmp_path / "out.csv",
+        "--save",
+        tmp_path / "m.safetensors",
+        "--report",
+        tmp_path / "report",
+    ]
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
     said = r"no column selected: none, alone or together, .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
@@ -189,14 +244,25 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     assert "<b>0</b> of 13 usable columns" in page and "by one standard error" in page
     predicted = run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv")
     assert predicted.exit_code == 0, predicted.output
-    assert [line.split(",")[0] for line in predicted.stdout.splitlines()] == ["prediction"] + 100 * ["yes"]
+    assert [line.split(",")[0] for line in predicted.stdout.splitlines()] == [
+        "prediction"
+    ] + 100 * ["yes"]
 
 
 def test_noise_gives_no_column_of_curves(tmp_path):
     y = np.random.default_rng(1).normal(5, 1, 60)
-    result = run(*noise(tmp_path, y), "--response", "piecewise", "--json", "--save", tmp_path / "m.safetensors")
+    result = run(
+        *noise(tmp_path, y),
+        "--response",
+        "piecewise",
+        "--json",
+        "--save",
+        tmp_path / "m.safetensors",
+    )
     record = json.loads(result.stdout)
-    assert record["selected"] == [] and record["n_columns"] == 0 and record["path"][0]["columns"] == 0
+    assert (
+        record["selected"] == [] and record["n_columns"] == 0 and record["path"][0]["columns"] == 0
+    )
     assert record["stability"] is None
     assert record["best_size"] == min(record["path"][1:], key=lambda size: size["loss"])
     assert record["best_size"]["columns"] > 0 and abs(record["best_size"]["score"]) < 0.1
@@ -207,10 +273,32 @@ def test_noise_gives_no_column_of_curves(tmp_path):
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
     X, score, names, _ = planted(n=200, m=8, true=(3, 7))
-    frame = frame_of(X, names, day=pd.date_range("2020-01-01", periods=200).astype(str), price=score)
+    frame = frame_of(
+        X, names, day=pd.date_range("2020-01-01", periods=200).astype(str), price=score
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    asked = ["--monotone", "c3=-", "--monotone", "c7=-", "--monotone", "day=+", "--response", response]
-    result = run("select", tmp_path / "t.csv", "--target", "price", "-k", 3, "--include", "c3", *asked, "--json")
+    asked = [
+        "--monotone",
+        "c3=-",
+        "--monotone",
+        "c7=-",
+        "--monotone",
+        "day=+",
+        "--response",
+        response,
+    ]
+    result = run(
+        "select",
+        tmp_path / "t.csv",
+        "--target",
+        "price",
+        "-k",
+        3,
+        "--include",
+        "c3",
+        *asked,
+        "--json",
+    )
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     found = {column["name"]: column for column in record["selected"]}
@@ -218,7 +306,9 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
     if response == "linear":
         assert found["c3"]["coefficient"] == 0 and found["c7"]["coefficient"] < 0
     else:
-        assert all((np.diff(np.ravel(found[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7"))
+        assert all(
+            (np.diff(np.ravel(found[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7")
+        )
 
 
 @pytest.mark.parametrize(
@@ -235,21 +325,37 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
 def test_bad_directions_are_one_line(tmp_path, given, message):
     X, score, names, _ = planted(n=60, m=3, true=(0, 1))
     frame = frame_of(
-        X, names, same=1, town=np.resize(["a", "b"], 60), y=np.digitize(score, [-1, 1]) if given == "c1=+" else score > 0
+        X,
+        names,
+        same=1,
+        town=np.resize(["a", "b"], 60),
+        y=np.digitize(score, [-1, 1]) if given == "c1=+" else score > 0,
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--monotone", given, "--quiet")
+    result = run(
+        "select", tmp_path / "t.csv", "--target", "y", "-k", 2, "--monotone", given, "--quiet"
+    )
     assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
 
 
 def carded(folder, n=300):
     """A table of two classes with numbers, gaps, a category and dates; what decides is known."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.integers(20, 90, n), "town": rng.choice(["Paris", "Rome", "Oslo"], n)})
+    frame = pd.DataFrame(
+        {"age": rng.integers(20, 90, n), "town": rng.choice(["Paris", "Rome", "Oslo"], n)}
+    )
     frame["noise"], frame["weight"] = rng.normal(size=n).round(3), rng.normal(70, 9, n).round(1)
-    frame["since"] = (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")).astype(str)
+    frame["since"] = (
+        pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    ).astype(str)
     frame.loc[rng.random(n) < 0.3, "weight"] = np.nan
-    score = 3 * (frame.age >= 60) - 2 * (frame.town == "Rome") + 2 * frame.weight.isna() + 2 * (frame.since >= "2021-03-01") - 2
+    score = (
+        3 * (frame.age >= 60)
+        - 2 * (frame.town == "Rome")
+        + 2 * frame.weight.isna()
+        + 2 * (frame.since >= "2021-03-01")
+        - 2
+    )
     frame["ill"] = np.where(rng.random(n) < 1 / (1 + np.exp(-2.0 * score)), "yes", "no")
     frame.to_csv(folder / "t.csv", index=False)
     return frame
@@ -258,11 +364,15 @@ def carded(folder, n=300):
 def test_a_score_card(tmp_path):
     frame = carded(tmp_path)
     arguments = ("select", tmp_path / "t.csv", "--target", "ill", "-k", 4, "--card", "--quiet")
-    result = run(*arguments, "--json", "--report", tmp_path / "report", "--save", tmp_path / "m.safetensors")
+    result = run(
+        *arguments, "--json", "--report", tmp_path / "report", "--save", tmp_path / "m.safetensors"
+    )
     assert result.exit_code == 0, result.output
     card = json.loads(result.stdout)["card"]
     points = {row["rule"]: row["points"] for row in card["rules"]}
-    assert card["class"] == "yes" and all(isinstance(value, int) and 0 < abs(value) <= 5 for value in points.values())
+    assert card["class"] == "yes" and all(
+        isinstance(value, int) and 0 < abs(value) <= 5 for value in points.values()
+    )
     assert [re.sub(r"\d+$", "", rule) for rule in points if rule.startswith("age")] == ["age >= "]
     assert points["town=Rome"] < 0 < points["weight is missing"]
     assert any(re.fullmatch(r"since >= 202[01]-\d\d-\d\d", rule) for rule in points)
@@ -270,11 +380,26 @@ def test_a_score_card(tmp_path):
     by_hand = np.zeros(300, int)
     for rule, value in points.items():
         name, _, cut = rule.partition(" >= ")
-        holds = frame.town == "Rome" if rule == "town=Rome" else frame.weight.isna() if not cut else None
-        by_hand += value * (frame[name] >= (float(cut) if name == "age" else cut) if holds is None else holds).to_numpy()
+        holds = (
+            frame.town == "Rome"
+            if rule == "town=Rome"
+            else frame.weight.isna()
+            if not cut
+            else None
+        )
+        by_hand += (
+            value
+            * (
+                frame[name] >= (float(cut) if name == "age" else cut) if holds is None else holds
+            ).to_numpy()
+        )
     risk = {row["points"]: row["probability"] for row in card["risk"]}
-    predicted = pd.read_csv(io.StringIO(run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv").stdout))
-    assert np.allclose(predicted["probability of yes"], [risk[total] for total in by_hand], atol=1e-9)
+    predicted = pd.read_csv(
+        io.StringIO(run("predict", tmp_path / "m.safetensors", tmp_path / "t.csv").stdout)
+    )
+    assert np.allclose(
+        predicted["probability of yes"], [risk[total] for total in by_hand], atol=1e-9
+    )
     page = (tmp_path / "report" / "select.html").read_text()
     assert "The score card" in page and "town=Rome" in page and "Alternatives" not in page
     table = run(*arguments).stdout
@@ -284,8 +409,16 @@ def test_a_score_card(tmp_path):
 @pytest.mark.parametrize(
     ("target", "more", "message"),
     [
-        ("ill", ("-k", "auto"), "-k auto: a score card needs a number of rules; expected -k with a number"),
-        ("ill", ("-k", 3, "--response", "piecewise"), "--response piecewise is not for score cards"),
+        (
+            "ill",
+            ("-k", "auto"),
+            "-k auto: a score card needs a number of rules; expected -k with a number",
+        ),
+        (
+            "ill",
+            ("-k", 3, "--response", "piecewise"),
+            "--response piecewise is not for score cards",
+        ),
         ("ill", ("-k", 3, "--include", "age"), "--include is not for score cards"),
         ("ill", ("-k", 3, "--monotone", "age=+"), "--monotone is not for score cards"),
         ("town", ("-k", 3), "--card: the target has 3 different values; expected two classes"),

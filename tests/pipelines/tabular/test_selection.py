@@ -32,11 +32,18 @@ def test_columns_are_ordered_by_their_effect():
     assert names(found) == ["c7", "c3"]
     assert found.columns[0]["effect"] == pytest.approx(3.0, rel=0.2)
     assert [column["stability"] for column in found.columns] == [1.0, 1.0] and found.kappa == 1.0
-    assert found.validation.scores["selected"]["R2"] > 0.99 > 0.01 > found.validation.scores["baseline"]["R2"]
+    assert (
+        found.validation.scores["selected"]["R2"]
+        > 0.99
+        > 0.01
+        > found.validation.scores["baseline"]["R2"]
+    )
 
 
 def test_several_classes_have_the_norm_of_their_coefficients():
-    (column,) = select_columns(table(np.digitize(X[:, 5], [-0.5, 0.5])), "classification", 1).columns
+    (column,) = select_columns(
+        table(np.digitize(X[:, 5], [-0.5, 0.5])), "classification", 1
+    ).columns
     assert column["name"] == "c5" and column["coefficient"] > 0
 
 
@@ -107,8 +114,14 @@ def test_groups_of_rows_stay_together():
 
 
 def test_measures():
-    assert measures("classification", HeldOut(np.array([0, 0, 0, 1]), np.zeros(4))) == {"accuracy": 0.75, "balanced accuracy": 0.5}
-    assert measures("regression", HeldOut(np.array([0.0, 2.0]), np.array([1.0, 1.0]))) == {"R2": 0.0, "mean absolute error": 1.0}
+    assert measures("classification", HeldOut(np.array([0, 0, 0, 1]), np.zeros(4))) == {
+        "accuracy": 0.75,
+        "balanced accuracy": 0.5,
+    }
+    assert measures("regression", HeldOut(np.array([0.0, 2.0]), np.array([1.0, 1.0]))) == {
+        "R2": 0.0,
+        "mean absolute error": 1.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,10 +152,17 @@ def test_the_cost_of_doing_without_a_column(tmp_path):
     assert costs["b"] > costs["d"] > costs["city"] > 0.01
     score = found.validation.scores["selected"]["R2"]
     without_b = select_file(tmp_path / "t.csv", replace(request, k="2", exclude=["b"], bounds=()))
-    assert score - costs["b"] == pytest.approx(without_b.validation.scores["selected"]["R2"], abs=0.02)
-    assert "cost" in page(found) and "cost" not in select_file(tmp_path / "t.csv", Request("y", "3")).columns[0]
+    assert score - costs["b"] == pytest.approx(
+        without_b.validation.scores["selected"]["R2"], abs=0.02
+    )
+    assert (
+        "cost" in page(found)
+        and "cost" not in select_file(tmp_path / "t.csv", Request("y", "3")).columns[0]
+    )
     one = select_file(tmp_path / "t.csv", replace(request, k="1", bounds=(), monotone=()))
-    assert one.columns[0]["cost"] == pytest.approx(one.validation.scores["selected"]["R2"], abs=0.02)
+    assert one.columns[0]["cost"] == pytest.approx(
+        one.validation.scores["selected"]["R2"], abs=0.02
+    )
 
 
 def test_where_predictions_go_wrong():
@@ -156,8 +176,12 @@ def test_where_predictions_go_wrong():
     assert [group["rows"] for group in found["calibration"]] == 10 * [100]
     assert all(abs(group["predicted"] - group["observed"]) < 0.15 for group in found["calibration"])
     y, predicted = rng.standard_normal(500), np.zeros(500)
-    residuals = {entry["share"]: entry["residual"] for entry in errors(HeldOut(y, predicted))["residuals"]}
-    assert residuals[0.5] == pytest.approx(np.median(y)) and residuals[0.05] == pytest.approx(np.quantile(y, 0.05))
+    residuals = {
+        entry["share"]: entry["residual"] for entry in errors(HeldOut(y, predicted))["residuals"]
+    }
+    assert residuals[0.5] == pytest.approx(np.median(y)) and residuals[0.05] == pytest.approx(
+        np.quantile(y, 0.05)
+    )
     assert "calibration" not in errors(HeldOut(y > 0, y > 0, None, np.array([False, True]), None))
 
 
@@ -175,10 +199,15 @@ def test_the_rule_of_the_size_is_an_option():
     rng = np.random.default_rng(0)
     y = X[:, 4] + X[:, 1] + 0.12 * X[:, 2] + 0.5 * rng.standard_normal(len(X))
     sizes = {
-        rule: select_columns(table(y), "regression", None, Request(size_rule=rule)).validation for rule in ("explained", "best")
+        rule: select_columns(table(y), "regression", None, Request(size_rule=rule)).validation
+        for rule in ("explained", "best")
     }
-    assert sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
-    with pytest.raises(ValueError, match="--size-rule best: the number of columns is given; expected -k auto"):
+    assert (
+        sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
+    )
+    with pytest.raises(
+        ValueError, match="--size-rule best: the number of columns is given; expected -k auto"
+    ):
         Request(target="y", k="3", size_rule="best").check()
 
 

@@ -34,7 +34,9 @@ def passengers(n=400, seed=0):
             "age": age,
             "port": rng.choice(["S", "C", "Q"], n, p=[0.7, 0.2, 0.1]),
             "ship": "Titanic",
-            "boarded": (pd.Timestamp("1912-04-10") + pd.to_timedelta(rng.integers(0, 9, n), "D")).astype(str),
+            "boarded": (
+                pd.Timestamp("1912-04-10") + pd.to_timedelta(rng.integers(0, 9, n), "D")
+            ).astype(str),
             "fare": rng.gamma(2.0, 10.0, n).astype(object),
             "survived": np.where(rng.random(n) < 1 / (1 + np.exp(-f)), "yes", "no"),
         }
@@ -60,7 +62,9 @@ def test_what_becomes_of_each_column(path):
     table = read_table(path, Request("survived"))
     assert kinds(table) == {
         "class": ("number", ()),
-        "sex": ("category", ("male",)) if passengers()["sex"].value_counts().index[0] == "female" else ("category", ("female",)),
+        "sex": ("category", ("male",))
+        if passengers()["sex"].value_counts().index[0] == "female"
+        else ("category", ("female",)),
         "age": ("number", ()),
         "port": ("category", ("C", "Q", "(missing)")),
         "boarded": ("date", ()),
@@ -72,7 +76,10 @@ def test_what_becomes_of_each_column(path):
         "ship": "constant",
     }
     text = "; ".join(table.notes)
-    assert "cells that are no numbers, such as '?'" in text and "dates, as days since 1970-01-01: boarded" in text
+    assert (
+        "cells that are no numbers, such as '?'" in text
+        and "dates, as days since 1970-01-01: boarded" in text
+    )
     assert not np.isnan(table.X).any() and table.X.shape == (400, 8)
     assert table.X[:, table.encoding.labels.index("port=(missing)")].sum() == 3
 
@@ -88,7 +95,12 @@ def test_selected_with_score_report_table_and_model(path, tmp_path):
     assert record["scores"]["selected"]["accuracy"] > record["scores"]["baseline"]["accuracy"] + 0.1
     assert {"name": "boarded", "reason": "named by --exclude"} in record["left_out"]
     page = (folder / "select.html").read_text()
-    assert page.count("<svg") >= 5 and "http" not in page and "src=" not in page and "Passenger" not in page
+    assert (
+        page.count("<svg") >= 5
+        and "http" not in page
+        and "src=" not in page
+        and "Passenger" not in page
+    )
     assert json.loads((folder / "select.json").read_text())["rows"] == record["selected"]
     chosen = pd.read_csv(out, sep="\t")
     assert set(chosen.columns) == {"sex", "class", "age", "survived"} and len(chosen) == 400
@@ -100,13 +112,29 @@ def test_selected_with_score_report_table_and_model(path, tmp_path):
     result = run("predict", saved, out, "--json")
     answer = json.loads(result.stdout)
     assert answer["prediction"] == predicted.tolist()
-    np.testing.assert_allclose(np.add(answer["probability of no"], answer["probability of yes"]), 1.0)
-    assert run("predict", saved, path).stdout.startswith("prediction,probability of no,probability of yes\n")
+    np.testing.assert_allclose(
+        np.add(answer["probability of no"], answer["probability of yes"]), 1.0
+    )
+    assert run("predict", saved, path).stdout.startswith(
+        "prediction,probability of no,probability of yes\n"
+    )
     assert "tabular model" in run("models", "show", saved).stdout
 
 
 def test_piecewise_responses_keep_gaps(path, tmp_path):
-    result = run("select", path, "--target", "survived", "-k", 4, "--response", "piecewise", "--json", "--report", tmp_path / "r")
+    result = run(
+        "select",
+        path,
+        "--target",
+        "survived",
+        "-k",
+        4,
+        "--response",
+        "piecewise",
+        "--json",
+        "--report",
+        tmp_path / "r",
+    )
     assert result.exit_code == 0, result.output
     (age,) = [s for s in json.loads(result.stdout)["selected"] if s["name"] == "age"]
     assert len(age["curve"]["x"]) == len(age["curve"]["y"]) and age["curve"]["missing"] is not None
@@ -120,15 +148,22 @@ def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
     frame.loc[0, "sex"] = "other"
     frame.loc[1, "age"] = np.nan
     frame.to_csv(tmp_path / "new.csv", index=False)
-    assert len(json.loads(run("predict", saved, tmp_path / "new.csv", "--json").stdout)["prediction"]) == 5
+    assert (
+        len(json.loads(run("predict", saved, tmp_path / "new.csv", "--json").stdout)["prediction"])
+        == 5
+    )
     frame.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", saved, tmp_path / "new.csv", "--json")
-    assert result.exit_code == 2 and "new.csv: the table has no column 'sex', which the model needs" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "new.csv: the table has no column 'sex', which the model needs" in result.stderr
+    )
     assert "error" in json.loads(result.stdout)
 
 
 @pytest.mark.parametrize(
-    "sep, name, encoding", [(";", "t.csv", None), ("\t", "t.csv", None), ("|", "t.csv", None), (";", "t.csv", "latin-1")]
+    "sep, name, encoding",
+    [(";", "t.csv", None), ("\t", "t.csv", None), ("|", "t.csv", None), (";", "t.csv", "latin-1")],
 )
 def test_separators_and_encodings(tmp_path, sep, name, encoding):
     frame = passengers().rename(columns={"age": "âge"})
@@ -157,18 +192,42 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
 @pytest.mark.parametrize(
     "text, options, message",
     [
-        (rows("a,y,b", *NUMBERS[:17], "1,?,2", *NUMBERS), (), "1 of 58 cells of the target 'y' is not a number: '?' in row 18"),
+        (
+            rows("a,y,b", *NUMBERS[:17], "1,?,2", *NUMBERS),
+            (),
+            "1 of 58 cells of the target 'y' is not a number: '?' in row 18",
+        ),
         (rows("a,y,b", *NUMBERS, "1,inf,2"), (), "t.csv: the target 'y' holds infinity in row 41"),
-        (rows("a,y", *(f"{i % 7},2020-01-{i % 28 + 1:02d}" for i in range(40))), (), "holds dates such as '2020-01-01'"),
-        (rows("a,y", *(f"{i % 7},w{i}" for i in range(40))), (), "40 different labels in 40 rows: expected classes"),
+        (
+            rows("a,y", *(f"{i % 7},2020-01-{i % 28 + 1:02d}" for i in range(40))),
+            (),
+            "holds dates such as '2020-01-01'",
+        ),
+        (
+            rows("a,y", *(f"{i % 7},w{i}" for i in range(40))),
+            (),
+            "40 different labels in 40 rows: expected classes",
+        ),
         (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
         (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
-        (rows("a,y,b", *NUMBERS), ("--exclude", "z"), "no column 'z' for --exclude; the columns are a, b"),
+        (
+            rows("a,y,b", *NUMBERS),
+            ("--exclude", "z"),
+            "no column 'z' for --exclude; the columns are a, b",
+        ),
         (rows("a,y,b", *NUMBERS), ("--row-groups", "z"), "no column 'z' for --row-groups"),
         (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known --encoding"),
-        (rows("a,y,b", *NUMBERS), ("--out", "x.xls"), "--out x.xls: expected a name that ends with .csv"),
+        (
+            rows("a,y,b", *NUMBERS),
+            ("--out", "x.xls"),
+            "--out x.xls: expected a name that ends with .csv",
+        ),
         (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a number or auto"),
-        (rows("a,y,b", "1,2,3", "3,4,9"), ("-k", "auto"), "2 rows are too few for cross-validation"),
+        (
+            rows("a,y,b", "1,2,3", "3,4,9"),
+            ("-k", "auto"),
+            "2 rows are too few for cross-validation",
+        ),
     ],
 )
 def test_bad_tables(tmp_path, text, options, message):
@@ -189,7 +248,9 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
-    assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"]["selected"]["R2"] > 0.99
+    assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"][
+        "selected"
+    ]["R2"] > 0.99
     assert said in result.stderr and any(said in line for line in record["notes"])
     assert pd.read_csv(tmp_path / "o.csv")["y"][0] == float(lines[0].split(",")[0])
     csv(tmp_path, rows("a,b,c", "1,0,0,", "0,1,0,", "2,0,0,"))
@@ -197,29 +258,54 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     record = json.loads(result.stdout)
     assert record["prediction"] == pytest.approx([3, -1, 6], abs=0.2)
     assert said in result.stderr and said in record["notes"][0]
-    record = json.loads(run("predict", tmp_path / "m", csv(tmp_path, rows("a,b,c", "1,0,0", "0,1,0")), "--json").stdout)
+    record = json.loads(
+        run(
+            "predict", tmp_path / "m", csv(tmp_path, rows("a,b,c", "1,0,0", "0,1,0")), "--json"
+        ).stdout
+    )
     assert not record["notes"]
 
 
 def test_rows_with_one_cell_more(tmp_path):
-    named = csv(tmp_path, rows("a,y,b", *(f'"{i}",{line}' for i, line in enumerate(NUMBERS))))  # as R writes them
+    named = csv(
+        tmp_path, rows("a,y,b", *(f'"{i}",{line}' for i, line in enumerate(NUMBERS)))
+    )  # as R writes them
     record = json.loads(run("select", named, "--target", "y", "-k", 1, "--json").stdout)
-    assert "one cell more than there are names: the first is taken as the row's name" in record["notes"][0]
+    assert (
+        "one cell more than there are names: the first is taken as the row's name"
+        in record["notes"][0]
+    )
     assert read_table(named, Request("y")).X[:, 0].tolist() == [i % 7 for i in range(40)]
-    for lines in ([f"{line},9" for line in NUMBERS], [f"{i / 3},{line}" for i, line in enumerate(NUMBERS)]):
+    for lines in (
+        [f"{line},9" for line in NUMBERS],
+        [f"{i / 3},{line}" for i, line in enumerate(NUMBERS)],
+    ):
         result = run("select", csv(tmp_path, rows("a,y,b", *lines)), "--target", "y", "-k", 1)
-        assert result.exit_code == 2 and "rows have 4 cells, expected 3 as there are names" in result.stderr
+        assert (
+            result.exit_code == 2
+            and "rows have 4 cells, expected 3 as there are names" in result.stderr
+        )
 
 
 def test_lists_are_left_out(tmp_path):
     frame = pd.DataFrame(
-        {"a": np.arange(40.0) ** 2, "l": [[1.0, 2.0]] * 39 + [None], "d": [{"x": i} for i in range(40)], "y": np.arange(40.0)}
+        {
+            "a": np.arange(40.0) ** 2,
+            "l": [[1.0, 2.0]] * 39 + [None],
+            "d": [{"x": i} for i in range(40)],
+            "y": np.arange(40.0),
+        }
     )
     frame.to_parquet(tmp_path / "t.parquet")
     table = read_table(tmp_path / "t.parquet", Request("y"))
-    assert table.names == ["a"] and table.left_out == dict.fromkeys("ld", "neither numbers, dates nor text")
+    assert table.names == ["a"] and table.left_out == dict.fromkeys(
+        "ld", "neither numbers, dates nor text"
+    )
     result = run("select", tmp_path / "t.parquet", "--target", "y", "-k", 1, "--include", "l")
-    assert result.exit_code == 2 and "--include l: cannot be used (neither numbers, dates nor text)" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "--include l: cannot be used (neither numbers, dates nor text)" in result.stderr
+    )
 
 
 def test_columns_that_must_stay(path):
@@ -251,7 +337,10 @@ def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", Request("y"))
     assert table.names == ["b"]
-    assert "2 columns left out, numbers of the rows (--include keeps such a column): Unnamed: 0, key" in table.notes
+    assert (
+        "2 columns left out, numbers of the rows (--include keeps such a column): Unnamed: 0, key"
+        in table.notes
+    )
 
 
 def test_queries_of_svmlight_group_the_rows(tmp_path):
@@ -274,7 +363,8 @@ def test_matrix_model_predicts_npz_and_csv(tmp_path):
     assert run("select", tmp_path / "t.npz", "-k", 2, "--save", saved, "--out", out).exit_code == 0
     pd.DataFrame(X, columns=[f"g{j}" for j in range(9)]).to_csv(tmp_path / "t.csv", index=False)
     answers = [
-        json.loads(run("predict", saved, tmp_path / name, "--json").stdout)["prediction"] for name in ("t.npz", "t.csv", "o.npz")
+        json.loads(run("predict", saved, tmp_path / name, "--json").stdout)["prediction"]
+        for name in ("t.npz", "t.csv", "o.npz")
     ]
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)
     assert answers[0] == answers[2] and np.corrcoef(answers[0], y)[0, 1] > 0.95
@@ -306,7 +396,8 @@ def test_a_large_parquet_file_is_read_by_blocks_of_columns(tmp_path, monkeypatch
         narrow = name in ("broken", "gaps")
         assert large[name].dtype == (np.float32 if narrow else small[name].dtype)
         np.testing.assert_array_equal(
-            large[name].to_numpy(), small[name].astype(np.float32 if narrow else small[name].dtype).to_numpy()
+            large[name].to_numpy(),
+            small[name].astype(np.float32 if narrow else small[name].dtype).to_numpy(),
         )
 
 
@@ -316,8 +407,15 @@ def test_columns_of_numbers_are_decided_together_as_they_are_one_by_one(monkeypa
     for j in range(12):
         frame[f"x{j}"] = rng.standard_normal(n)
     frame["whole"], frame["flag"], frame["same"] = rng.integers(0, 9, n), rng.random(n) > 0.5, 7.0
-    frame["gaps"], frame["infinite"] = np.where(np.arange(n) % 9, frame.x0, np.nan), np.where(np.arange(n) == 5, np.inf, frame.x1)
-    frame["empty"], frame["skewed"], frame["offset"] = np.nan, np.exp(2.0 * frame.x2), 1e9 + frame.x3
+    frame["gaps"], frame["infinite"] = (
+        np.where(np.arange(n) % 9, frame.x0, np.nan),
+        np.where(np.arange(n) == 5, np.inf, frame.x1),
+    )
+    frame["empty"], frame["skewed"], frame["offset"] = (
+        np.nan,
+        np.exp(2.0 * frame.x2),
+        1e9 + frame.x3,
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
     for request in (
         Request("survived"),
@@ -342,12 +440,16 @@ def test_the_work_per_column_does_not_grow_with_the_columns(monkeypatch, tmp_pat
     calls = []
     for name, owner in (("groups", TableEncoding), ("names", Table)):
         original = getattr(owner, name).fget
-        monkeypatch.setattr(owner, name, property(lambda self, f=original, name=name: calls.append(name) or f(self)))
+        monkeypatch.setattr(
+            owner, name, property(lambda self, f=original, name=name: calls.append(name) or f(self))
+        )
     counts = []
     for n_columns in (20, 200):
         rng = np.random.default_rng(0)
         X = np.exp(1.5 * rng.standard_normal((60, n_columns)))  # all are skewed
-        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_columns)]).assign(y=X[:, 0] > X[:, 1])
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_columns)]).assign(
+            y=X[:, 0] > X[:, 1]
+        )
         frame.to_csv(tmp_path / "t.csv", index=False)
         calls.clear()
         result = select_file(tmp_path / "t.csv", Request("y", k=2))

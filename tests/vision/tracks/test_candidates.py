@@ -3,7 +3,13 @@
 import annealed.vision.tracks.candidates as candidates_module
 import numpy as np
 import pytest
-from annealed.vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES, VIDEO_FAMILIES, candidates
+from annealed.vision.tracks.candidates import (
+    ALL_FAMILIES,
+    JOINED_FAMILIES,
+    PAPER_FAMILIES,
+    VIDEO_FAMILIES,
+    candidates,
+)
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import read_sequences
 from annealed.vision.tracks.labels import canonical_labels, misclassification
@@ -26,21 +32,40 @@ def test_rigid_motions_are_among_the_candidates(n_motions):
 def test_order_of_points_does_not_matter(seed, n_motions, family):
     tracks, _ = rigid_motions(n_motions, 15, seed=seed)
     order = np.random.default_rng(seed).permutation(tracks.shape[1])
-    plain = {canonical_labels(c.labels[order]).tobytes() for c in candidates(tracks, n_motions, (family,))}
-    shuffled = {canonical_labels(c.labels).tobytes() for c in candidates(tracks[:, order], n_motions, (family,))}
+    plain = {
+        canonical_labels(c.labels[order]).tobytes()
+        for c in candidates(tracks, n_motions, (family,))
+    }
+    shuffled = {
+        canonical_labels(c.labels).tobytes()
+        for c in candidates(tracks[:, order], n_motions, (family,))
+    }
     assert plain == shuffled
 
 
 def test_the_work_for_one_number_of_motions_serves_the_others(monkeypatch):
     coordinates, _ = rigid_motions(3, 12)
-    alone = [{canonical_labels(c.labels).tobytes() for c in candidates(coordinates, k, ALL_FAMILIES)} for k in (2, 3, 4, 5)]
+    alone = [
+        {canonical_labels(c.labels).tobytes() for c in candidates(coordinates, k, ALL_FAMILIES)}
+        for k in (2, 3, 4, 5)
+    ]
     calls = []
     compute = candidates_module.leading_eigenvectors
-    monkeypatch.setattr(candidates_module, "leading_eigenvectors", lambda *args: calls.append(1) or compute(*args))
+    monkeypatch.setattr(
+        candidates_module, "leading_eigenvectors", lambda *args: calls.append(1) or compute(*args)
+    )
     tracks = Tracks(coordinates)
-    together = [{canonical_labels(c.labels).tobytes() for c in candidates(tracks, k, ALL_FAMILIES)} for k in (2, 3, 4, 5)]
+    together = [
+        {canonical_labels(c.labels).tobytes() for c in candidates(tracks, k, ALL_FAMILIES)}
+        for k in (2, 3, 4, 5)
+    ]
     assert together == alone
-    recipes = {(family, d) for family in ALL_FAMILIES for k in (2, 3, 4, 5) for d in family.dimensions(tracks, k)}
+    recipes = {
+        (family, d)
+        for family in ALL_FAMILIES
+        for k in (2, 3, 4, 5)
+        for d in family.dimensions(tracks, k)
+    }
     assert len(calls) == len(recipes)
 
 

@@ -22,10 +22,22 @@ def test_completed_tracks_are_segmented_as_well(kind):
     np.testing.assert_array_equal(full[seen], tracks[seen])
     # The plain answer, to stay where a point was seen last (or first), is several times as far
     # away.
-    stay = pd.DataFrame(np.where(seen[:, :, None], tracks, np.nan).reshape(20, -1)).ffill().bfill().to_numpy().reshape(tracks.shape)
+    stay = (
+        pd.DataFrame(np.where(seen[:, :, None], tracks, np.nan).reshape(20, -1))
+        .ffill()
+        .bfill()
+        .to_numpy()
+        .reshape(tracks.shape)
+    )
     far = [np.median(np.linalg.norm(guess - tracks, axis=2)[~seen]) for guess in (full, stay)]
     assert far[0] < far[1] / 3
-    assert min(misclassification(truth, c.labels) for c in candidates(full, 2, (SubspaceFamily(), *VIDEO_FAMILIES))) <= 0.05
+    assert (
+        min(
+            misclassification(truth, c.labels)
+            for c in candidates(full, 2, (SubspaceFamily(), *VIDEO_FAMILIES))
+        )
+        <= 0.05
+    )
 
 
 def test_complete_tracks_refuses_points_never_seen():

@@ -12,7 +12,11 @@ def test_misclassification_ignores_names(truth, names):
     truth = np.array(truth)
     assert misclassification(truth, np.array(names)[truth]) == 0.0
     other = np.roll(truth, 1)
-    assert misclassification(truth, other) == misclassification(np.array(names)[truth], other) == misclassification(other, truth)
+    assert (
+        misclassification(truth, other)
+        == misclassification(np.array(names)[truth], other)
+        == misclassification(other, truth)
+    )
 
 
 def test_labels_by_size():

@@ -63,12 +63,19 @@ def test_pairs_hold_what_is_seen_in_both_frames():
     tracks, _ = rigid_motions(2, 20, 32)
     seen = np.random.default_rng(0).random(tracks.shape[:2]) < 0.7
     found = frame_pairs(tracks, seen)
-    assert 17 <= len(found) <= 20 and sorted({pair.second - pair.first for pair in found}) == [2, 4, 8, 16]
+    assert 17 <= len(found) <= 20 and sorted({pair.second - pair.first for pair in found}) == [
+        2,
+        4,
+        8,
+        16,
+    ]
     for pair in found:
         assert (seen[pair.first, pair.points] & seen[pair.second, pair.points]).all()
         assert pair.is_long == (pair.second - pair.first >= 8)
         apart = tracks[pair.first, pair.points] - tracks[pair.first, pair.points[0]]
-        np.testing.assert_allclose((pair.rows[:, :2] - pair.rows[0, :2]) * pair.scale, apart, atol=1e-9)
+        np.testing.assert_allclose(
+            (pair.rows[:, :2] - pair.rows[0, :2]) * pair.scale, apart, atol=1e-9
+        )
     assert frame_pairs(tracks[:, :7], seen[:, :7]) == []
 
 
@@ -83,7 +90,10 @@ def test_kernels_are_shares_and_do_not_read_what_is_not_seen():
         np.testing.assert_array_equal(kernel, kernel.T)
         assert not kernel.diagonal().any() and kernel.min() >= 0
     same = truth[:, None] == truth
-    assert one["epipolar"].max() <= 1 and one["epipolar"][same].mean() > 1.5 * one["epipolar"][~same].mean()
+    assert (
+        one["epipolar"].max() <= 1
+        and one["epipolar"][same].mean() > 1.5 * one["epipolar"][~same].mean()
+    )
 
 
 def test_candidates_from_pairs_with_missing_entries():
@@ -102,10 +112,15 @@ def test_features_do_not_depend_on_order_and_names():
     labels = [truth, (truth + (np.arange(45) % 5 == 0)) % 3]
     order = np.random.default_rng(0).permutation(45)
     a = PairFeatures().compute(Tracks.completed(tracks), labels)
-    b = PairFeatures().compute(Tracks.completed(tracks[:, order]), [2 - one[order] for one in labels])
+    b = PairFeatures().compute(
+        Tracks.completed(tracks[:, order]), [2 - one[order] for one in labels]
+    )
     assert np.isfinite(a).all()
     np.testing.assert_allclose(a, b, atol=1e-5)
-    one, other = (candidates(Tracks.completed(values), 3, (PairFamily("homography"),)) for values in (tracks, tracks[:, order]))
+    one, other = (
+        candidates(Tracks.completed(values), 3, (PairFamily("homography"),))
+        for values in (tracks, tracks[:, order])
+    )
     for x, y in zip(one, other, strict=True):
         np.testing.assert_array_equal(canonical_labels(x.labels[order]), canonical_labels(y.labels))
 
@@ -133,7 +148,9 @@ def test_parts_of_the_features(part):
     whole, single = PairFeatures(), PairFeatures((part,))
     names = single.get_feature_names_out()
     at = [list(whole.get_feature_names_out()).index(name) for name in names]
-    np.testing.assert_array_equal(single.compute(tracks, [truth]), whole.compute(tracks, [truth])[:, at])
+    np.testing.assert_array_equal(
+        single.compute(tracks, [truth]), whole.compute(tracks, [truth])[:, at]
+    )
     assert single.is_prior().all() == (part == "cuts")
 
 
@@ -144,7 +161,9 @@ def test_parts_side_by_side():
     assert len(set(names)) == len(names) == 709 == len(joined.features()) == len(joined.is_prior())
     both = joined.compute(tracks, [truth])
     np.testing.assert_array_equal(both[:, :496], SegmentationFeatures().compute(tracks, [truth]))
-    with pytest.raises(ValueError, match="part 'cut' of the features is unknown; expected one of residuals"):
+    with pytest.raises(
+        ValueError, match="part 'cut' of the features is unknown; expected one of residuals"
+    ):
         PairFeatures(("cut",))
 
 
@@ -165,7 +184,16 @@ def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
     tracks[12:, ::4] = np.nan
     tracks = Tracks.completed(tracks)
     rng = np.random.default_rng(0)
-    members = np.array([truth == 0, truth == 1, truth >= 0, rng.random(len(truth)) < 0.3, np.arange(len(truth)) < 4, truth < 0])
+    members = np.array(
+        [
+            truth == 0,
+            truth == 1,
+            truth >= 0,
+            rng.random(len(truth)) < 0.3,
+            np.arange(len(truth)) < 4,
+            truth < 0,
+        ]
+    )
     sums = moment_sums(tracks.pairs, members)
     parts = {name: array[0] + array[1] for name, array in sums.items()}
     for name, array in sums.items():
@@ -176,10 +204,18 @@ def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
         for geometry in GEOMETRIES:
             one = members[:, pair.points].astype(float)
             sizes = one.sum(axis=1)
-            own = np.tensordot(np.where(sizes[:, None] < geometry.n_minimal + 2, 1.0, one), moments(geometry.name, pair.rows), 1)
-            apart = distances(geometry.name, fit(geometry.name, own), pair.rows) * pair.scale / SIGMA
+            own = np.tensordot(
+                np.where(sizes[:, None] < geometry.n_minimal + 2, 1.0, one),
+                moments(geometry.name, pair.rows),
+                1,
+            )
+            apart = (
+                distances(geometry.name, fit(geometry.name, own), pair.rows) * pair.scale / SIGMA
+            )
             robust = (one * np.minimum(apart**2, 2.0 * (4 - geometry.dimension))).sum(axis=1)
-            parameters = np.log(4.0) * geometry.dimension * sizes + geometry.n_parameters * np.log(4.0 * np.maximum(sizes, 1))
+            parameters = np.log(4.0) * geometry.dimension * sizes + geometry.n_parameters * np.log(
+                4.0 * np.maximum(sizes, 1)
+            )
             each.append(np.where(sizes > 0, robust + parameters, 0.0))
         direct += np.min(each, axis=0)
     np.testing.assert_allclose(motion_costs(tracks.pairs, members, sums), direct, rtol=1e-5)

@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from annealed.vision.tracks.features import PAPER_FEATURES, SegmentationFeatures, nearest_neighbours, subspace_distances
+from annealed.vision.tracks.features import (
+    PAPER_FEATURES,
+    SegmentationFeatures,
+    nearest_neighbours,
+    subspace_distances,
+)
 from annealed.vision.tracks.tracks import positions
 from helpers import rigid_motions
 from hypothesis import given, settings
@@ -49,9 +54,15 @@ def test_few_points_fit_perfectly(size):
 @pytest.mark.parametrize("measure", ["euclidean", "angular"])
 def test_neighbours_agree_with_brute_force(measure):
     points = np.random.default_rng(0).standard_normal((25, 4))
-    far = cdist(points, points) if measure == "euclidean" else -(np.abs(1 - cdist(points, points, "cosine")))
+    far = (
+        cdist(points, points)
+        if measure == "euclidean"
+        else -(np.abs(1 - cdist(points, points, "cosine")))
+    )
     np.fill_diagonal(far, np.inf)
-    np.testing.assert_array_equal(nearest_neighbours(points, 6, measure), np.argsort(far, axis=1)[:, :6])
+    np.testing.assert_array_equal(
+        nearest_neighbours(points, 6, measure), np.argsort(far, axis=1)[:, :6]
+    )
 
 
 def test_features_are_what_their_names_say():
@@ -62,13 +73,17 @@ def test_features_are_what_their_names_say():
     raw = positions(tracks) / np.sqrt(len(tracks))
     for row, labels in enumerate((truth, wrong)):
         distances = subspace_distances(raw, labels)
-        assert features[row, names.index("raw: likelihood, mean distance")] == pytest.approx(np.log(distances.mean()), abs=1e-4)
+        assert features[row, names.index("raw: likelihood, mean distance")] == pytest.approx(
+            np.log(distances.mean()), abs=1e-4
+        )
         threshold = FEATURES.thresholds[2]
         share = features[row, names.index(f"raw: likelihood, share above {threshold:.3g}")]
         assert share == pytest.approx((distances >= threshold).mean())
         near = nearest_neighbours(raw, 3, "euclidean")
         cut = (labels[near] != labels[:, None]).mean()
-        assert features[row, names.index("raw: prior, euclidean, 3 neighbours")] == pytest.approx(cut)
+        assert features[row, names.index("raw: prior, euclidean, 3 neighbours")] == pytest.approx(
+            cut
+        )
 
 
 def test_the_papers_pool_has_more_than_2000_features():
@@ -80,5 +95,7 @@ def test_the_papers_pool_has_more_than_2000_features():
 
 
 def test_more_smallest_than_dimensions():
-    with pytest.raises(ValueError, match="n_smallest is 4; expected at most the number of dimensions, 2"):
+    with pytest.raises(
+        ValueError, match="n_smallest is 4; expected at most the number of dimensions, 2"
+    ):
         SegmentationFeatures(dimensions=(2.0, 4.0))

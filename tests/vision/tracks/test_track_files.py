@@ -9,7 +9,14 @@ from scipy.io import savemat
 @pytest.mark.data
 def test_official_files_and_npz_read_the_same(data_dir):
     official = read_sequences(data_dir / "hopkins155_official_sample")
-    assert [s.name for s in official] == ["1R2RC", "1R2RCR_g12", "arm", "cars1", "kanatani1", "three-cars"]
+    assert [s.name for s in official] == [
+        "1R2RC",
+        "1R2RCR_g12",
+        "arm",
+        "cars1",
+        "kanatani1",
+        "three-cars",
+    ]
     for sequence in official:
         other = read_tracks(data_dir / "hopkins155" / f"{sequence.name}.npz")
         np.testing.assert_array_equal(sequence.tracks, other.tracks)
@@ -106,7 +113,11 @@ def published(order, name, rng):
     flags = ~visible if name == "occluded" else visible
     if order == "points first":
         return seen, tracks.transpose(1, 0, 2), flags.T
-    return seen, tracks[None] if order == "batch" else tracks, flags[None, :, :, None] if order == "batch" else flags
+    return (
+        seen,
+        tracks[None] if order == "batch" else tracks,
+        flags[None, :, :, None] if order == "batch" else flags,
+    )
 
 
 @pytest.mark.parametrize("order", ["frames first", "points first", "batch"])
@@ -116,7 +127,10 @@ def test_layouts_of_co_tracker_and_tapir(order, name, tmp_path):
     np.savez(tmp_path / "t.npz", **{"tracks": tracks, name: flags})
     np.testing.assert_array_equal(read_tracks(tmp_path / "t.npz").tracks, seen)
     np.savez(
-        tmp_path / "t.npz", **{"tracks": tracks, name: flags[..., :5]} if order == "points first" else {"tracks": tracks, name: 1}
+        tmp_path / "t.npz",
+        **{"tracks": tracks, name: flags[..., :5]}
+        if order == "points first"
+        else {"tracks": tracks, name: 1},
     )
     with pytest.raises(ValueError, match="expected one entry per frame and point"):
         read_tracks(tmp_path / "t.npz")

@@ -30,7 +30,10 @@ def test_tracks_follow_the_scene(scene_video):
     for p in range(tracks.shape[1]):
         seen = np.flatnonzero(np.isfinite(tracks[:, p, 0]))
         first, last = scene.matrices(seen[0])[truth[p]], scene.matrices(seen[-1])[truth[p]]
-        there = last[:, :2] @ np.linalg.solve(first[:, :2], tracks[seen[0], p] - first[:, 2]) + last[:, 2]
+        there = (
+            last[:, :2] @ np.linalg.solve(first[:, :2], tracks[seen[0], p] - first[:, 2])
+            + last[:, 2]
+        )
         errors.append(np.linalg.norm(there - tracks[seen[-1], p]))
     assert np.median(errors) < 0.5  # of a pixel, over the whole life of the track
     assert not np.isfinite(tracks).all(axis=(0, 2)).all(), "points come and go in this scene"

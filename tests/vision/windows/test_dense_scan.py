@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 from annealed.learners.compilation import plain_forms
-from annealed.vision import FeaturePool, HogLayout, Responses, dense_values, extract_patches, level_channels, scan
+from annealed.vision import (
+    FeaturePool,
+    HogLayout,
+    Responses,
+    dense_values,
+    extract_patches,
+    level_channels,
+    scan,
+)
 from annealed.vision.windows import level_features
 from skimage.data import astronaut
 
@@ -38,7 +46,9 @@ def test_scores_of_every_window(model):
     scores = scan(level_channels(IMAGE, POOL), *additive)
     assert scores.shape == IMAGE.shape[:2]
     assert scores.dtype == np.float32
-    np.testing.assert_allclose(scores.ravel(), POOL.partial_scores(patches, *additive)[:, -1], atol=1e-4)
+    np.testing.assert_allclose(
+        scores.ravel(), POOL.partial_scores(patches, *additive)[:, -1], atol=1e-4
+    )
 
 
 def test_rejection(model):
@@ -47,7 +57,9 @@ def test_rejection(model):
     thresholds = np.percentile(partial, 3, axis=0).astype(np.float32)
     thresholds[::5] = -np.inf
     margin = np.abs(partial - thresholds).min(axis=1)
-    thresholds_clear = margin > 1e-4  # a sum within rounding of its threshold may fall on either side
+    thresholds_clear = (
+        margin > 1e-4
+    )  # a sum within rounding of its threshold may fall on either side
     channels = level_channels(IMAGE, POOL)
     scores = scan(channels, *additive, thresholds).ravel()
     rejected = (partial < thresholds).any(axis=1)
@@ -78,15 +90,23 @@ def test_another_pool_and_number_of_bins():
     features = pool.features[rng.choice(len(pool.features), 60)]
     ys, xs = np.mgrid[: IMAGE.shape[0], : IMAGE.shape[1]]
     patches = extract_patches(IMAGE, xs.ravel(), ys.ravel(), window=15)
-    additive = (features, Responses(np.full(60, -0.5), np.full(60, 0.1), rng.normal(size=(60, 11))), 1.0)
+    additive = (
+        features,
+        Responses(np.full(60, -0.5), np.full(60, 0.1), rng.normal(size=(60, 11))),
+        1.0,
+    )
     np.testing.assert_allclose(
-        scan(level_channels(IMAGE, pool), *additive).ravel(), pool.partial_scores(patches, *additive)[:, -1], atol=1e-4
+        scan(level_channels(IMAGE, pool), *additive).ravel(),
+        pool.partial_scores(patches, *additive)[:, -1],
+        atol=1e-4,
     )
 
 
 def test_sums_may_wrap_around():
     image = np.full((3000, 1100, 3), 250, np.uint8)  # squares sum to 6e11
-    image[-80:, -80:] = IMAGE[-80:, -80:][:80, :80] if IMAGE.shape[0] >= 80 else np.resize(IMAGE, (80, 80, 3))
+    image[-80:, -80:] = (
+        IMAGE[-80:, -80:][:80, :80] if IMAGE.shape[0] >= 80 else np.resize(IMAGE, (80, 80, 3))
+    )
     feature = POOL.features[1234]
     dense = dense_values(level_channels(image, POOL), feature)
     (value,) = POOL.evaluate(extract_patches(image, [1060], [2960]), feature)[0]
@@ -94,14 +114,18 @@ def test_sums_may_wrap_around():
 
 
 def test_no_features():
-    scores = scan(level_channels(IMAGE, POOL), POOL.features[:0], Responses([], [], np.empty((0, 7))), 0.75)
+    scores = scan(
+        level_channels(IMAGE, POOL), POOL.features[:0], Responses([], [], np.empty((0, 7))), 0.75
+    )
     assert (scores == 0.75).all()
 
 
 def test_bad_input(model):
     channels = level_channels(IMAGE, POOL)
     _, _, (features, responses, intercept) = model
-    with pytest.raises(ValueError, match="responses of 119 features: expected one for each of 120 features"):
+    with pytest.raises(
+        ValueError, match="responses of 119 features: expected one for each of 120 features"
+    ):
         scan(channels, features, responses.take(np.arange(119)), intercept)
     with pytest.raises(ValueError, match="expected one number for each of 120 features"):
         scan(channels, features, responses, intercept, np.zeros(3))

@@ -30,7 +30,10 @@ def patches():
 @pytest.fixture(scope="module")
 def some_features():
     rng = np.random.default_rng(1)
-    chosen = [rng.choice(np.flatnonzero(POOL.features[:, Column.KIND] == kind), 30, replace=False) for kind in range(7)]
+    chosen = [
+        rng.choice(np.flatnonzero(POOL.features[:, Column.KIND] == kind), 30, replace=False)
+        for kind in range(7)
+    ]
     return POOL.features[rng.permutation(np.concatenate(chosen))]
 
 
@@ -43,19 +46,27 @@ def plain_value(pool, feature, patch):
         weights = np.array(list(pool.kinds.values())[feature[Column.KIND]])
         sigma = max(1.0, np.sqrt(np.mean([inner[:, :, c].var() for c in range(3)])))
         total = sum(
-            weight * inner[y + i * h : y + (i + 1) * h, x + j * w : x + (j + 1) * w, feature[Column.CHANNEL]].sum()
+            weight
+            * inner[
+                y + i * h : y + (i + 1) * h, x + j * w : x + (j + 1) * w, feature[Column.CHANNEL]
+            ].sum()
             for (i, j), weight in np.ndenumerate(weights)
         )
         return total / (sigma * w * h * np.abs(weights).sum() / 2)
     layout, plane = pool.hog, patch[:, :, feature[Column.CHANNEL]]
     gx, gy = plane[1:-1, 2:] - plane[1:-1, :-2], plane[2:, 1:-1] - plane[:-2, 1:-1]
     length = np.rint(4 * np.hypot(gx, gy)) / 4
-    bins = np.floor(np.arctan2(gy, gx) / (np.pi / layout.orientations) + 0.5).astype(int) % layout.orientations
+    bins = (
+        np.floor(np.arctan2(gy, gx) / (np.pi / layout.orientations) + 0.5).astype(int)
+        % layout.orientations
+    )
     histograms = []
     for part in range(layout.block**2):
         top, left = y + part // layout.block * layout.cell, x + part % layout.block * layout.cell
         cell = np.s_[top : top + layout.cell, left : left + layout.cell]
-        histograms.append(np.bincount(bins[cell].ravel(), length[cell].ravel(), layout.orientations))
+        histograms.append(
+            np.bincount(bins[cell].ravel(), length[cell].ravel(), layout.orientations)
+        )
     norm = np.sqrt((np.array(histograms) ** 2).sum() + (layout.epsilon * layout.cell**2) ** 2)
     return histograms[feature[Column.CELL]][feature[Column.ORIENTATION]] / norm
 
@@ -71,11 +82,15 @@ def numpy_values(pool, features, patches):
     corners = integral[:, program.channel[:, None], program.corner_y, program.corner_x]
     used = np.arange(program.weight.shape[1]) < program.n_corners[:, None]
     sums = (corners * np.where(used, program.weight, 0)).sum(axis=2, dtype=np.int32)
-    values = sums.astype(np.float32) * (program.inverse_area * _inverse_sigma(inner, integral)[:, None])
+    values = sums.astype(np.float32) * (
+        program.inverse_area * _inverse_sigma(inner, integral)[:, None]
+    )
     f = program.hog
     if len(f):
         length, bins = _gradients(pixels, tangents)
-        histogram = _cell_histograms(length, bins, program.cells, pool.layout.cell, 2 * tangents.size)
+        histogram = _cell_histograms(
+            length, bins, program.cells, pool.layout.cell, 2 * tangents.size
+        )
         norm = _inverse_norm(histogram[:, program.blocks], pool.layout.epsilon)
         entries = histogram[:, program.cell[f], program.orientation[f]].astype(np.float32)
         values[:, f] = entries * norm[:, program.block[f]]
@@ -86,7 +101,9 @@ def _inverse_sigma(inner, integral):
     """1 / sigma of every window (n,)."""
     n = float(inner.shape[2] * inner.shape[3])
     boxes = integral[:, :, -1, -1].astype(np.float64)
-    scaled_variance = n * (inner * inner).sum(axis=(1, 2, 3)).astype(np.float64) - (boxes * boxes).sum(axis=1)
+    scaled_variance = n * (inner * inner).sum(axis=(1, 2, 3)).astype(np.float64) - (
+        boxes * boxes
+    ).sum(axis=1)
     sigma = np.sqrt((scaled_variance * (1 / (3 * n * n))).astype(np.float32))
     return np.float32(1) / np.maximum(sigma, np.float32(1))
 
@@ -96,7 +113,9 @@ def _gradients(pixels, tangents):
     m = 2 * tangents.size
     gx = (pixels[:, :, 1:-1, 2:] - pixels[:, :, 1:-1, :-2]).astype(np.float32)
     gy = (pixels[:, :, 2:, 1:-1] - pixels[:, :, :-2, 1:-1]).astype(np.float32)
-    length = (np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)).astype(np.int32)
+    length = (np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)).astype(
+        np.int32
+    )
     bins = (np.abs(gy)[..., None] > np.abs(gx)[..., None] * tangents).sum(axis=-1)
     return length, np.where((gx * gy < 0) & (bins > 0), m - bins, bins)
 
@@ -104,9 +123,17 @@ def _gradients(pixels, tangents):
 def _cell_histograms(length, bins, cells, side, n_bins):
     """Histograms (n, number of cells, n_bins), int32."""
     area = np.arange(side)
-    at = (cells[:, 0, None, None], cells[:, 1, None, None] + area[:, None], cells[:, 2, None, None] + area)
-    where = np.arange(len(length) * len(cells)).reshape(len(length), -1, 1, 1) * n_bins + bins[:, *at]
-    histogram = np.bincount(where.ravel(), length[:, *at].ravel(), len(length) * len(cells) * n_bins)
+    at = (
+        cells[:, 0, None, None],
+        cells[:, 1, None, None] + area[:, None],
+        cells[:, 2, None, None] + area,
+    )
+    where = (
+        np.arange(len(length) * len(cells)).reshape(len(length), -1, 1, 1) * n_bins + bins[:, *at]
+    )
+    histogram = np.bincount(
+        where.ravel(), length[:, *at].ravel(), len(length) * len(cells) * n_bins
+    )
     return histogram.reshape(len(length), len(cells), n_bins).astype(np.int32)
 
 
@@ -144,7 +171,9 @@ def test_subset_equals_full(patches, some_features):
     columns = [index[tuple(f)] for f in some_features.tolist()]
     assert np.array_equal(full[:, columns], POOL.evaluate(patches, some_features))
     assert np.array_equal(full[5:6], POOL.evaluate(patches[5:6]))
-    assert np.array_equal(POOL.evaluate(patches, some_features), numpy_values(POOL, some_features, patches))
+    assert np.array_equal(
+        POOL.evaluate(patches, some_features), numpy_values(POOL, some_features, patches)
+    )
 
 
 def test_no_patches_and_no_features(patches):
@@ -172,12 +201,21 @@ def test_mirror_law(patches):
 @given(st.integers(0, 6), st.integers(0, 2), st.data())
 def test_any_feature_that_fits(kind, channel, data):
     columns, rows = ([2, 1, 3, 1, 2, 3, 2][kind], [1, 2, 1, 3, 2, 3, 2][kind])
-    w, h = (6, 6) if kind == 6 else (data.draw(st.integers(1, 24 // columns)), data.draw(st.integers(1, 24 // rows)))
+    w, h = (
+        (6, 6)
+        if kind == 6
+        else (data.draw(st.integers(1, 24 // columns)), data.draw(st.integers(1, 24 // rows)))
+    )
     x, y = data.draw(st.integers(0, 24 - columns * w)), data.draw(st.integers(0, 24 - rows * h))
     hog_part = (data.draw(st.integers(0, 3)), data.draw(st.integers(0, 7))) if kind == 6 else (0, 0)
     feature = np.array([kind, channel, x, y, w, h, *hog_part])
     patch = extract_patches(IMAGE, [200], [100])
-    np.testing.assert_allclose(POOL.evaluate(patch, feature)[0, 0], plain_value(POOL, feature, patch[0]), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(
+        POOL.evaluate(patch, feature)[0, 0],
+        plain_value(POOL, feature, patch[0]),
+        rtol=2e-5,
+        atol=2e-5,
+    )
 
 
 def test_another_pool():
@@ -196,7 +234,9 @@ def test_another_pool():
     again = FeaturePool.from_dict(pool.to_dict())
     assert np.array_equal(again.features, pool.features)
     assert again.to_dict() == pool.to_dict()
-    with pytest.raises(ValueError, match="'diagonal': the pool has no kind that is its mirror image"):
+    with pytest.raises(
+        ValueError, match="'diagonal': the pool has no kind that is its mirror image"
+    ):
         pool.mirrored(pool.features)
 
 
@@ -211,23 +251,43 @@ def test_haar_parity_with_scikit_image():
         (2, "type-3-x", 3, 1),
         (4, "type-4", 2, 2),
     ):
-        ours = np.array([f for f in POOL.features if f[Column.KIND] == kind and f[Column.CHANNEL] == 0][::37])
-        values = POOL.evaluate(patch, ours)[0] * sigma * ours[:, Column.CELL_WIDTH] * ours[:, Column.CELL_HEIGHT]
+        ours = np.array(
+            [f for f in POOL.features if f[Column.KIND] == kind and f[Column.CHANNEL] == 0][::37]
+        )
+        values = (
+            POOL.evaluate(patch, ours)[0]
+            * sigma
+            * ours[:, Column.CELL_WIDTH]
+            * ours[:, Column.CELL_HEIGHT]
+        )
         values *= 1 if kind < 2 else 2
         expected = []
         for f in ours:
             w, h = f[Column.CELL_WIDTH], f[Column.CELL_HEIGHT]
             cells = [
-                [(f[Column.Y] + i * h, f[Column.X] + j * w), (f[Column.Y] + (i + 1) * h - 1, f[Column.X] + (j + 1) * w - 1)]
+                [
+                    (f[Column.Y] + i * h, f[Column.X] + j * w),
+                    (f[Column.Y] + (i + 1) * h - 1, f[Column.X] + (j + 1) * w - 1),
+                ]
                 for i in range(rows)
                 for j in range(columns)
             ]
-            sums = [window[a[0] : b[0] + 1, a[1] : b[1] + 1, 0].sum(dtype=np.int64) for a, b in cells]
+            sums = [
+                window[a[0] : b[0] + 1, a[1] : b[1] + 1, 0].sum(dtype=np.int64) for a, b in cells
+            ]
             coordinates = np.empty((1, len(cells)), dtype=object)
-            for n, corners in enumerate(cells if kind != 4 else [cells[0], cells[1], cells[3], cells[2]]):
+            for n, corners in enumerate(
+                cells if kind != 4 else [cells[0], cells[1], cells[3], cells[2]]
+            ):
                 coordinates[0, n] = corners
             value = haar_like_feature(
-                integral[1:, 1:], 0, 0, 24, 24, feature_type=np.array([theirs], dtype=object), feature_coord=coordinates
+                integral[1:, 1:],
+                0,
+                0,
+                24,
+                24,
+                feature_type=np.array([theirs], dtype=object),
+                feature_coord=coordinates,
             )[0]
             # Theirs weigh the middle cell of three once and have the other sign.
             expected.append(-value + (-sums[1] if kind == 2 else 0) if kind != 4 else -value)
@@ -240,7 +300,9 @@ def test_hog_parity_with_scikit_image():
     # the window and one cell around it, so that no border gradient is cut off
     surround = IMAGE[84:120, 204:240]
     for channel in range(3):
-        fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(6, 6, 16)
+        fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(
+            6, 6, 16
+        )
         fine = np.roll(fine[1:5, 1:5], 1, axis=2)
         # of no unit: only ratios within a block remain
         histogram = (fine[:, :, 0::2] + fine[:, :, 1::2]) * 1e6
@@ -249,7 +311,10 @@ def test_hog_parity_with_scikit_image():
         for f in ours:
             i, j = f[Column.Y] // 6, f[Column.X] // 6
             block = histogram[i : i + 2, j : j + 2]
-            expected.append(block[f[Column.CELL] // 2, f[Column.CELL] % 2, f[Column.ORIENTATION]] / np.sqrt((block**2).sum()))
+            expected.append(
+                block[f[Column.CELL] // 2, f[Column.CELL] % 2, f[Column.ORIENTATION]]
+                / np.sqrt((block**2).sum())
+            )
         np.testing.assert_allclose(POOL.evaluate(patch, ours)[0], expected, atol=0.02)
 
 
@@ -277,14 +342,24 @@ def test_partial_scores_are_interpolated_tables(patches, some_features):
         step = (hi - lo) / n_bins + 1e-6
         coef = rng.normal(size=(len(lo), n_bins + 1))
         expected = 0.5 + np.cumsum(
-            [np.interp(values[:, m], lo[m] + step[m] * np.arange(n_bins + 1), coef[m]) for m in range(len(lo))], axis=0
+            [
+                np.interp(values[:, m], lo[m] + step[m] * np.arange(n_bins + 1), coef[m])
+                for m in range(len(lo))
+            ],
+            axis=0,
         )
         partial = POOL.partial_scores(patches, some_features, Responses(lo, step, coef), 0.5)
         np.testing.assert_allclose(partial, expected.T, atol=2e-4)
 
 
 @pytest.mark.parametrize(
-    "feature", [[7, 0, 0, 0, 6, 6, 0, 0], [0, 3, 0, 0, 2, 2, 0, 0], [0, 0, 21, 0, 2, 2, 0, 0], [6, 0, 0, 0, 6, 6, 4, 0]]
+    "feature",
+    [
+        [7, 0, 0, 0, 6, 6, 0, 0],
+        [0, 3, 0, 0, 2, 2, 0, 0],
+        [0, 0, 21, 0, 2, 2, 0, 0],
+        [6, 0, 0, 0, 6, 6, 4, 0],
+    ],
 )
 def test_features_that_do_not_fit(feature, patches):
     with pytest.raises(ValueError, match=r"feature \[.*\]: not a feature"):

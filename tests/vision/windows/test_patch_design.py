@@ -33,7 +33,9 @@ def designs(request, patches, weight):
     chosen[-20:] = np.arange(len(POOL.features) - 20, len(POOL.features))
     features = POOL.features[chosen]
     lazy = PatchDesign(patches, weight, features=features, n_bins=request.param, cache_bytes=0)
-    knots = lazy.low[:, None].astype(float) + lazy.bin_width[:, None].astype(float) * np.arange(request.param + 1)
+    knots = lazy.low[:, None].astype(float) + lazy.bin_width[:, None].astype(float) * np.arange(
+        request.param + 1
+    )
     plain = PiecewiseDesign.from_matrix(POOL.evaluate(patches, features), knots, weight)
     return lazy, plain
 
@@ -63,8 +65,14 @@ def test_verbs_agree_with_the_stored_design(designs):
     flat = stored.codes.transpose(0, 2, 1).reshape(-1, lazy.n_features)[: lazy.n_samples]
     expanded = (basis[flat] - lazy.mean) * lazy.inv[:, None]
     rng = np.random.default_rng(2)
-    coef, residual = rng.normal(size=(lazy.n_features, lazy.width, 2)), rng.normal(size=(lazy.n_samples, 2))
-    scores, gradient = np.einsum("nmw,mwq->nq", expanded, coef), np.einsum("nmw,nq->mwq", expanded, residual)
+    coef, residual = (
+        rng.normal(size=(lazy.n_features, lazy.width, 2)),
+        rng.normal(size=(lazy.n_samples, 2)),
+    )
+    scores, gradient = (
+        np.einsum("nmw,mwq->nq", expanded, coef),
+        np.einsum("nmw,nq->mwq", expanded, residual),
+    )
     for design in (lazy, stored):
         np.testing.assert_allclose(design.scores(coef), scores, atol=2e-3)
         np.testing.assert_allclose(design.gradient(residual), gradient, atol=2e-2)
@@ -73,9 +81,14 @@ def test_verbs_agree_with_the_stored_design(designs):
 def test_fused_pass(designs, weight):
     lazy, _ = designs
     rng = np.random.default_rng(3)
-    coef, y = 0.05 * rng.normal(size=(lazy.n_features, lazy.width, 1)), np.sign(rng.normal(size=(lazy.n_samples, 1)))
+    coef, y = (
+        0.05 * rng.normal(size=(lazy.n_features, lazy.width, 1)),
+        np.sign(rng.normal(size=(lazy.n_samples, 1))),
+    )
     ours = lazy.scores_and_gradient(coef, np.array([0.3]), LogisticLoss(), y, weight)
-    theirs = super(PatchDesign, lazy).scores_and_gradient(coef, np.array([0.3]), LogisticLoss(), y, weight)
+    theirs = super(PatchDesign, lazy).scores_and_gradient(
+        coef, np.array([0.3]), LogisticLoss(), y, weight
+    )
     for one, two in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-9)
 
@@ -97,7 +110,11 @@ def test_keep_stores_codes_once_they_fit(designs):
         np.testing.assert_allclose(design.scores(coef), expected, atol=1e-4)
         assert np.array_equal(design.mean, lazy.mean[kept])
     again = stored.keep(np.array([1, 3]))
-    np.testing.assert_allclose(again.scores(coef[[1, 3]]), still_lazy.keep(np.array([1, 3])).scores(coef[[1, 3]]), atol=1e-5)
+    np.testing.assert_allclose(
+        again.scores(coef[[1, 3]]),
+        still_lazy.keep(np.array([1, 3])).scores(coef[[1, 3]]),
+        atol=1e-5,
+    )
 
 
 def test_raw_coefficients_score_windows(designs, patches):
@@ -105,7 +122,12 @@ def test_raw_coefficients_score_windows(designs, patches):
     lazy, _ = designs
     coef = 0.1 * np.random.default_rng(0).normal(size=(400, lazy.width, 1))
     raw, intercept = lazy.unstandardise(coef, np.array([0.2]))
-    partial = POOL.partial_scores(patches, lazy.features, Responses(lazy.low, lazy.bin_width, raw[:, :, 0]), float(intercept[0]))
+    partial = POOL.partial_scores(
+        patches,
+        lazy.features,
+        Responses(lazy.low, lazy.bin_width, raw[:, :, 0]),
+        float(intercept[0]),
+    )
     # Codes round positions to 1/42 of a bin, scans do not.
     np.testing.assert_allclose(partial[:, -1], lazy.scores(coef)[:, 0] + 0.2, atol=0.5)
     assert np.corrcoef(partial[:, -1], lazy.scores(coef)[:, 0])[0, 1] > 0.999
@@ -126,13 +148,17 @@ def test_windows_in_a_file(designs, patches, weight, tmp_path):
     np.save(tmp_path / "windows.npy", patches)
     mapped = np.load(tmp_path / "windows.npy", mmap_mode="r")
     there = PatchDesign(mapped, weight, features=lazy.features, n_bins=lazy.n_bins, cache_bytes=0)
-    assert np.shares_memory(there._rows, mapped)  # read as blocks of windows are worked on, never copied
+    assert np.shares_memory(
+        there._rows, mapped
+    )  # read as blocks of windows are worked on, never copied
     residual = np.random.default_rng(0).standard_normal((len(patches), 1))
     np.testing.assert_array_equal(there.gradient(residual), lazy.gradient(residual))
 
 
 def test_constant_windows(weight):
-    design = PatchDesign(np.full((1111, 26, 26, 3), 9, np.uint8), weight, features=POOL.features[::6000])
+    design = PatchDesign(
+        np.full((1111, 26, 26, 3), 9, np.uint8), weight, features=POOL.features[::6000]
+    )
     assert not design.inv.any()
     assert not design.gradient(np.ones((1111, 1))).any()
 
@@ -151,6 +177,8 @@ def test_bad_input(patches, weight):
     with pytest.raises(ValueError, match="expected both or neither"):
         PatchDesign(patches, weight, features=POOL.features[:3], low=[0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="expected positive bin widths"):
-        PatchDesign(patches, weight, features=POOL.features[:2], low=[0.0, 0.0], bin_width=[1.0, 0.0])
+        PatchDesign(
+            patches, weight, features=POOL.features[:2], low=[0.0, 0.0], bin_width=[1.0, 0.0]
+        )
     with pytest.raises(ValueError, match="n_bins=0"):
         PatchDesign(patches, weight, features=POOL.features[:2], n_bins=0)

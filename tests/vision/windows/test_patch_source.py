@@ -28,13 +28,20 @@ def places(tmp_path_factory):
     paths = [folder / "0.png", folder / "1.png"]
     for path, image in zip(paths, (IMAGE, IMAGE[::-1])):
         Image.fromarray(image).save(path)
-    return ImageWindows(paths, np.repeat([0, 1], N // 2), rng.integers(0, 200, N), rng.integers(0, 200, N))
+    return ImageWindows(
+        paths, np.repeat([0, 1], N // 2), rng.integers(0, 200, N), rng.integers(0, 200, N)
+    )
 
 
 @pytest.fixture(scope="module")
 def patches(places):
     x, y, half = places.x, places.y, N // 2
-    return np.concatenate([extract_patches(IMAGE, x[:half], y[:half]), extract_patches(IMAGE[::-1], x[half:], y[half:])])
+    return np.concatenate(
+        [
+            extract_patches(IMAGE, x[:half], y[:half]),
+            extract_patches(IMAGE[::-1], x[half:], y[half:]),
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +62,17 @@ def fitted(patches):
 def _same(a, b):
     np.testing.assert_array_equal(a.support_, b.support_)
     for name in ("responses_", "intercept_", "knots_", "loss_curve_"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-5, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("where", [0, 1], ids=["file", "images"])
 def test_windows_on_disk(sources, fitted, where):
     values, y, here = fitted
-    there = FSAClassifier(3, response="piecewise").fit(on_disk(sources[where], memory_limit="400KB"), y)
+    there = FSAClassifier(3, response="piecewise").fit(
+        on_disk(sources[where], memory_limit="400KB"), y
+    )
     _same(there, here)
     np.testing.assert_array_equal(there.predict(sources[where]), here.predict(values))
 
@@ -72,22 +83,44 @@ def test_on_dask(sources, fitted):
 
     X = da.from_array(pickle.loads(pickle.dumps(sources[1])), chunks=(300, 250))
     with dask.config.set(scheduler="synchronous"):
-        _same(FSAClassifier(3, response="piecewise").fit(on_dask(X, memory_limit="200KB"), fitted[1]), fitted[2])
+        _same(
+            FSAClassifier(3, response="piecewise").fit(on_dask(X, memory_limit="200KB"), fitted[1]),
+            fitted[2],
+        )
 
 
 def test_the_design_of_windows_in_memory(sources, patches):
     """Codes of the two designs may differ by one in 252 where rounding decides."""
     rng = np.random.default_rng(1)
     weight = np.full(N, 1 / N)
-    disk = PiecewiseBlockDesign(on_disk(sources[0], memory_limit="400KB"), weight, PiecewiseLinear())
+    disk = PiecewiseBlockDesign(
+        on_disk(sources[0], memory_limit="400KB"), weight, PiecewiseLinear()
+    )
     lo, span = disk.knots[:, 0], disk.knots[:, -1] - disk.knots[:, 0]
     bin_width = np.where(span > 0, span / disk.n_bins, 1.0)
-    memory = PatchDesign(patches, weight, pool=POOL, features=FEATURES, n_bins=disk.n_bins, low=lo, bin_width=bin_width)
+    memory = PatchDesign(
+        patches,
+        weight,
+        pool=POOL,
+        features=FEATURES,
+        n_bins=disk.n_bins,
+        low=lo,
+        bin_width=bin_width,
+    )
     np.testing.assert_allclose(disk.mean, memory.mean, atol=1e-4)
     np.testing.assert_allclose(disk.inv, memory.inv, rtol=1e-3, atol=1e-6)
-    coef = rng.standard_normal((len(FEATURES), disk.width, 1)) * (disk.inv > 0)[:, None, None] / len(FEATURES)
+    coef = (
+        rng.standard_normal((len(FEATURES), disk.width, 1))
+        * (disk.inv > 0)[:, None, None]
+        / len(FEATURES)
+    )
     y = rng.choice([-1.0, 1.0], N)[:, None]
-    for a, b in zip(*(d.scores_and_gradient(coef, np.zeros(1), LogisticLoss(), y, weight) for d in (disk, memory))):
+    for a, b in zip(
+        *(
+            d.scores_and_gradient(coef, np.zeros(1), LogisticLoss(), y, weight)
+            for d in (disk, memory)
+        )
+    ):
         np.testing.assert_allclose(a, b, atol=2e-4)
 
 

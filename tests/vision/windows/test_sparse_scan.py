@@ -32,14 +32,22 @@ def test_histograms_of_single_windows_are_those_of_the_level():
         at = (rows + y) * channels.stride + columns + x
         np.testing.assert_array_equal(cells[:, i], all_cells[8 * c : 8 * c + 8, at].T)
     for i, (c, y, x) in enumerate(program.block_corner):
-        np.testing.assert_array_equal(norms[:, i], all_norms[c, (rows + y) * channels.stride + columns + x])
+        np.testing.assert_array_equal(
+            norms[:, i], all_norms[c, (rows + y) * channels.stride + columns + x]
+        )
 
 
 def test_few_or_many_windows_make_no_difference():
-    model, few, many = random_classifier(9, 80, 0.02).compiled(POOL), level_channels(IMAGE, POOL), level_channels(IMAGE, POOL)
+    model, few, many = (
+        random_classifier(9, 80, 0.02).compiled(POOL),
+        level_channels(IMAGE, POOL),
+        level_channels(IMAGE, POOL),
+    )
     assert len(many.hog) == 2
     ys, xs = (part.ravel() for part in np.mgrid[4:200:30, 7:200:30])
-    np.testing.assert_array_equal(score_windows(few, model, xs, ys), score_windows(many, model, xs, ys))
+    np.testing.assert_array_equal(
+        score_windows(few, model, xs, ys), score_windows(many, model, xs, ys)
+    )
     assert not few.has_hog and many.has_hog
 
 
@@ -48,7 +56,9 @@ def test_buffers_are_taken_over():
     for image in (IMAGE, IMAGE[30:90, 20:100], IMAGE[:150, ::-1]):
         image = np.ascontiguousarray(image)
         expected = scan_level(level_channels(image, POOL), model)
-        np.testing.assert_array_equal(scan_level(level_channels(image, POOL, buffers=buffers), model), expected)
+        np.testing.assert_array_equal(
+            scan_level(level_channels(image, POOL, buffers=buffers), model), expected
+        )
 
 
 @pytest.mark.parametrize("margin", [0, 7])
@@ -59,6 +69,9 @@ def test_strips_are_the_whole_to_the_bit(margin):
         part = level_channels(IMAGE, POOL, (top, bottom), margin)
         scores = scan_level(part, model)
         np.testing.assert_array_equal(scores, whole[part.first : part.first + part.rows])
-        assert part.first == max(0, top - margin) and part.rows == min(200, bottom + margin) - part.first
+        assert (
+            part.first == max(0, top - margin)
+            and part.rows == min(200, bottom + margin) - part.first
+        )
     with pytest.raises(ValueError, match="rows"):
         level_channels(IMAGE, POOL, (150, 201))

@@ -15,14 +15,19 @@ def test_sift_is_opencvs(size, shape):
     found, theirs = cv2.SIFT_create().compute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), keypoints)
     assert len(found) == len(keypoints)
     difference = np.abs(theirs - ours.values.astype(np.float32))
-    assert difference.max() <= 2 and difference.mean() < 0.02  # OpenCV's angles and exponentials are approximate
+    assert (
+        difference.max() <= 2 and difference.mean() < 0.02
+    )  # OpenCV's angles and exponentials are approximate
 
 
 def test_sift_of_the_mirror_image():
     image = picture("ring", 2, (60, 81))
     mirrored = DenseSift(step=10).describe(image[:, ::-1])
     ours = DenseSift(step=10).describe(image).mirrored()
-    by_place = {(x, y, s): v.astype(int) for (x, y), s, v in zip(mirrored.positions, mirrored.sizes, mirrored.values)}
+    by_place = {
+        (x, y, s): v.astype(int)
+        for (x, y), s, v in zip(mirrored.positions, mirrored.sizes, mirrored.values)
+    }
     for (x, y), s, value in zip(ours.positions, ours.sizes, ours.values):
         assert np.abs(by_place[x, y, s] - value).max() <= 1
 

@@ -38,7 +38,9 @@ def test_size_of_a_photograph_hardly_matters(features):
     assert small @ doubled > 0.85 * (small @ small)
 
 
-@pytest.mark.parametrize("box", [(0, 0, 200, 50), (-9, 0, 50, 50), (30, 30, 20, 50), (float("nan"), 0, 5, 5)])
+@pytest.mark.parametrize(
+    "box", [(0, 0, 200, 50), (-9, 0, 50, 50), (30, 30, 20, 50), (float("nan"), 0, 5, 5)]
+)
 def test_boxes_outside_are_refused(features, box):
     with pytest.raises(ValueError, match="head box"):
         features.row(Photograph(picture("ring", 1), box))

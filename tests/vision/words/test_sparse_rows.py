@@ -22,7 +22,10 @@ def test_the_memory_is_that_of_the_matrix():
     rng = np.random.default_rng(0)
     tracemalloc.start()
     try:
-        X = sparse_rows((rng.random(2000, dtype=np.float32) * (rng.random(2000) < 0.3) for _ in range(1500)), 2000)
+        X = sparse_rows(
+            (rng.random(2000, dtype=np.float32) * (rng.random(2000) < 0.3) for _ in range(1500)),
+            2000,
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -30,7 +30,9 @@ def test_word_counts(described):
     counts = words.counts(described[0])
     assert counts[:30].sum() == len(assigned)
     np.testing.assert_array_equal(counts[30:].reshape(4, 30).sum(axis=0), counts[:30])
-    assert counts[30 + 2 * 30 + assigned[-1]] == ((assigned == assigned[-1]) & (quarters == 2)).sum()
+    assert (
+        counts[30 + 2 * 30 + assigned[-1]] == ((assigned == assigned[-1]) & (quarters == 2)).sum()
+    )
     X = words.transform(described)
     assert sp.issparse(X) and X.shape == (3, 150)
     np.testing.assert_allclose(sp.linalg.norm(X, axis=1), 1.0, rtol=1e-6)
@@ -45,11 +47,14 @@ def test_mirrored_images_have_the_same_words(described):
 
 def test_vocabulary_is_repeatable_and_takes_generators(described):
     first = VisualWords(30, random_state=3).fit(described).words_
-    np.testing.assert_array_equal(first, VisualWords(30, random_state=3).fit(d for d in described).words_)
+    np.testing.assert_array_equal(
+        first, VisualWords(30, random_state=3).fit(d for d in described).words_
+    )
 
 
 @pytest.mark.parametrize(
-    "bad, what", [({"n_words": 10**6}, "descriptors"), ({"n_words": 0}, "n_words=0"), ({"power": 2}, "power=2")]
+    "bad, what",
+    [({"n_words": 10**6}, "descriptors"), ({"n_words": 0}, "n_words=0"), ({"power": 2}, "power=2")],
 )
 def test_words_refuse(described, bad, what):
     with pytest.raises(ValueError, match=what):

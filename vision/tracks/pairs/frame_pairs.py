@@ -15,7 +15,10 @@ MIN_POINTS = 8  # of a pair of frames
 N_HYPOTHESES = 100  # for each pair of frames and model
 BEST_SHARE = 0.1  # two points share a hypothesis that is among the best tenth of both
 NEIGHBOURS = (12, 20, 40, None)  # hypotheses from so many nearest points; None: a third of all
-SUMS = {"affinity+homography+fundamental": ("affinity", "homography", "fundamental"), "all": tuple(g.name for g in GEOMETRIES)}
+SUMS = {
+    "affinity+homography+fundamental": ("affinity", "homography", "fundamental"),
+    "all": tuple(g.name for g in GEOMETRIES),
+}
 KERNELS = (*(g.name for g in GEOMETRIES), *SUMS)
 
 
@@ -71,7 +74,9 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     listed: dict[tuple[int, int], bool] = {}
     for number, divisor in enumerate(GAPS):
         gap = max(1, min(round(n_frames / divisor), n_frames - 1))
-        for first in np.unique(np.round(np.linspace(0, n_frames - 1 - gap, N_STARTS)).astype(int)).tolist():
+        for first in np.unique(
+            np.round(np.linspace(0, n_frames - 1 - gap, N_STARTS)).astype(int)
+        ).tolist():
             listed.setdefault((first, first + gap), number >= len(GAPS) / 2)
     found = []
     for (first, second), is_long in listed.items():
@@ -119,7 +124,10 @@ class FramePairs:
     def moments_of_all(self) -> dict[str, np.ndarray]:
         """Sums (n_pairs, q, q) of the moments of all points of each pair, by the names of the
         models."""
-        return {g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs]) for g in GEOMETRIES}
+        return {
+            g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
+            for g in GEOMETRIES
+        }
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -161,8 +169,13 @@ class FramePairs:
             kernel = (shared @ shared.T) / (common * round(BEST_SHARE * N_HYPOTHESES))
             np.fill_diagonal(kernel, 0.0)
             found[geometry.name] = kernel
-        normalised = {name: kernel / max(float(kernel.mean()), 1e-12) for name, kernel in found.items()}
-        return found | {name: sum((normalised[part] for part in parts), np.zeros(1)) / len(parts) for name, parts in SUMS.items()}
+        normalised = {
+            name: kernel / max(float(kernel.mean()), 1e-12) for name, kernel in found.items()
+        }
+        return found | {
+            name: sum((normalised[part] for part in parts), np.zeros(1)) / len(parts)
+            for name, parts in SUMS.items()
+        }
 
 
 def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -178,7 +191,9 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.column_stack([seeds, np.take_along_axis(near, chosen, axis=1)])
 
 
-def _best_hypotheses(geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int) -> np.ndarray:
+def _best_hypotheses(
+    geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int
+) -> np.ndarray:
     """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32
     for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)

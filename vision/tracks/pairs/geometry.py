@@ -84,7 +84,9 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
         return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]
     n = np.maximum(sums[:, 4, 4], _TINY)
     mean = sums[:, :4, 4] / n[:, None]
-    vectors = np.linalg.eigh(sums[:, :4, :4] - n[:, None, None] * mean[:, :, None] * mean[:, None, :])[1]
+    vectors = np.linalg.eigh(
+        sums[:, :4, :4] - n[:, None, None] * mean[:, :, None] * mean[:, None, :]
+    )[1]
     normals = vectors[:, :, : 2 if name == "affinity" else 1].transpose(0, 2, 1)
     return np.concatenate([normals, -np.einsum("mrj,mj->mr", normals, mean)[:, :, None]], axis=2)
 
@@ -146,10 +148,19 @@ def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndar
     first = np.column_stack([rows[:, :2], np.ones(len(rows))]).T
     x2, y2 = rows[:, 2], rows[:, 3]
     w = models[:, 6:] @ first
-    return _first_order(models.T[:, :, None], x2, y2, w, x2 * w - models[:, :3] @ first, y2 * w - models[:, 3:6] @ first)
+    return _first_order(
+        models.T[:, :, None],
+        x2,
+        y2,
+        w,
+        x2 * w - models[:, :3] @ first,
+        y2 * w - models[:, 3:6] @ first,
+    )
 
 
-def _first_order(h: np.ndarray, x2: np.ndarray, y2: np.ndarray, w: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> np.ndarray:
+def _first_order(
+    h: np.ndarray, x2: np.ndarray, y2: np.ndarray, w: np.ndarray, e1: np.ndarray, e2: np.ndarray
+) -> np.ndarray:
     """First-order distances to homographies ``h`` by the algebraic errors ``e1`` and ``e2``."""
     a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
     square = w * w
@@ -174,19 +185,26 @@ def _homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
             c, d = y2 * h[6] - h[3], y2 * h[7] - h[4]
             p, q, r = a * a + b * b + w * w, a * c + b * d, c * c + d * d + w * w
             determinant = max(p * r - q * q, 1e-24)
-            out[m, i] = np.sqrt(max((r * e1 * e1 - 2.0 * q * e1 * e2 + p * e2 * e2) / determinant, 0.0))
+            out[m, i] = np.sqrt(
+                max((r * e1 * e1 - 2.0 * q * e1 * e2 + p * e2 * e2) / determinant, 0.0)
+            )
     return out
 
 
 def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Sampson distance to fundamental matrices."""
-    first, second = (np.column_stack([rows[:, part], np.ones(len(rows))]).T for part in (slice(0, 2), slice(2, 4)))
+    first, second = (
+        np.column_stack([rows[:, part], np.ones(len(rows))]).T
+        for part in (slice(0, 2), slice(2, 4))
+    )
     a, b, last = models[:, :3] @ first, models[:, 3:6] @ first, models[:, 6:] @ first
     c, d = models[:, [0, 3, 6]] @ second, models[:, [1, 4, 7]] @ second
     e = rows[:, 2] * a + rows[:, 3] * b + last
     return _sampson(e, a, b, c, d)
 
 
-def _sampson(e: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+def _sampson(
+    e: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
+) -> np.ndarray:
     """Sampson distance by the algebraic error ``e`` and its four derivatives."""
     return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

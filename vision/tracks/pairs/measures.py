@@ -10,7 +10,12 @@ from .geometry import GEOMETRIES, Geometry, distances, fit, own_distances
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
 RANGES = ("all gaps", "short gaps", "long gaps")
-RESIDUALS = ("mean residual", "rms residual", "median residual", *(f"share above {t:g} px" for t in LEVELS))
+RESIDUALS = (
+    "mean residual",
+    "rms residual",
+    "median residual",
+    *(f"share above {t:g} px" for t in LEVELS),
+)
 RIVALS = (
     "share fitted better by another motion",
     "share fitted clearly better",
@@ -56,7 +61,9 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     return np.array(members), rows
 
 
-def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
+def fit_measures(
+    pairs: FramePairs, segmentations: Sequence[np.ndarray]
+) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
     """Residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
@@ -80,10 +87,15 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
         table[s, : len(own)] = own
         positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
     counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
-    every, is_long = np.ones(len(counts), bool), np.array([pair.is_long for pair in pairs.pairs], bool)
+    every, is_long = (
+        np.ones(len(counts), bool),
+        np.array([pair.is_long for pair in pairs.pairs], bool),
+    )
     # Too few frames for a range: all pairs stand in
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
-    observed = np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
+    observed = (
+        np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
+    )
     distances_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
     for g, geometry in enumerate(GEOMETRIES):
@@ -91,9 +103,13 @@ def fit_measures(pairs: FramePairs, segmentations: Sequence[np.ndarray]) -> tupl
         start = 0
         for t, pair in enumerate(pairs.pairs):
             stop = start + len(pair.points)
-            apart, correction, costs[t, :, g] = _motion_fits(geometry, pair, members[:, pair.points])
+            apart, correction, costs[t, :, g] = _motion_fits(
+                geometry, pair, members[:, pair.points]
+            )
             apart *= correction[:, None]
-            own[:, start:stop], other[:, start:stop] = _own_and_other(apart, table, positions[:, pair.points])
+            own[:, start:stop], other[:, start:stop] = _own_and_other(
+                apart, table, positions[:, pair.points]
+            )
             start = stop
         distances_of[geometry.name] = own, other
 
@@ -120,7 +136,10 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
         By the name of the model.
     """
     weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
-    sums = {g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)] for g in GEOMETRIES[:3]}
+    sums = {
+        g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)]
+        for g in GEOMETRIES[:3]
+    }
     found = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
     return found | {"epipolar": found["affinity"]}
 
@@ -146,7 +165,10 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
     sizes = np.bincount(which, minlength=len(members) * n_pairs)
     best = np.where(sizes > 0, np.inf, 0.0)
-    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]):  # affine models first: theirs are small eigenproblems
+    for geometry in (
+        GEOMETRIES[0],
+        *GEOMETRIES[:0:-1],
+    ):  # affine models first: theirs are small eigenproblems
         known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
         own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
@@ -156,8 +178,13 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
         at[fitted] = np.arange(len(fitted))
         inside = at[which] >= 0
         model, place = at[which[inside]], row[inside]
-        apart = own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place]) * pairs.scale_of_row[place]
-        robust = np.bincount(model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted))
+        apart = (
+            own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place])
+            * pairs.scale_of_row[place]
+        )
+        robust = np.bincount(
+            model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted)
+        )
         best[fitted] = np.minimum(best[fitted], robust + known[fitted])
     return best.reshape(len(members), n_pairs).sum(axis=1)
 
@@ -168,10 +195,15 @@ def _limit(geometry: Geometry) -> float:
 
 def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
     """What GRIC asks for the points' and the model's parameters, whatever the residuals."""
-    return np.log(4.0) * geometry.dimension * sizes + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
+    return (
+        np.log(4.0) * geometry.dimension * sizes
+        + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
+    )
 
 
-def _motion_fits(geometry: Geometry, pair: FramePair, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _motion_fits(
+    geometry: Geometry, pair: FramePair, members: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
     GRIC (n_motions,).
 
@@ -189,10 +221,16 @@ def _motion_fits(geometry: Geometry, pair: FramePair, members: np.ndarray) -> tu
     correction = np.sqrt(equations / np.maximum(equations - geometry.n_parameters, 1e-9))
     robust = (weights * np.minimum(np.square(apart / SIGMA), _limit(geometry))).sum(axis=1)
     cost = robust + _parameters_cost(geometry, sizes)
-    return apart, np.minimum(correction, _MAX_CORRECTION).astype(np.float32), np.where(sizes > 0, cost, 0.0)
+    return (
+        apart,
+        np.minimum(correction, _MAX_CORRECTION).astype(np.float32),
+        np.where(sizes > 0, cost, 0.0),
+    )
 
 
-def _own_and_other(apart: np.ndarray, table: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _own_and_other(
+    apart: np.ndarray, table: np.ndarray, positions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Distance of each point to its own motion's model, and the least to another motion's,
     (n_segmentations, n) each."""
     by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
@@ -206,7 +244,10 @@ def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.
     if not own.shape[1]:
         return np.zeros((len(own), len(RESIDUALS) + len(RIVALS)))
     near = np.minimum(own, 1e4)
-    columns = [np.log(near.mean(axis=1) + _FLOOR), np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR)]
+    columns = [
+        np.log(near.mean(axis=1) + _FLOOR),
+        np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR),
+    ]
     columns += [np.log(np.median(own, axis=1) + _FLOOR), *((own > t).mean(axis=1) for t in LEVELS)]
     better = other < own
     worst = np.zeros(len(own))
@@ -216,10 +257,21 @@ def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.
     ratio = np.clip(np.log((own + 0.1) / (other + 0.1)), -4.0, 4.0)
     margin = np.minimum(own, _FAR) - np.minimum(other, _FAR)
     clearly = better & (own > 2.0 * other) & (own > SIGMA)
-    return np.column_stack([*columns, better.mean(axis=1), clearly.mean(axis=1), worst, ratio.mean(axis=1), margin.mean(axis=1)])
+    return np.column_stack(
+        [
+            *columns,
+            better.mean(axis=1),
+            clearly.mean(axis=1),
+            worst,
+            ratio.mean(axis=1),
+            margin.mean(axis=1),
+        ]
+    )
 
 
-def _gric(costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]) -> np.ndarray:
+def _gric(
+    costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]
+) -> np.ndarray:
     """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
     found = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
     both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
@@ -257,7 +309,12 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
         for trimmed in (True, True, False):
             apart, correction, _ = _motion_fits(geometry, pair, inside)
             if trimmed:
-                limits = np.array([np.quantile(a[m], 0.75) if m.any() else np.inf for a, m in zip(apart, members[:, pair.points])])
+                limits = np.array(
+                    [
+                        np.quantile(a[m], 0.75) if m.any() else np.inf
+                        for a, m in zip(apart, members[:, pair.points])
+                    ]
+                )
                 inside = members[:, pair.points] & (apart <= limits[:, None])
         found[t, pair.points] = apart[own, np.arange(len(own))] * correction[own]
     out = np.zeros(len(labels))
@@ -285,7 +342,9 @@ def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.
     kernel = kernel if len(used) == len(kernel) else kernel[np.ix_(used, used)]
     most = min(max(NEIGHBOURS), len(used) - 1)
     near = np.argpartition(-kernel, most - 1, axis=1)[:, :most]
-    near = np.take_along_axis(near, np.argsort(-np.take_along_axis(kernel, near, axis=1), axis=1, kind="stable"), axis=1)
+    near = np.take_along_axis(
+        near, np.argsort(-np.take_along_axis(kernel, near, axis=1), axis=1, kind="stable"), axis=1
+    )
     degree = kernel.sum(axis=1)
     members, rows = motions_of([labels[used] for labels in segmentations])
     weights = members.astype(kernel.dtype)

@@ -75,7 +75,9 @@ class InstanceCopy(NamedTuple):
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 
 
-def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]) -> Iterator[InstanceCopy]:
+def copies(
+    images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
+) -> Iterator[InstanceCopy]:
     """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
     their random choices.
     """
@@ -88,17 +90,32 @@ def copies(images: Sequence[AnnotatedImage], settings: AugmentationSettings, see
         for flip in image.schema.flips:
             shown = np.ascontiguousarray(pixels[:, ::-1]) if flip else pixels
             for face in usable:
-                points = image.schema.mirrored_points(faces[face], pixels.shape[1]) if flip else faces[face]
+                points = (
+                    image.schema.mirrored_points(faces[face], pixels.shape[1])
+                    if flip
+                    else faces[face]
+                )
                 for copy in range(settings.copies):
                     rng = np.random.default_rng([*seed, number, int(flip), int(face), copy])
                     ied = float(image.reference_length[face])
-                    target = float(np.exp(rng.uniform(*np.log(settings.shrunk)))) if copy % 2 else settings.largest
+                    target = (
+                        float(np.exp(rng.uniform(*np.log(settings.shrunk))))
+                        if copy % 2
+                        else settings.largest
+                    )
                     factor = min(1.0, target / ied)
                     small, moved = _cut(shown, points, ied, factor)
-                    yield InstanceCopy(cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY), moved, flip, factor * ied)
+                    yield InstanceCopy(
+                        cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY),
+                        moved,
+                        flip,
+                        factor * ied,
+                    )
 
 
-def _cut(pixels: np.ndarray, points: np.ndarray, ied: float, factor: float) -> tuple[np.ndarray, np.ndarray]:
+def _cut(
+    pixels: np.ndarray, points: np.ndarray, ied: float, factor: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The face with its surroundings, shrunk by a factor."""
     middle, reach = points.mean(), _AROUND * ied
     left, top = (max(0, int(v - reach)) for v in (middle.real, middle.imag))
@@ -120,18 +137,31 @@ def _varied(pixels: np.ndarray, s: AugmentationSettings, rng: np.random.Generato
         pixels = np.clip(bright, 0, 255).astype(np.uint8)
     if rng.random() < s.compressed:
         quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(25, 90))]
-        pixels = np.asarray(cv2.imdecode(cv2.imencode(".jpg", pixels, quality)[1], cv2.IMREAD_COLOR), np.uint8)
+        pixels = np.asarray(
+            cv2.imdecode(cv2.imencode(".jpg", pixels, quality)[1], cv2.IMREAD_COLOR), np.uint8
+        )
     return np.ascontiguousarray(pixels)
 
 
-def start_of(anchors: np.ndarray, ied: float, shape: ShapeModel, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:
+def start_of(
+    anchors: np.ndarray,
+    ied: float,
+    shape: ShapeModel,
+    s: AugmentationSettings,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex,
     with errors as of a detector.
 
     All points of the shape model, complex, in image pixels.
     """
     n = len(anchors)
-    errors = np.where(rng.random(n) < s.outliers, s.outlier_error, np.resize(np.repeat(s.anchor_errors, 2), n)) * ied
+    errors = (
+        np.where(
+            rng.random(n) < s.outliers, s.outlier_error, np.resize(np.repeat(s.anchor_errors, 2), n)
+        )
+        * ied
+    )
     found = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
     which = np.arange(n)
     if rng.random() < s.incomplete and n > 2:
@@ -139,4 +169,6 @@ def start_of(anchors: np.ndarray, ied: float, shape: ShapeModel, s: Augmentation
     points = shape.predict(found[which], which)[0]
     middle = points.mean()
     change = np.exp(s.scaled * rng.normal() + 1j * s.turned * rng.normal())
-    return middle + change * (points - middle) + ied * s.shifted * (rng.normal() + 1j * rng.normal())
+    return (
+        middle + change * (points - middle) + ied * s.shifted * (rng.normal() + 1j * rng.normal())
+    )

@@ -10,7 +10,11 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import InstanceFinder, InstanceProbabilities, RefinedShape
+from .....models.keypoints.instances.instance_finder import (
+    InstanceFinder,
+    InstanceProbabilities,
+    RefinedShape,
+)
 from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
@@ -55,7 +59,9 @@ class ProbabilitySettings:
     """
 
     n_features: int = 600
-    augmentation: AugmentationSettings = field(default_factory=lambda: AugmentationSettings(copies=2))
+    augmentation: AugmentationSettings = field(
+        default_factory=lambda: AugmentationSettings(copies=2)
+    )
     photographs: int = 900
     hypotheses: int = 12
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
@@ -107,7 +113,10 @@ class ScoredHypothesis:
 
 
 def judged_hypotheses(
-    finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float, settings: ProbabilitySettings
+    finder: InstanceFinder,
+    searched: Iterable[SearchedImage],
+    reference_length: float,
+    settings: ProbabilitySettings,
 ) -> Iterator[list[ScoredHypothesis]]:
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     judged = settings.judged(finder)
@@ -115,28 +124,40 @@ def judged_hypotheses(
         found = finder.assembler.candidates(view.maxima, reference_length)
         made = []
         for hypothesis in finder.assembler.assemble(found, finder.assembly, settings.hypotheses):
-            refined = finder.refine(hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels)
+            refined = finder.refine(
+                hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
+            )
             refined = finder.refine_again(refined, view.levels)
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
             faces = view.keypoints(finder.regressor.to_keypoints)
-            errors = [float(abs(face - keypoints)[judged].mean() / ied) for face, ied in zip(faces, view.reference_length)]
+            errors = [
+                float(abs(face - keypoints)[judged].mean() / ied)
+                for face, ied in zip(faces, view.reference_length)
+            ]
             best = int(np.argmin(errors)) if errors else -1
             truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
-            error, ied = (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
+            error, ied = (
+                (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
+            )
             made.append(ScoredHypothesis(refined, truth, error, ied, found))
         yield made
 
 
 def train_classifier(
-    finder: InstanceFinder, images: Sequence[AnnotatedImage], false: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
+    finder: InstanceFinder,
+    images: Sequence[AnnotatedImage],
+    false: Iterable[list[ScoredHypothesis]],
+    settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
     """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
     that are none.
     """
     regressor = finder.regressor
-    negatives = [shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false]
+    negatives = [
+        shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
+    ]
     runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
     values = np.empty((0, 0), np.float32)
     for stage in regressor.stages:
@@ -144,7 +165,11 @@ def train_classifier(
         move_runs(runs, regressor, stage, values, units)
     errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
     rows = np.concatenate(
-        [values[errors < _TRUE], values[errors > _FALSE], np.array(negatives, np.float32).reshape(-1, values.shape[1])]
+        [
+            values[errors < _TRUE],
+            values[errors > _FALSE],
+            np.array(negatives, np.float32).reshape(-1, values.shape[1]),
+        ]
     )
     n_true = int((errors < _TRUE).sum())
     labels = np.arange(len(rows)) < n_true
@@ -157,11 +182,16 @@ def train_classifier(
     model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
     kept = model.get_support(indices=True)
     coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
-    return ShapeClassifier(kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])), facts
+    return ShapeClassifier(
+        kept.astype(np.int32), coefficients, float(np.ravel(model.intercept_)[0])
+    ), facts
 
 
 def choose_own_weights(
-    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], weights: Sequence[float], alike: Sequence[list[int]]
+    finder: InstanceFinder,
+    judged: Sequence[ScoredHypothesis],
+    weights: Sequence[float],
+    alike: Sequence[list[int]],
 ) -> np.ndarray:
     """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
     the smallest mean error up to 10 % of the reference length.
@@ -182,27 +212,42 @@ def choose_own_weights(
 
 
 def fit_probabilities(
-    finder: InstanceFinder, judged: Sequence[ScoredHypothesis], keypoints_alike: Sequence[Sequence[int]], regularisation: float
+    finder: InstanceFinder,
+    judged: Sequence[ScoredHypothesis],
+    keypoints_alike: Sequence[Sequence[int]],
+    regularisation: float,
 ) -> InstanceProbabilities:
     """Logistic regressions of faces and of their keypoints; those of one group of
     ``keypoints_alike`` are fitted together.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
-    face = _logistic(np.array([s.refined.inputs for s in known]), np.array([s.is_face for s in known]), regularisation)
+    face = _logistic(
+        np.array([s.refined.inputs for s in known]),
+        np.array([s.is_face for s in known]),
+        regularisation,
+    )
     n = len(finder.keypoints)
     rows, within = [], []
     for shape in known:
         if shape.is_face:
             own, own_log_odds = finder.own_detections(shape.refined, shape.found)
-            rows.append(finder.point_inputs(shape.refined, float(face @ shape.refined.inputs), own, own_log_odds))
-            within.append(abs(finder.combined(shape.refined, own) - shape.truth) / shape.reference_length)
+            rows.append(
+                finder.point_inputs(
+                    shape.refined, float(face @ shape.refined.inputs), own, own_log_odds
+                )
+            )
+            within.append(
+                abs(finder.combined(shape.refined, own) - shape.truth) / shape.reference_length
+            )
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}
     for tolerance in (0.1, 0.05):
         weights = np.zeros((n, all_inputs.shape[2]))
         for group in keypoints_alike:
             mine = all_inputs[:, list(group)].reshape(-1, all_inputs.shape[2])
-            weights[list(group)] = _logistic(mine, (errors[:, list(group)] <= tolerance).ravel(), regularisation)
+            weights[list(group)] = _logistic(
+                mine, (errors[:, list(group)] <= tolerance).ravel(), regularisation
+            )
         fitted[tolerance] = weights
     return InstanceProbabilities(face, fitted[0.1], fitted[0.05], 0.0)
 

@@ -125,11 +125,16 @@ def start_runs(
                 points = shape.align(points, np.arange(len(points))).to_image(shape.mean_points)
             now.append(points[n_anchors:])
     which = np.repeat(np.arange(len(faces)), starts)
-    truth, ied = np.stack([face.points for face in faces]), np.array([face.reference_length for face in faces])
+    truth, ied = (
+        np.stack([face.points for face in faces]),
+        np.array([face.reference_length for face in faces]),
+    )
     return Runs(faces, which, np.array(now), truth[which], ied[which])
 
 
-def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) -> tuple[np.ndarray, np.ndarray]:
+def describe_runs(
+    runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,),
     complex, of their frames.
     """
@@ -138,13 +143,22 @@ def describe_runs(runs: Runs, regressor: ShapeRegressor, ied: int, cell: int) ->
     levels, of = [], -1
     for row, (copy, points) in enumerate(zip(runs.copy, runs.now)):
         if copy != of:
-            levels, of = runs.copies[copy].levels(regressor.align(runs.truth[row]).reference_length, ied), copy
+            levels, of = (
+                runs.copies[copy].levels(regressor.align(runs.truth[row]).reference_length, ied),
+                copy,
+            )
         histograms, transform = regressor.describe(levels, points, ied, cell)
         values[row], units[row] = histograms.ravel(), transform.scale_rotation
     return values, units
 
 
-def move_runs(runs: Runs, regressor: ShapeRegressor, stage: RegressionStage, values: np.ndarray, units: np.ndarray) -> None:
+def move_runs(
+    runs: Runs,
+    regressor: ShapeRegressor,
+    stage: RegressionStage,
+    values: np.ndarray,
+    units: np.ndarray,
+) -> None:
     """Move all runs by one stage; values and units are those of :func:`describe_runs`."""
     histograms = values.reshape(len(values), -1, VALUES_PER_POINT)
     runs.now = np.stack([regressor.move(stage, *row) for row in zip(runs.now, histograms, units)])
@@ -154,7 +168,9 @@ def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
     """Return a cascade without stages: the mean shape stays where it is."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
-    return ShapeRegressor(shape.mean[n_anchors:], empty, (), schema.to_keypoints(n), offset, schema.point_order(n))
+    return ShapeRegressor(
+        shape.mean[n_anchors:], empty, (), schema.to_keypoints(n), offset, schema.point_order(n)
+    )
 
 
 def train_regressor(
@@ -180,7 +196,9 @@ def train_regressor(
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
         moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
-        target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(float)  # coefficients in the basis
+        target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(
+            float
+        )  # coefficients in the basis
         kept = (selection or annealed)(values, target, s)
         stage = fit_stage(values, target, kept, ied, cell, s)
         move_runs(runs, regressor, stage, values, units)
@@ -201,7 +219,9 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
         return regressor.offset
     moves = runs.moves(regressor)
     mirrored = np.array([runs.copies[copy].mirrored for copy in runs.copy])
-    return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(np.float32)
+    return ((np.median(moves[~mirrored], axis=0) - np.median(moves[mirrored], axis=0)) / 2).astype(
+        np.float32
+    )
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
@@ -218,11 +238,22 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
 
 
 def fit_stage(
-    values: np.ndarray, target: np.ndarray, kept: np.ndarray, ied: int, cell: int, s: RegressionSettings
+    values: np.ndarray,
+    target: np.ndarray,
+    kept: np.ndarray,
+    ied: int,
+    cell: int,
+    s: RegressionSettings,
 ) -> RegressionStage:
     """Fit the selected histogram values by ridge regression."""
     coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
-    return RegressionStage(ied, cell, kept.astype(np.int32), coefficients.astype(np.float16), intercept.astype(np.float32))
+    return RegressionStage(
+        ied,
+        cell,
+        kept.astype(np.int32),
+        coefficients.astype(np.float16),
+        intercept.astype(np.float32),
+    )
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
@@ -237,10 +268,19 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
     counts = as_schedule("inverse", s.mu)(values.shape[1], k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
     rate = annealing_step(loss, weight, 1.0)
-    return anneal(DenseDesign(values, weight), target / unit, loss, counts, sample_weight=weight, learning_rate=rate).kept
+    return anneal(
+        DenseDesign(values, weight),
+        target / unit,
+        loss,
+        counts,
+        sample_weight=weight,
+        learning_rate=rate,
+    ).kept
 
 
-def ridge_fit(values: np.ndarray, target: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def ridge_fit(
+    values: np.ndarray, target: np.ndarray, penalty: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)

@@ -51,7 +51,11 @@ class SearchedImage:
         """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from
         the points.
         """
-        return self.instances @ matrix.T if len(self.instances) else np.empty((0, len(matrix)), complex)
+        return (
+            self.instances @ matrix.T
+            if len(self.instances)
+            else np.empty((0, len(matrix)), complex)
+        )
 
     def is_ignored(self, points: np.ndarray) -> bool:
         """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
@@ -77,17 +81,32 @@ def search_all(
         image, target = item
         pixels, faces, boxes, factor = image.pixels(), image.points, image.ignore, 1.0
         if target is not None:
-            factor = target / float(image.reference_length[0]) if len(image.reference_length) else 1.0
+            factor = (
+                target / float(image.reference_length[0]) if len(image.reference_length) else 1.0
+            )
             if factor > 0.9:
                 return None
-            small = np.asarray(cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8)
+            small = np.asarray(
+                cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA),
+                np.uint8,
+            )
             x, y = (new / old for new, old in zip(small.shape[1::-1], pixels.shape[1::-1]))
             faces = (faces.real + 0.5) * x - 0.5 + 1j * ((faces.imag + 0.5) * y - 0.5)
             pixels, boxes = small, boxes * [x, y, x, y]
         levels = detector.search.pyramid(pixels)
-        return SearchedImage(levels, detector.anchor_maxima(levels, anchors, mode), faces, factor * image.reference_length, boxes)
+        return SearchedImage(
+            levels,
+            detector.anchor_maxima(levels, anchors, mode),
+            faces,
+            factor * image.reference_length,
+            boxes,
+        )
 
-    items = [(image, target) for image in images for target in (ied if len(image.reference_length) else (None,))]
+    items = [
+        (image, target)
+        for image in images
+        for target in (ied if len(image.reference_length) else (None,))
+    ]
     return (found for found in each(items, search, n_jobs) if found is not None)
 
 
@@ -125,14 +144,24 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
     schema = images[0].schema
-    faces, ied = (np.concatenate(part) for part in zip(*((image.points, image.reference_length) for image in annotated(images))))
+    faces, ied = (
+        np.concatenate(part)
+        for part in zip(*((image.points, image.reference_length) for image in annotated(images)))
+    )
     usable = np.isfinite(faces).all(axis=1)
     faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
-        raise ValueError(f"{len(faces)} faces with all points; expected at least 10 to learn their shape")
+        raise ValueError(
+            f"{len(faces)} faces with all points; expected at least 10 to learn their shape"
+        )
     n, n_anchors = faces.shape[1], len(schema.anchors)
     anchors, n_flips = np.arange(n_anchors), len(schema.flips)
-    both = np.concatenate([faces, *([schema.mirrored_points(face, 0) for face in faces] for flip in schema.flips if flip)])
+    both = np.concatenate(
+        [
+            faces,
+            *([schema.mirrored_points(face, 0) for face in faces] for flip in schema.flips if flip),
+        ]
+    )
     points = np.concatenate([both @ schema.to_keypoints(n)[:n_anchors].T, both], axis=1)
     names = (*schema.anchors, *(f"point{i}" for i in range(n)))
     xy, lengths = np.stack([points.real, points.imag], axis=2), np.tile(ied, n_flips)
@@ -142,13 +171,21 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     unknown = np.zeros(n_anchors)
     if not schema.landmarks:
         flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
-        return Assembler(shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn)
+        return Assembler(
+            shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn
+        )
     rigid = learn_rigid(faces, schema)
     yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
-    aligned = np.array([shape.align(face[:n_anchors], anchors).to_shape(face[:n_anchors]) for face in points])
+    aligned = np.array(
+        [shape.align(face[:n_anchors], anchors).to_shape(face[:n_anchors]) for face in points]
+    )
     limits = np.quantile(yaw, [0, *settings.turned, *1 - np.array(settings.turned[::-1]), 1])
     bands = [aligned[(low <= yaw) & (yaw <= high)].mean(axis=0) for low, high in pairwise(limits)]
-    templates = [shape.mean_points[:n_anchors], *bands[: len(settings.turned)], *bands[len(settings.turned) + 1 :]]
+    templates = [
+        shape.mean_points[:n_anchors],
+        *bands[: len(settings.turned)],
+        *bands[len(settings.turned) + 1 :],
+    ]
     return Assembler(shape, np.stack(templates), rigid, unknown, unknown, settings.least, turn)
 
 
@@ -157,10 +194,14 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
     order."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
-    return factorise(points, np.append(schema.mirror_order[:n_anchors], n_anchors + schema.point_order(n)))
+    return factorise(
+        points, np.append(schema.mirror_order[:n_anchors], n_anchors + schema.point_order(n))
+    )
 
 
-def score_log_odds(searched: Iterable[SearchedImage], schema: Schema) -> tuple[np.ndarray, np.ndarray]:
+def score_log_odds(
+    searched: Iterable[SearchedImage], schema: Schema
+) -> tuple[np.ndarray, np.ndarray]:
     """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
     right.
     """

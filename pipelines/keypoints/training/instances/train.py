@@ -15,7 +15,13 @@ from ...measures import HIT, judge
 from ..synthetic_views import unlike_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
-from .probabilities import ProbabilitySettings, choose_own_weights, fit_probabilities, judged_hypotheses, train_classifier
+from .probabilities import (
+    ProbabilitySettings,
+    choose_own_weights,
+    fit_probabilities,
+    judged_hypotheses,
+    train_classifier,
+)
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
@@ -23,20 +29,30 @@ from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_
 _MAX_SEARCHED = 2000
 
 
-def train_assembly(job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings) -> tuple[KeypointDetector, dict]:
+def train_assembly(
+    job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings
+) -> tuple[KeypointDetector, dict]:
     """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
-    searched = search_all(detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs)
+    searched = search_all(
+        detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs
+    )
     slope, offset = score_log_odds(searched, job.schema)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)
     finder = InstanceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)
     job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
-    return replace(detector, finder=finder), {"points": n, "slope": slope.tolist(), "offset": offset.tolist()}
+    return replace(detector, finder=finder), {
+        "points": n,
+        "slope": slope.tolist(),
+        "offset": offset.tolist(),
+    }
 
 
-def train_refinement(job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings) -> tuple[KeypointDetector, dict]:
+def train_refinement(
+    job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings
+) -> tuple[KeypointDetector, dict]:
     """Learn the cascade that moves all points of a face."""
     finder = detector.finder
     assert finder is not None  # of the stage before
@@ -50,34 +66,65 @@ def train_probabilities(
     """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
     assert finder is not None  # of the stages before
-    learnt = [image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)]
+    learnt = [
+        image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)
+    ]
     some = annotated(job.split.fitted)[: s.photographs]
-    false = judged_hypotheses(finder, search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs), unit, s)
+    false = judged_hypotheses(
+        finder,
+        search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs),
+        unit,
+        s,
+    )
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
-    job.say(f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes")
+    job.say(
+        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes"
+    )
     finder = replace(finder, classifier=classifier)
 
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
     # of faces, whose photographs are mostly of upright heads in good light
-    unlike = [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
+    unlike = (
+        [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
+    )
     shown = ((views, (None, *s.ied)), (unlike, (None,)))
-    searched = chain(*(search_all(detector, schema.anchors, pictures, ied, job.n_jobs) for pictures, ied in shown))
+    searched = chain(
+        *(
+            search_all(detector, schema.anchors, pictures, ied, job.n_jobs)
+            for pictures, ied in shown
+        )
+    )
     judged = list(judged_hypotheses(finder, searched, unit, s))
     shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
-        raise ValueError("no face was found in the photographs kept back; expected some to calibrate probabilities with")
+        raise ValueError(
+            "no face was found in the photographs kept back; expected some to calibrate probabilities with"
+        )
     # so few do not tell that quantile: then all are refined, which takes longer
-    support = float(np.quantile([shape.refined.support for shape in true], s.lost)) if len(true) * s.lost >= 1 else 0.0
-    job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back")
+    support = (
+        float(np.quantile([shape.refined.support for shape in true], s.lost))
+        if len(true) * s.lost >= 1
+        else 0.0
+    )
+    job.say(
+        f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back"
+    )
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
-    probabilities = fit_probabilities(finder, shapes, schema.alike(schema.keypoints), s.regularisation)
+    probabilities = fit_probabilities(
+        finder, shapes, schema.alike(schema.keypoints), s.regularisation
+    )
     alone = alone_log_odds(
-        replace(finder, probabilities=probabilities), search_all(detector, schema.anchors, views, n_jobs=job.n_jobs), unit
+        replace(finder, probabilities=probabilities),
+        search_all(detector, schema.anchors, views, n_jobs=job.n_jobs),
+        unit,
     )
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
-    return replace(detector, finder=finder), facts | {"own_weight": own_weight.tolist(), "shapes": len(shapes)}
+    return replace(detector, finder=finder), facts | {
+        "own_weight": own_weight.tolist(),
+        "shapes": len(shapes),
+    }
 
 
 def _thinned(images: list[AnnotatedImage]) -> list[AnnotatedImage]:
@@ -94,7 +141,9 @@ def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
     return backgrounds(split)[::every]
 
 
-def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float) -> float:
+def alone_log_odds(
+    finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float
+) -> float:
     """Constant to add to the log-odds of candidates that no assembled face explains, so that they
     sum to the correct ones.
     """
@@ -109,10 +158,19 @@ def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], re
             place = found.position[mine]
             explained = np.zeros(len(place), bool)
             for instance in instances:
-                explained |= abs(place - instance.places([name])) <= 0.15 * instance.reference_length
+                explained |= (
+                    abs(place - instance.places([name])) <= 0.15 * instance.reference_length
+                )
             place, score = place[~explained], found.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
-            one = judge(np.stack([place.real, place.imag], axis=1), score, points, np.ones(len(points), bool), ied, tolerance=0.1)
+            one = judge(
+                np.stack([place.real, place.imag], axis=1),
+                score,
+                points,
+                np.ones(len(points), bool),
+                ied,
+                tolerance=0.1,
+            )
             correct += int((one.outcome == HIT).sum())
             log_odds += score.tolist()
     if not log_odds:
@@ -121,5 +179,7 @@ def alone_log_odds(finder: InstanceFinder, searched: Iterable[SearchedImage], re
     low, high = -20.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if np.mean(probability_of(values + middle)) > share else (middle, high)
+        low, high = (
+            (low, middle) if np.mean(probability_of(values + middle)) > share else (middle, high)
+        )
     return min(middle, 0.0)

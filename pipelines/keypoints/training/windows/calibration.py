@@ -30,14 +30,20 @@ class Calibration:
     detector: KeypointDetector
     views: list[tuple[View, np.ndarray, bool]]
 
-    def judged(self, place: Localisation, tolerance: float) -> list[tuple[MatchedDetections, np.ndarray]]:
+    def judged(
+        self, place: Localisation, tolerance: float
+    ) -> list[tuple[MatchedDetections, np.ndarray]]:
         """The detections of every view, and the unit of their offset (n,) in image pixels."""
         found = []
         for view, windows, _ in self.views:
             length, (x, y, scale, score) = self.detector.reference_length, windows
-            x, y, score, scale = suppress_non_maxima(x, y, scale, score, place, length, self.detector.suppression).T
+            x, y, score, scale = suppress_non_maxima(
+                x, y, scale, score, place, length, self.detector.suppression
+            ).T
             points = view.points, view.visible, view.reference_length, view.ignore
-            found.append((judge(np.column_stack([x, y]), score, *points, tolerance), length / scale))
+            found.append(
+                (judge(np.column_stack([x, y]), score, *points, tolerance), length / scale)
+            )
         return found
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
@@ -58,7 +64,12 @@ class Calibration:
 
 
 def calibrate(
-    detector: KeypointDetector, keypoint: str, views: Sequence[NamedView], precision: float, n_jobs: Jobs = 1, mode: str = Mode.SCAN
+    detector: KeypointDetector,
+    keypoint: str,
+    views: Sequence[NamedView],
+    precision: float,
+    n_jobs: Jobs = 1,
+    mode: str = Mode.SCAN,
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose how positions are averaged, their offset and the default threshold on views that were
     not fitted.
@@ -72,11 +83,17 @@ def calibrate(
         view = open_view(item[0], keypoint, item[1])
         levels = detector.search.pyramid(view.pixels)
         windows = detector.search.score_levels(levels, keypoint, mode)
-        return replace(view, pixels=view.pixels[:0].copy()), np.concatenate([np.empty((0, 4)), *windows]).T, item[1]
+        return (
+            replace(view, pixels=view.pixels[:0].copy()),
+            np.concatenate([np.empty((0, 4)), *windows]).T,
+            item[1],
+        )
 
     calibration = Calibration(detector, list(each(views, score_view, n_jobs)))
     places = []
-    for averaged in (Localisation(radius=radius, sharpness=s) for radius in _RADII for s in _SHARPNESS):
+    for averaged in (
+        Localisation(radius=radius, sharpness=s) for radius in _RADII for s in _SHARPNESS
+    ):
         dx, dy = calibration.median_error(averaged)
         places.append(replace(averaged, offset_x=dx, offset_y=dy))
     place = max(places, key=lambda place: calibration.curve(place, 0.05).average_precision)
@@ -88,8 +105,15 @@ def calibrate(
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
 
     # at 0.25 near enough to assemble objects
-    curves = {"ap_5": calibration.curve(place, 0.05), "ap_10": coarse, "ap_25": calibration.curve(place, 0.25)}
-    scores = {name: curve.average_precision for name, curve in curves.items()} | {"recall": recall, "threshold": threshold}
+    curves = {
+        "ap_5": calibration.curve(place, 0.05),
+        "ap_10": coarse,
+        "ap_25": calibration.curve(place, 0.25),
+    }
+    scores = {name: curve.average_precision for name, curve in curves.items()} | {
+        "recall": recall,
+        "threshold": threshold,
+    }
     # annotations lie further right, in mirror images further left
     place = replace(place, annotation_x=calibration.median_error(place, turned_back=True)[0])
     return replace(detector.models[keypoint], localisation=place, threshold=threshold), scores

@@ -19,7 +19,11 @@ _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
 
 
 def with_order(
-    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, negatives: np.ndarray, plain: int = 0
+    model: KeypointModel,
+    pool: FeaturePool,
+    positives: np.ndarray,
+    negatives: np.ndarray,
+    plain: int = 0,
 ) -> KeypointModel:
     """Order the features for early rejection: greedily, what pushes negatives furthest below the
     positives comes first.
@@ -53,7 +57,9 @@ def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray
     array([1, 2, 0])
     """
     gain = positives.mean(axis=0) - negatives.mean(axis=0)
-    covariance = np.cov(positives, rowvar=False, bias=True) + np.cov(negatives, rowvar=False, bias=True)
+    covariance = np.cov(positives, rowvar=False, bias=True) + np.cov(
+        negatives, rowvar=False, bias=True
+    )
     n = len(gain)
     left, order = np.ones(n, bool), np.empty(n, np.int64)
     # Of the sum so far: its gain, its variance, and its covariance with every column.
@@ -93,7 +99,9 @@ def cheapest_order(
     return min(trials, key=lambda trial: trial[0])[1]
 
 
-def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0) -> float:
+def expected_cost(
+    model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
+) -> float:
     """Mean number of features evaluated in some windows, histograms and what comes after counted as
     in :func:`cheapest_order`.
     """
@@ -101,7 +109,11 @@ def expected_cost(model: KeypointModel, pool: FeaturePool, windows: np.ndarray, 
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
     hog = np.flatnonzero(model.features[:, Column.KIND] == len(pool.kinds))
-    return float(entered[:-1].sum() + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0) + after * entered[-1])
+    return float(
+        entered[:-1].sum()
+        + (_HISTOGRAMS * entered[hog[0]] if len(hog) else 0.0)
+        + after * entered[-1]
+    )
 
 
 def rejection_thresholds(
@@ -116,7 +128,11 @@ def rejection_thresholds(
 
 
 def cascade_for_recall(
-    model: KeypointModel, pool: FeaturePool, positives: np.ndarray, keypoint_of: np.ndarray, loss: float
+    model: KeypointModel,
+    pool: FeaturePool,
+    positives: np.ndarray,
+    keypoint_of: np.ndarray,
+    loss: float,
 ) -> tuple[KeypointModel, float]:
     """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model
     and the quantile.

@@ -100,7 +100,9 @@ class TrainingJob:
     n_jobs: Jobs = 1
 
     def __post_init__(self) -> None:
-        self.split = split_views(self.images, self.background, self.settings.held_out, self._turned_heads)
+        self.split = split_views(
+            self.images, self.background, self.settings.held_out, self._turned_heads
+        )
         self.schema = self.images[0].schema
 
     def _turned_heads(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
@@ -112,9 +114,14 @@ class TrainingJob:
         """Keypoints whose training serves all."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
-    def completed(self, made: dict[str, Model], mirrored: Callable[[Model], Model]) -> dict[str, Model]:
+    def completed(
+        self, made: dict[str, Model], mirrored: Callable[[Model], Model]
+    ) -> dict[str, Model]:
         """What was trained for some keypoints, and the mirror images that serve the others."""
-        return {name: made[name] if name in made else mirrored(made[self.schema.opposite[name]]) for name in self.keypoints}
+        return {
+            name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
+            for name in self.keypoints
+        }
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
         """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
@@ -140,13 +147,19 @@ class TrainingJob:
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
         """What :meth:`keep` kept, where there is something to resume from."""
         path = self.checkpoint(stage, name)
-        return KeypointDetector.load(path) if self.resume and is_finished(path, self.made_from(stage, name)) else None
+        return (
+            KeypointDetector.load(path)
+            if self.resume and is_finished(path, self.made_from(stage, name))
+            else None
+        )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
         """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
         its ``info``.
         """
-        replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(self.checkpoint(stage, name))
+        replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
+            self.checkpoint(stage, name)
+        )
 
 
 @dataclass
@@ -164,12 +177,20 @@ class ClassifierTraining:
     after: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
-        self.split, self.pool, self.say, self.n_jobs = self.job.split, self.job.pool, self.job.say, self.job.n_jobs
+        self.split, self.pool, self.say, self.n_jobs = (
+            self.job.split,
+            self.job.pool,
+            self.job.say,
+            self.job.n_jobs,
+        )
         self.clock, self.n_fits = time.monotonic(), 0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector in which the model decides about the windows of this training's mode."""
-        more = {"reference_length": self.settings.reference_length, "enlarged": self.settings.enlarged} | more
+        more = {
+            "reference_length": self.settings.reference_length,
+            "enlarged": self.settings.enlarged,
+        } | more
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
@@ -178,7 +199,9 @@ class ClassifierTraining:
         """
         return None
 
-    def cascade(self, model: KeypointModel, reference: Windows, ordinary: np.ndarray) -> KeypointModel:
+    def cascade(
+        self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
+    ) -> KeypointModel:
         """Order the features and set rejection thresholds, with held-out positives and ordinary
         windows (n, 26, 26, 3).
 
@@ -191,7 +214,9 @@ class ClassifierTraining:
             return rejection_thresholds(model, self.pool, positives, s.reject, s.reject_margin)
 
         def thresholds(model: KeypointModel) -> KeypointModel:
-            return cascade_for_recall(model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost)[0]
+            return cascade_for_recall(
+                model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost
+            )[0]
 
         some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
@@ -216,32 +241,48 @@ class ClassifierTraining:
         if rows is not None:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
-        say(f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out")
+        say(
+            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out"
+        )
         model: KeypointModel | None = None
         for round_ in range(first, s.rounds + 1):
             clock = time.monotonic()
             model = self._fit(positives, negatives, reference, n_random, round_)
             left = self._time_left(keypoint, s.rounds - round_)
-            say(f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}")
+            say(
+                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}"
+            )
             if round_ == s.rounds:
                 break
             clock = time.monotonic()
             new, n_alarms, n_views = self._mine(keypoint, model, negatives, round_)
             negatives = join([negatives, new], self.pool.window)
             log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
-            say(f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}")
+            say(
+                f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}"
+            )
             arrays = {"patches": negatives.patches, "keys": negatives.keys}
             write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
             if not len(new):
                 break
         if model is None:
-            raise ValueError(f"{rows_file}: a checkpoint of round {first}, expected at most {s.rounds}")
+            raise ValueError(
+                f"{rows_file}: a checkpoint of round {first}, expected at most {s.rounds}"
+            )
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
-        model, scores = calibrate(detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode)
+        model, scores = calibrate(
+            detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode
+        )
         reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
-        say(f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}")
-        info = {"rows": {"positive": len(positives), "negative": len(negatives)}, "rounds": log, "held_out": scores}
+        say(
+            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}"
+        )
+        info = {
+            "rows": {"positive": len(positives), "negative": len(negatives)},
+            "rounds": log,
+            "held_out": scores,
+        }
         detector = self.detector(keypoint, model, info=info)
         self.job.keep(self.stage, keypoint, detector)
         say(f"{keypoint}: done in {since(started)}")
@@ -274,19 +315,28 @@ class ClassifierTraining:
 
         def sample(item: tuple[int, NamedView], n_random: int) -> tuple[Windows, Windows]:
             number, (image, flip) = item
-            return sample_view(image, flip, number, keypoint, s, n_random, self.pool.window, candidates)
+            return sample_view(
+                image, flip, number, keypoint, s, n_random, self.pool.window, candidates
+            )
 
         views, held_out = _some(self.split.views, s.seed), _some(self.split.held_out_views, s.seed)
         share = -(-s.n_random // len(views))
         parts = list(each(views, lambda item: sample(item, share), self.n_jobs))
         others = list(each(held_out, lambda item: sample(item, 0), self.n_jobs))
         window = self.pool.window
-        positives, reference = join([p for p, _ in parts], window), join([p for p, _ in others], window)
+        positives, reference = (
+            join([p for p, _ in parts], window),
+            join([p for p, _ in others], window),
+        )
         if not len(positives) or not len(reference):
-            raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+            raise ValueError(
+                f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from"
+            )
         return positives, reference, join([n for _, n in parts], window)
 
-    def _fit(self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int) -> KeypointModel:
+    def _fit(
+        self, positives: Windows, negatives: Windows, reference: Windows, n_random: int, round_: int
+    ) -> KeypointModel:
         s = self.settings
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
@@ -294,9 +344,13 @@ class ClassifierTraining:
         # The order is for the windows that photographs are full of, not for the mined ones.
         return self.cascade(model, reference, negatives.patches[:n_random])
 
-    def _mine(self, keypoint: str, model: KeypointModel, negatives: Windows, round_: int) -> tuple[Windows, int, int]:
+    def _mine(
+        self, keypoint: str, model: KeypointModel, negatives: Windows, round_: int
+    ) -> tuple[Windows, int, int]:
         s = self.settings
-        lowered = replace(model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32))
+        lowered = replace(
+            model, thresholds=(model.thresholds - np.float32(s.lowered)).astype(np.float32)
+        )
         detector = self.detector(keypoint, lowered)
         rng = np.random.default_rng([s.seed, 3, round_])
         chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
@@ -311,12 +365,16 @@ class ClassifierTraining:
             parts.append(new)
             n_alarms += n
             if done % 100 == 0:
-                self.say(f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms")
+                self.say(
+                    f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms"
+                )
         found = join(parts, self.pool.window)
         worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
         return found.take(worst), n_alarms, len(chosen)
 
-    def _mine_view(self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray) -> tuple[Windows, int]:
+    def _mine_view(
+        self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray
+    ) -> tuple[Windows, int]:
         """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many
         there are, new or not.
 
@@ -325,8 +383,14 @@ class ClassifierTraining:
         view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
         levels = detector.search.pyramid(view.pixels)
         keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
-        for k, (level, found) in enumerate(zip(levels, detector.search.score_levels(levels, keypoint, self.mode))):
-            far = view.is_background(found[:, :2], self.settings.negative_distance, self.settings.negative_pixels / level.scale)
+        for k, (level, found) in enumerate(
+            zip(levels, detector.search.score_levels(levels, keypoint, self.mode))
+        ):
+            far = view.is_background(
+                found[:, :2],
+                self.settings.negative_distance,
+                self.settings.negative_pixels / level.scale,
+            )
             found = found[far]
             n_alarms += len(found)
             xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
@@ -338,8 +402,14 @@ class ClassifierTraining:
         best = np.lexsort((key, -score))[: self.settings.per_view]
         return cut_keys(levels, key[best], score[best], detector.pool.window), n_alarms
 
-    def _read_rows(self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Windows, int, list]:
+    def _read_rows(
+        self, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]
+    ) -> tuple[Windows, int, list]:
         side = self.pool.window + 2
         keys = check_array(path, arrays, "keys", np.int64, (None,))
         patches = check_array(path, arrays, "patches", np.uint8, (len(keys), side, side, 3))
-        return Windows(patches, keys, np.zeros(len(keys), np.float32)), int(header["round"]), list(header["log"])
+        return (
+            Windows(patches, keys, np.zeros(len(keys), np.float32)),
+            int(header["round"]),
+            list(header["log"]),
+        )

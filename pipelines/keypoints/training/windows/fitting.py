@@ -155,18 +155,26 @@ def fit_rows(
     rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
-        raise ValueError("windows of one class only; expected some with the keypoint and some without")
+        raise ValueError(
+            "windows of one class only; expected some with the keypoint and some without"
+        )
     rng = np.random.default_rng(seed)
     rows = _balanced_rows(y, settings.first_rows, rng)
     loss = get_loss(settings.loss)
-    chosen, values, offset = _select(patches, y[:, None], balanced_weights, rows, loss, pool, settings, features)
+    chosen, values, offset = _select(
+        patches, y[:, None], balanced_weights, rows, loss, pool, settings, features
+    )
     never = np.full(len(chosen["features"]), -np.inf, np.float32)
     responses = Responses(chosen["low"], chosen["bin_width"], values[:, :, 0])
     return KeypointModel(chosen["features"], responses, float(offset[0]), never)
 
 
 def fit_offsets(
-    patches: np.ndarray, offsets: np.ndarray, pool: FeaturePool, settings: WindowFitSettings, seed: Sequence[int]
+    patches: np.ndarray,
+    offsets: np.ndarray,
+    pool: FeaturePool,
+    settings: WindowFitSettings,
+    seed: Sequence[int],
 ) -> OffsetModel:
     """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from
     each window's pixel to the
@@ -180,7 +188,9 @@ def fit_offsets(
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
     equal = lambda y: np.full(len(y), 1 / len(y))  # noqa: E731
-    chosen, values, offset = _select(patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None)
+    chosen, values, offset = _select(
+        patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None
+    )
     responses = Responses(chosen["low"], chosen["bin_width"], (values * unit).astype(np.float32))
     return OffsetModel(chosen["features"], responses, (offset * unit).astype(np.float32))
 
@@ -204,14 +214,20 @@ def _select(
     counts = as_schedule(s.schedule, s.mu)(len(features), k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
 
-    def annealed(design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start: Any) -> Annealed:
+    def annealed(
+        design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start: Any
+    ) -> Annealed:
         rate = annealing_step(loss, weight, s.learning_rate)
-        return anneal(design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start)
+        return anneal(
+            design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start
+        )
 
     weight = weights(y[rows])
     sampled = patches[rows]
     low, bin_width = value_range(pool, sampled, features, s.n_bins, _RANGE_ROWS)
-    design = PatchDesign(sampled, weight, pool=pool, features=features, n_bins=s.n_bins, low=low, bin_width=bin_width)
+    design = PatchDesign(
+        sampled, weight, pool=pool, features=features, n_bins=s.n_bins, low=low, bin_width=bin_width
+    )
     switch = int(np.argmax(counts <= max(k, s.late * k))) + 1
     state = annealed(design, y[rows], weight, counts[:switch])
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
@@ -230,7 +246,9 @@ def _select(
     # From zero: the annealed coefficients overshoot in the directions that many correlated features
     # share, and accelerated steps need longer to undo that than to learn the whole.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
-    coef, offset = accelerated_gradient(small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps)
+    coef, offset = accelerated_gradient(
+        small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps
+    )
     raw, offset = small.unstandardise(coef, offset)
     return {name: values[kept] for name, values in table.items()}, raw.astype(np.float32), offset
 
@@ -243,6 +261,9 @@ def balanced_weights(y: np.ndarray) -> np.ndarray:
 
 def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """At most ``n`` rows, ascending: up to half of them positives, the rest negatives."""
-    positive, negative = rng.permutation(np.flatnonzero(y > 0)), rng.permutation(np.flatnonzero(y < 0))
+    positive, negative = (
+        rng.permutation(np.flatnonzero(y > 0)),
+        rng.permutation(np.flatnonzero(y < 0)),
+    )
     n_positive = min(len(positive), max(n // 2, n - len(negative)))
     return np.sort(np.concatenate([positive[:n_positive], negative[: n - n_positive]]))

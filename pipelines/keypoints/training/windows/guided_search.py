@@ -32,7 +32,13 @@ GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, ne
 COARSER = 2.0**-1.5
 #: Settings of the face cascade: a window of 24 pixels shows a whole face.
 FACE_CASCADE = TrainingSettings(
-    n_features=300, rounds=3, per_round=12_000, views_per_round=300, ied_low=20.0 * COARSER, ied_high=40.0 * COARSER, lost=0.01
+    n_features=300,
+    rounds=3,
+    per_round=12_000,
+    views_per_round=300,
+    ied_low=20.0 * COARSER,
+    ied_high=40.0 * COARSER,
+    lost=0.01,
 )
 
 
@@ -86,8 +92,13 @@ def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window:
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
     if not seen.any():
         return Near(patches[0], offsets[0])
-    low, high = s.ied_low / view.reference_length[seen].max(), s.ied_high / view.reference_length[seen].min()
-    for level in gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)):
+    low, high = (
+        s.ied_low / view.reference_length[seen].max(),
+        s.ied_high / view.reference_length[seen].min(),
+    )
+    for level in gaussian_pyramid(
+        view.pixels, SCALES_PER_OCTAVE, min_scale=low, max_scale=min(high, 1.0)
+    ):
         xy = positive_windows(level, view, (s.ied_low, s.ied_high), s.near)
         xy = xy[rng.permutation(len(xy))[: s.per_level]]
         points = level.from_image(view.points[seen])
@@ -114,17 +125,26 @@ def train_guide(
     def near(part: Sequence[NamedView], salt: int) -> Near:
         def sample(item: tuple[int, NamedView]) -> Near:
             number, (image, flip) = item
-            return near_windows(open_view(image, keypoint, flip), s, np.random.default_rng([s.seed, salt, number]), pool.window)
+            return near_windows(
+                open_view(image, keypoint, flip),
+                s,
+                np.random.default_rng([s.seed, salt, number]),
+                pool.window,
+            )
 
         return Near(*map(np.concatenate, zip(*each(enumerate(part), sample, n_jobs))))
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
-        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from")
+        raise ValueError(
+            f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from"
+        )
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
-    say(f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}")
+    say(
+        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}"
+    )
     return Guide(offsets), {"offset_error": float(np.median(error))}
 
 
@@ -146,12 +166,20 @@ class GuidedTraining(ClassifierTraining):
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """Return a detector in which the model scores the windows of its guide."""
         guides = {keypoint: self.guides[keypoint]}
-        return super().detector(keypoint, model, guides=guides, face_cascade=self.face_cascade, **more)
+        return super().detector(
+            keypoint, model, guides=guides, face_cascade=self.face_cascade, **more
+        )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
         """Return what gives the windows of each level that the guide proposes."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
-        detector = KeypointDetector({}, self.pool, SCALES_PER_OCTAVE, reference_length=self.settings.reference_length, **parts)
+        detector = KeypointDetector(
+            {},
+            self.pool,
+            SCALES_PER_OCTAVE,
+            reference_length=self.settings.reference_length,
+            **parts,
+        )
         return lambda levels: detector.search.proposed_windows(levels, keypoint)
 
 

@@ -61,9 +61,14 @@ class View:
         """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
-        reach = np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE)) * self.reference_length
+        reach = (
+            np.where(known, distance, np.maximum(distance, _UNKNOWN_DISTANCE))
+            * self.reference_length
+        )
         reach = np.maximum(reach, pixels)
-        distances = np.hypot(xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1])
+        distances = np.hypot(
+            xy[:, None, 0] - centre[None, :, 0], xy[:, None, 1] - centre[None, :, 1]
+        )
         return ~(np.logical_or.reduce(distances < reach, axis=1) | in_boxes(xy, self.ignore))
 
 
@@ -75,9 +80,16 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
     if mirrored:
         pixels = np.ascontiguousarray(pixels[:, ::-1])
-    middle, k = instance_centres(shown), None if keypoint == FACE else image.schema.keypoints.index(keypoint)
+    middle, k = (
+        instance_centres(shown),
+        None if keypoint == FACE else image.schema.keypoints.index(keypoint),
+    )
     points = middle if k is None else shown.instances[:, k]
-    visible = np.asarray(shown.visible[:, inner(image.schema)].any(axis=1)) if k is None else shown.visible[:, k]
+    visible = (
+        np.asarray(shown.visible[:, inner(image.schema)].any(axis=1))
+        if k is None
+        else shown.visible[:, k]
+    )
     return View(pixels, points, visible, image.reference_length, middle, shown.ignore)
 
 
@@ -92,7 +104,9 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
     """
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
-    return np.array([np.nanmean(every[i] if none[i] else anchors[i], axis=0) for i in range(len(every))]).reshape(-1, 2)
+    return np.array(
+        [np.nanmean(every[i] if none[i] else anchors[i], axis=0) for i in range(len(every))]
+    ).reshape(-1, 2)
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
@@ -102,16 +116,29 @@ def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[floa
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
     every = np.concatenate(
-        [(image.instances - instance_centres(image)[:, None]) / image.reference_length[:, None, None] for image in shown]
+        [
+            (image.instances - instance_centres(image)[:, None])
+            / image.reference_length[:, None, None]
+            for image in shown
+        ]
     )
     known = np.isfinite(every).all(axis=2).any(axis=0)
-    return {name: tuple(np.nanmean(every[:, k], axis=0).tolist()) for k, name in enumerate(schema.keypoints) if known[k]}
+    return {
+        name: tuple(np.nanmean(every[:, k], axis=0).tolist())
+        for k, name in enumerate(schema.keypoints)
+        if known[k]
+    }
 
 
 def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImage]:
     """Annotations of photographs without faces."""
     n = len(schema.keypoints)
-    return [AnnotatedImage(Path(p), np.zeros((0, n, 2)), np.zeros((0, n), bool), np.zeros((0, 4)), schema=schema) for p in paths]
+    return [
+        AnnotatedImage(
+            Path(p), np.zeros((0, n, 2)), np.zeros((0, n), bool), np.zeros((0, 4)), schema=schema
+        )
+        for p in paths
+    ]
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
@@ -125,7 +152,9 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
     ahead, but never by more than a few items.
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
-        yield from map(work, items) if isinstance(n_jobs, int) else map_on(n_jobs, work, list(items))
+        yield from (
+            map(work, items) if isinstance(n_jobs, int) else map_on(n_jobs, work, list(items))
+        )
         return
     with ThreadPoolExecutor(n_jobs) as threads:
         pending: deque = deque()
@@ -166,14 +195,20 @@ def split_views(
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
-        raise ValueError(f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out")
+        raise ValueError(
+            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out"
+        )
     schema = images[0].schema
     # thresholds are set on photographs: those that the hardest made pictures need would let through
     # ten times as many windows
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # Numbers of views are part of the keys of windows: their order is that of the names.
-    views = [(image, flip) for image in [*fitted, *without_objects(background, schema)] for flip in schema.flips]
+    views = [
+        (image, flip)
+        for image in [*fitted, *without_objects(background, schema)]
+        for flip in schema.flips
+    ]
     return Split(fitted, calibration, views, held_out_views)
 
 
@@ -187,7 +222,12 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Keys of windows, int64: number of the view, level of the pyramid, pixel."""
-    return (np.int64(view) << _VIEW) | (np.int64(level) << _LEVEL) | (y.astype(np.int64) << _Y) | x.astype(np.int64)
+    return (
+        (np.int64(view) << _VIEW)
+        | (np.int64(level) << _LEVEL)
+        | (y.astype(np.int64) << _Y)
+        | x.astype(np.int64)
+    )
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -200,7 +240,9 @@ def keys_of_view(view: int) -> tuple[int, int]:
     return view << _VIEW, (view + 1) << _VIEW
 
 
-def positive_windows(level: Level, view: View, ied_range: tuple[float, float], radius: float) -> np.ndarray:
+def positive_windows(
+    level: Level, view: View, ied_range: tuple[float, float], radius: float
+) -> np.ndarray:
     """Pixels (n, 2) of the level, inside its frame, within ``radius`` of a visible keypoint of a
     face whose reference length there is in the range.
     """
@@ -215,7 +257,9 @@ def positive_windows(level: Level, view: View, ied_range: tuple[float, float], r
         found.append(near[np.hypot(*(near - point).T) <= radius])
     pixels = np.unique(np.concatenate(found), axis=0)
     height, width = level.image.shape[:2]
-    return pixels[((pixels >= 0) & (pixels < [width, height])).all(axis=1)]  # no key holds a negative number
+    return pixels[
+        ((pixels >= 0) & (pixels < [width, height])).all(axis=1)
+    ]  # no key holds a negative number
 
 
 @dataclass(frozen=True)
@@ -248,9 +292,16 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
     )
 
 
-def _cut(levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int) -> Windows:
+def _cut(
+    levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int
+) -> Windows:
     """Windows at the pixels ``places[k]`` (n, 2) of each level."""
-    keys = np.concatenate([np.empty(0, np.int64), *(pack_keys(number, k, xy[:, 1], xy[:, 0]) for k, xy in enumerate(places))])
+    keys = np.concatenate(
+        [
+            np.empty(0, np.int64),
+            *(pack_keys(number, k, xy[:, 1], xy[:, 0]) for k, xy in enumerate(places)),
+        ]
+    )
     return cut_keys(levels, keys, np.zeros(len(keys), np.float32), window)
 
 
@@ -286,11 +337,18 @@ def sample_view(
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)
     positives = _cut(
-        levels, number, [positive_windows(v, view, (s.ied_low, s.ied_high), s.positive_radius) for v in levels], window
+        levels,
+        number,
+        [positive_windows(v, view, (s.ied_low, s.ied_high), s.positive_radius) for v in levels],
+        window,
     )
     rng = np.random.default_rng([s.seed, 1, number])
     some = None if candidates is None or not n_random else candidates(levels)
-    sizes = [level.image.shape[0] * level.image.shape[1] for level in levels] if some is None else [len(xy) for xy in some]
+    sizes = (
+        [level.image.shape[0] * level.image.shape[1] for level in levels]
+        if some is None
+        else [len(xy) for xy in some]
+    )
     counts = np.array(sizes, dtype=np.int64)
     if not counts.sum():
         return positives, join([], window)
@@ -300,7 +358,13 @@ def sample_view(
         index = drawn[(drawn >= start) & (drawn < start + counts[k])] - start
         width = level.image.shape[1]
         xy = np.column_stack([index % width, index // width]) if some is None else some[k][index]
-        places.append(xy[view.is_background(level.to_image(xy), s.negative_distance, s.negative_pixels / level.scale)])
+        places.append(
+            xy[
+                view.is_background(
+                    level.to_image(xy), s.negative_distance, s.negative_pixels / level.scale
+                )
+            ]
+        )
     return positives, _cut(levels, number, places, window)
 
 

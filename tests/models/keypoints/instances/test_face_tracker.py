@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from annealed.models.keypoints.instances.assembly import Assembler, Candidates
-from annealed.models.keypoints.instances.instance_finder import InstanceFinder, InstanceProbabilities, RefinedShape
+from annealed.models.keypoints.instances.instance_finder import (
+    InstanceFinder,
+    InstanceProbabilities,
+    RefinedShape,
+)
 from annealed.models.keypoints.instances.one_euro import OneEuroFilter
 from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
 from annealed.models.keypoints.instances.shape_regression import ShapeClassifier, ShapeRegressor
@@ -14,7 +18,15 @@ from annealed.models.keypoints.instances.tracker import InstanceTracker
 from annealed.vision.pyramid import Level
 
 HEAD = np.array(
-    [[0.5, -0.5, 0], [-0.5, -0.5, 0], [0.2, 0.1, -0.4], [-0.2, 0.1, -0.4], [0.4, 0.5, 0], [-0.4, 0.5, 0], [0, 1.2, 0.1]]
+    [
+        [0.5, -0.5, 0],
+        [-0.5, -0.5, 0],
+        [0.2, 0.1, -0.4],
+        [-0.2, 0.1, -0.4],
+        [0.4, 0.5, 0],
+        [-0.4, 0.5, 0],
+        [0, 1.2, 0.1],
+    ]
 )
 MIRROR = np.array([1, 0, 3, 2, 5, 4, 6], np.int32)
 NO_CANDIDATES = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty(0), np.empty(0))
@@ -45,15 +57,33 @@ def finder():
     rng = np.random.default_rng(0)
     faces = np.concatenate([HEAD[:6, :2], HEAD[:, :2]])[None] + rng.normal(size=(40, 1, 2))
     names = (*NAMES[:6], *(f"point{i}" for i in range(7)))
-    shape = learn_shape(faces, np.ones((40, 13), bool), names, np.arange(6), 0.02, np.hypot(*(faces[:, 0] - faces[:, 1]).T))
+    shape = learn_shape(
+        faces,
+        np.ones((40, 13), bool),
+        names,
+        np.arange(6),
+        0.02,
+        np.hypot(*(faces[:, 0] - faces[:, 1]).T),
+    )
     rigid = RigidModel(np.concatenate([HEAD[:6], HEAD]))
     assembler = Assembler(shape, shape.mean_points[None, :6], rigid, np.ones(6), np.zeros(6))
-    regressor = Blob(HEAD[:, :2], np.empty((0, 7, 2), np.float32), (), np.eye(7), np.zeros((7, 2), np.float32), MIRROR)
+    regressor = Blob(
+        HEAD[:, :2],
+        np.empty((0, 7, 2), np.float32),
+        (),
+        np.eye(7),
+        np.zeros((7, 2), np.float32),
+        MIRROR,
+    )
     classifier = ShapeClassifier(np.zeros(1, np.int32), np.full(1, 20.0, np.float32), -10.0)
     weights = np.zeros((7, 8))
     weights[:, 7] = 3.0
     return InstanceFinder(
-        assembler, regressor, NAMES, classifier, InstanceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0)
+        assembler,
+        regressor,
+        NAMES,
+        classifier,
+        InstanceProbabilities(np.array([1.0, 0, 0, 0]), weights, weights, 0.0),
     )
 
 
@@ -95,17 +125,27 @@ def test_points_are_filtered_if_asked_for():
     faces = [tracker.update(frame(x, 50), i / 25)[0] for i, x in enumerate((60, 70, 70))]
     middles = [face.landmarks.mean(axis=0) for face in faces]
     still = OneEuroFilter(0.5)
-    expected = [still(np.array([[x, 50.0]]), i / 25, faces[0].reference_length)[0] for i, x in enumerate((60, 70, 70))]
+    expected = [
+        still(np.array([[x, 50.0]]), i / 25, faces[0].reference_length)[0]
+        for i, x in enumerate((60, 70, 70))
+    ]
     np.testing.assert_allclose(middles, expected, atol=0.01)
     assert 62 < middles[1][0] < 70 and {face.person for face in faces} == {1}
     (face,) = tracker.update(frame(70, 50))
-    assert face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0]) and face.box[0] == face.landmarks[:, 0].min()
+    assert (
+        face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0])
+        and face.box[0] == face.landmarks[:, 0].min()
+    )
     # A person who was away starts anew: no jump is filtered.
     assert not tracker.update(frame(0, 0, seen=False), 1.0)
-    np.testing.assert_allclose(tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01)
+    np.testing.assert_allclose(
+        tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01
+    )
 
 
-@pytest.mark.parametrize("options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")])
+@pytest.mark.parametrize(
+    "options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")]
+)
 def test_senseless_numbers(options, message):
     with pytest.raises(ValueError, match=message):
         InstanceTracker(finder(), lambda frame: [], **options)
@@ -118,8 +158,14 @@ def test_two_tracks_on_one_face_are_searched_again():
     def search(pixels):
         searches.append(len(searches))
         (face,) = searching(whole, [])(pixels)
-        other = replace(face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()})
-        return [face, replace(other, landmarks=face.landmarks + [60, 0])] if len(searches) == 1 else [face]
+        other = replace(
+            face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()}
+        )
+        return (
+            [face, replace(other, landmarks=face.landmarks + [60, 0])]
+            if len(searches) == 1
+            else [face]
+        )
 
     tracker = InstanceTracker(whole, search)
     assert len(tracker.update(frame(60, 50))) == 2

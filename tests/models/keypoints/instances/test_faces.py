@@ -17,8 +17,19 @@ from annealed.models.keypoints.instances.instance_finder import (
     probability_of,
     suppress_instances,
 )
-from annealed.models.keypoints.instances.shape_models import Pose, RigidModel, factorise, learn_shape, pose_of, rotation_of
-from annealed.models.keypoints.instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
+from annealed.models.keypoints.instances.shape_models import (
+    Pose,
+    RigidModel,
+    factorise,
+    learn_shape,
+    pose_of,
+    rotation_of,
+)
+from annealed.models.keypoints.instances.shape_regression import (
+    RegressionStage,
+    ShapeClassifier,
+    ShapeRegressor,
+)
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.point_histograms import VALUES_PER_POINT
 from annealed.vision.pyramid import gaussian_pyramid
@@ -28,7 +39,15 @@ ANCHORS = ("left_eye", "right_eye", "left_nose", "right_nose", "left_mouth", "ri
 KEYPOINTS = (*ANCHORS, "chin")
 # A head: eyes, nose sides, mouth corners, chin; x to the right, y down, z away from the viewer.
 HEAD = np.array(
-    [[0.5, -0.5, 0], [-0.5, -0.5, 0], [0.2, 0.1, -0.4], [-0.2, 0.1, -0.4], [0.4, 0.5, 0], [-0.4, 0.5, 0], [0, 1.2, 0.1]]
+    [
+        [0.5, -0.5, 0],
+        [-0.5, -0.5, 0],
+        [0.2, 0.1, -0.4],
+        [-0.2, 0.1, -0.4],
+        [0.4, 0.5, 0],
+        [-0.4, 0.5, 0],
+        [0, 1.2, 0.1],
+    ]
 )
 MIRROR = np.array([1, 0, 3, 2, 5, 4, 6])
 
@@ -40,7 +59,9 @@ def views(n=200, seed=0, noise=0.0):
     poses = [Pose(*rng.normal(size=3) * [0.4, 0.2, 0.2]) for _ in range(n)]
     seen = [rigid.project(rotation_of(pose), rng.uniform(20, 60), 100 + 90j) for pose in poses]
     ied = abs(np.array(seen)[:, :1] - np.array(seen)[:, 1:2])
-    return poses, np.array(seen) + noise * ied * (rng.normal(size=(n, 7)) + 1j * rng.normal(size=(n, 7)))
+    return poses, np.array(seen) + noise * ied * (
+        rng.normal(size=(n, 7)) + 1j * rng.normal(size=(n, 7))
+    )
 
 
 def assembler(noise=0.02):
@@ -68,7 +89,10 @@ def maxima(faces, seed=0, clutter=8):
     found = {}
     for i, name in enumerate(ANCHORS):
         rows = [[face[i].real, face[i].imag, 4.0, 28.3 / abs(face[0] - face[1])] for face in faces]
-        rows += [[*rng.uniform(0, 600, 2), rng.uniform(-5, 0), 28.3 / rng.uniform(20, 60)] for _ in range(clutter)]
+        rows += [
+            [*rng.uniform(0, 600, 2), rng.uniform(-5, 0), 28.3 / rng.uniform(20, 60)]
+            for _ in range(clutter)
+        ]
         found[name] = np.array(rows)
     return found
 
@@ -89,7 +113,9 @@ def test_a_view_gives_the_pose():
     for pose, points in zip(poses, seen):
         rotation, scale, translation = rigid.fit(points)
         np.testing.assert_allclose(pose_of(rotation), pose, atol=0.02)
-        np.testing.assert_allclose(rigid.project(rotation, scale, translation), points, atol=0.02 * scale)
+        np.testing.assert_allclose(
+            rigid.project(rotation, scale, translation), points, atol=0.02 * scale
+        )
 
 
 def test_factorisation_recovers_the_head_from_its_views():
@@ -136,18 +162,32 @@ def cascade(n=7, q=3, k=40, seed=0):
     for ied, cell in ((20, 4), (24, 3)):
         features = np.sort(rng.choice(n * VALUES_PER_POINT, k, replace=False)).astype(np.int32)
         stages.append(
-            RegressionStage(ied, cell, features, rng.normal(size=(k, q)).astype(np.float16) / 100, np.zeros(q, np.float32))
+            RegressionStage(
+                ied,
+                cell,
+                features,
+                rng.normal(size=(k, q)).astype(np.float16) / 100,
+                np.zeros(q, np.float32),
+            )
         )
     shape = assembler().shape
-    return ShapeRegressor(shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32), MIRROR)
+    return ShapeRegressor(
+        shape.mean[6:], basis, tuple(stages), np.eye(n), np.zeros((n, 2), np.float32), MIRROR
+    )
 
 
 def finder():
     rng = np.random.default_rng(5)
-    classifier = ShapeClassifier(np.arange(50, dtype=np.int32), rng.normal(size=50).astype(np.float32), 1.0)
+    classifier = ShapeClassifier(
+        np.arange(50, dtype=np.int32), rng.normal(size=50).astype(np.float32), 1.0
+    )
     weights = np.tile([0.3, 0.2, 0.1, -0.5, -0.2, -0.3, 0.1, 1.0], (7, 1))
-    probabilities = InstanceProbabilities(np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0)
-    return InstanceFinder(assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3))
+    probabilities = InstanceProbabilities(
+        np.array([0.5, 0.2, 0.1, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0
+    )
+    return InstanceFinder(
+        assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3)
+    )
 
 
 def test_refinement_follows_the_face():
@@ -158,7 +198,9 @@ def test_refinement_follows_the_face():
     moved, histograms = regressor.refine(levels, start)
     assert histograms.shape == (7, VALUES_PER_POINT) and abs(moved - start).max() > 0.01
     shifted = np.roll(IMAGE, (16, 8), axis=(0, 1))
-    np.testing.assert_allclose(regressor.refine(gaussian_pyramid(shifted), start + 8 + 16j)[0] - (8 + 16j), moved, atol=0.6)
+    np.testing.assert_allclose(
+        regressor.refine(gaussian_pyramid(shifted), start + 8 + 16j)[0] - (8 + 16j), moved, atol=0.6
+    )
 
 
 def test_the_mirror_image_is_refined_alike():
@@ -178,7 +220,9 @@ def test_two_refinements_are_averaged():
     once = model.refine(42 * model.regressor.mean_points + 93 + 78j, 2.0, levels)
     assert once.disagreement is None
     twice = model.refine_again(once, levels)
-    other, _ = model.regressor.refine(levels, model.regressor.align(once.points).to_image(model.regressor.mean_points))
+    other, _ = model.regressor.refine(
+        levels, model.regressor.align(once.points).to_image(model.regressor.mean_points)
+    )
     np.testing.assert_allclose(twice.points, (once.points + other) / 2)
     np.testing.assert_allclose(twice.disagreement, abs(other - once.points) / once.reference_length)
 
@@ -186,7 +230,10 @@ def test_two_refinements_are_averaged():
 def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_angle():
     points, nothing = np.array([10 + 10j, 40 + 10j]), np.empty((0, 0))
     refined = RefinedShape(points, nothing, 0.0, 0.0, 60.0, np.array([0.017, 0.0]))
-    model = SimpleNamespace(regressor=SimpleNamespace(to_keypoints=np.eye(2)), pose_of=lambda refined: Pose(-0.5, 0.0, 0.0))
+    model = SimpleNamespace(
+        regressor=SimpleNamespace(to_keypoints=np.eye(2)),
+        pose_of=lambda refined: Pose(-0.5, 0.0, 0.0),
+    )
     own, own_log_odds = np.array([13 + 10j, np.nan]), np.array([1.0, np.nan])
     inputs = InstanceFinder.point_inputs(model, refined, 2.0, own, own_log_odds)
     np.testing.assert_allclose(inputs[0], [2, 1, 1, 0.5, np.log(0.02), 0.5, np.log(2), 1])
@@ -199,13 +246,22 @@ def test_faces_have_pose_box_and_probabilities():
     faces, complete = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
     assert len(faces) == 1 and complete
     (one,) = faces
-    assert set(one.keypoints) == set(KEYPOINTS) and one.landmarks.shape == (7, 2) and 0 < one.probability < 1
+    assert (
+        set(one.keypoints) == set(KEYPOINTS)
+        and one.landmarks.shape == (7, 2)
+        and 0 < one.probability < 1
+    )
     x0, y0, x1, y1 = one.box
     assert x0 < x1 and y0 < y1 and np.isfinite(one.pose).all()
-    assert all(0 <= p.probability_5 <= p.probability <= one.probability for p in one.keypoints.values())
+    assert all(
+        0 <= p.probability_5 <= p.probability <= one.probability for p in one.keypoints.values()
+    )
     assert model.find(maxima([face], clutter=0), levels, 28.3, 1.0) == ([], True)
     record = one.record()
-    assert set(record) == {"probability", "pose", "box", "keypoints"} and len(record["keypoints"]["chin"]) == 3
+    assert (
+        set(record) == {"probability", "pose", "box", "keypoints"}
+        and len(record["keypoints"]["chin"]) == 3
+    )
     with pytest.raises(ValueError, match="probabilities are missing"):
         replace(model, probabilities=None).find(maxima([face]), levels, 28.3)
 
@@ -223,11 +279,17 @@ def test_the_detector_reports_keypoints_of_faces():
     scores = [d.score for d in everything.detections]
     assert scores == sorted(scores, reverse=True)
     np.testing.assert_allclose(
-        [probability_of(d.score) for d in everything.detections], [d.probability for d in everything.detections], atol=1e-9
+        [probability_of(d.score) for d in everything.detections],
+        [d.probability for d in everything.detections],
+        atol=1e-9,
     )
-    least = sorted(face.probability for face in everything.instances)[len(everything.instances) // 2]
+    least = sorted(face.probability for face in everything.instances)[
+        len(everything.instances) // 2
+    ]
     some = model.find(IMAGE, min_probability=least, mode="scan")
-    assert all(face.probability >= least for face in some.instances) and len(some.detections) == 7 * len(some.instances)
+    assert all(face.probability >= least for face in some.instances) and len(
+        some.detections
+    ) == 7 * len(some.instances)
     chins = model.detect(IMAGE, keypoints=["chin"], min_probability=least, mode="scan")
     assert [d.keypoint for d in chins] == ["chin"] * len(some.instances)
     alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
@@ -245,10 +307,16 @@ class Blind(KeypointDetector):
 
 @pytest.mark.parametrize("options, n", [({}, 4), ({"roll": 0}, 1), ({"min_probability": 0.0}, 4)])
 def test_photographs_without_an_upright_face_are_searched_turned_and_in_evened_light(options, n):
-    blind = Blind({name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, finder=finder())
+    blind = Blind(
+        {name: random_classifier(i, 12) for i, name in enumerate(ANCHORS)}, POOL, finder=finder()
+    )
     assert blind.find(IMAGE, mode="scan", **options).instances == []
     searched, size = blind.info["searched"], IMAGE.shape[:2]
-    assert len(searched) == n and searched[0] == size and all(min(shape) > min(size) for shape in searched[1:3])
+    assert (
+        len(searched) == n
+        and searched[0] == size
+        and all(min(shape) > min(size) for shape in searched[1:3])
+    )
     assert searched[3:] == [size] * (n > 3)
 
 
@@ -259,11 +327,16 @@ def test_the_face_in_a_box_is_that_of_the_whole_photograph(shift):
     box = np.add(face.box, (*shift, *shift))
     (inside,) = model.find(pixels, boxes=[box.tolist()]).instances
     np.testing.assert_allclose(inside.landmarks, face.landmarks, atol=0.1 * face.reference_length)
-    assert inside.probability > 0.9 and np.abs(np.subtract(inside.box, face.box)).max() < 0.1 * face.reference_length
+    assert (
+        inside.probability > 0.9
+        and np.abs(np.subtract(inside.box, face.box)).max() < 0.1 * face.reference_length
+    )
 
 
 def test_a_box_without_a_face_gets_points_too():
-    found = load_model("faces").find(np.full((200, 300, 3), 128, np.uint8), boxes=[(50, 40, 150, 150), (10, 10, 60, 70)])
+    found = load_model("faces").find(
+        np.full((200, 300, 3), 128, np.uint8), boxes=[(50, 40, 150, 150), (10, 10, 60, 70)]
+    )
     first, second = found.instances
     assert first.probability < 0.1 and len(found.detections) == 18
     assert 50 <= first.landmarks[:, 0].mean() <= 150 and 10 <= second.landmarks[:, 0].mean() <= 60
@@ -303,7 +376,11 @@ def test_save_and_load(tmp_path):
     )
     arrays, header = read_model(path, "keypoint detector")
     for name, change, message in (
-        ("faces/regression/0/features", lambda a: a + 7 * VALUES_PER_POINT, "expected numbers from 0"),
+        (
+            "faces/regression/0/features",
+            lambda a: a + 7 * VALUES_PER_POINT,
+            "expected numbers from 0",
+        ),
         ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
         ("faces/probabilities/face", lambda a: a * np.nan, "no number"),
@@ -311,7 +388,10 @@ def test_save_and_load(tmp_path):
         damaged = tmp_path / "damaged.safetensors"
         changed = dict(arrays) | {name: change(arrays[name])}
         write_model(
-            damaged, "keypoint detector", changed, {k: v for k, v in header.items() if k not in ("format", "version", "kind")}
+            damaged,
+            "keypoint detector",
+            changed,
+            {k: v for k, v in header.items() if k not in ("format", "version", "kind")},
         )
         with pytest.raises(ValueError, match=message):
             load_model(damaged)

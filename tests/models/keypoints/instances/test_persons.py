@@ -13,7 +13,9 @@ def seen(who, x, y, rng, ied=40.0):
     """A detection of a person: where, and how it looks, both with noise."""
     landmarks = np.array([[-0.5, 0], [0.5, 0], [0, 1]]) * ied + [x, y] + rng.normal(size=(3, 2))
     looks = LOOKS[who] + 0.05 * rng.normal(size=LOOKS[who].shape)
-    return Instance(0.9, Pose(0.0, 0.0, 0.0), (0, 0, 1, 1), {}, landmarks, ied, 1.0, appearance=looks)
+    return Instance(
+        0.9, Pose(0.0, 0.0, 0.0), (0, 0, 1, 1), {}, landmarks, ied, 1.0, appearance=looks
+    )
 
 
 def switches(paths, n_frames, rng):
@@ -22,7 +24,11 @@ def switches(paths, n_frames, rng):
     for t in range(n_frames):
         shown = [(who, place) for who, path in enumerate(paths) if (place := path(t)) is not None]
         shown = [shown[i] for i in rng.permutation(len(shown))]
-        for (who, _), face in zip(shown, tracker.update([seen(who, *place, rng) for who, place in shown], t / 25), strict=True):
+        for (who, _), face in zip(
+            shown,
+            tracker.update([seen(who, *place, rng) for who, place in shown], t / 25),
+            strict=True,
+        ):
             n += last.get(who, face.person) != face.person
             last[who] = face.person
     assert len(set(last.values())) == len(paths)
@@ -40,7 +46,9 @@ def test_persons_who_cross_leave_and_come_back_keep_their_numbers(seed):
     def away(t):
         return None if 20 <= t < 40 else (400.0, 300.0 + 3 * t if t < 20 else 250.0)
 
-    assert switches([lambda t: (speed * t - 100, y[0]), hidden_while_they_cross, away], 80, rng) == 0
+    assert (
+        switches([lambda t: (speed * t - 100, y[0]), hidden_while_they_cross, away], 80, rng) == 0
+    )
 
 
 def test_who_was_away_for_long_or_is_unlike_is_a_new_person():
@@ -64,13 +72,20 @@ def test_still_at_rest_and_quick_at_speed():
         # one eye distance (40 pixels) a second
         moving = OneEuroFilter()
         places = [np.array([[40.0 * i / rate, 7.0]]) for i in range(100)]
-        lag = [(place - moving(place, i / rate, 40.0))[0, 0] * rate / 40 for i, place in enumerate(places)]
+        lag = [
+            (place - moving(place, i / rate, 40.0))[0, 0] * rate / 40
+            for i, place in enumerate(places)
+        ]
         assert 0 < max(lag[rate:]) <= 1
 
 
-@pytest.mark.parametrize("cutoff, coefficient", [(0, 1), (-1, 1), (np.nan, 1), (np.inf, 1), (1, -1), (1, np.nan)])
+@pytest.mark.parametrize(
+    "cutoff, coefficient", [(0, 1), (-1, 1), (np.nan, 1), (np.inf, 1), (1, -1), (1, np.nan)]
+)
 def test_settings_of_the_filter(cutoff, coefficient):
-    with pytest.raises(ValueError, match=f"cutoff={cutoff}, speed_coefficient={coefficient}: expected"):
+    with pytest.raises(
+        ValueError, match=f"cutoff={cutoff}, speed_coefficient={coefficient}: expected"
+    ):
         OneEuroFilter(cutoff, coefficient)
 
 

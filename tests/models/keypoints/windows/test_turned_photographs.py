@@ -27,7 +27,9 @@ def brightest(image, factor=1.0):
 def test_nothing_is_cut_off_and_the_way_back_is_known(degrees):
     for x, y in ((4, 4), (84, 44), (60, 10)):
         shown, there = turned(dot(x, y), degrees), turning(HEIGHT, WIDTH, degrees)[0]
-        assert shown.dtype == np.uint8 and (degrees != 90 or abs(np.subtract(shown.shape[:2], (WIDTH, HEIGHT))).max() <= 1)
+        assert shown.dtype == np.uint8 and (
+            degrees != 90 or abs(np.subtract(shown.shape[:2], (WIDTH, HEIGHT))).max() <= 1
+        )
         place = brightest(shown)["spot"][0, :2]
         np.testing.assert_allclose(place, there[:, :2] @ [x, y] + there[:, 2], atol=0.4)
 
@@ -60,11 +62,17 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
     assert detector.find(shown, roll=0).instances == []
     (face,) = detector.find(shown).instances
     assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)
-    places = np.array([[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")])
-    np.testing.assert_allclose(places, np.array([[127, 84], [83.5, 81.5]]) @ there[:, :2].T + there[:, 2], atol=3)
+    places = np.array(
+        [[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")]
+    )
+    np.testing.assert_allclose(
+        places, np.array([[127, 84], [83.5, 81.5]]) @ there[:, :2].T + there[:, 2], atol=3
+    )
 
 
-@pytest.mark.parametrize("height, width", [(1, 40_000), (30, 100_000), (1000, 12_000), (100_000, 20)])
+@pytest.mark.parametrize(
+    "height, width", [(1, 40_000), (30, 100_000), (1000, 12_000), (100_000, 20)]
+)
 def test_strips_are_shrunk_by_their_size_once_turned(height, width):
     shapes = []
 
@@ -73,10 +81,14 @@ def test_strips_are_shrunk_by_their_size_once_turned(height, width):
         return {"spot": np.array([[0.0, 0.0, 0.0, 1.0]])}
 
     (rows,) = turned_maxima(np.zeros((height, width, 3), np.uint8), (-30.0, 30.0), search).values()
-    assert len(rows) == len(shapes) == 2 and all(h * w <= 1.01 * turned_photographs.MAX_TURNED for h, w, _ in shapes)
+    assert len(rows) == len(shapes) == 2 and all(
+        h * w <= 1.01 * turned_photographs.MAX_TURNED for h, w, _ in shapes
+    )
 
 
-@pytest.mark.parametrize("height, width, factor", [(1600, 2400, 1.0), (1150, 3450, 1.0), (3000, 4000, 3**-0.5)])
+@pytest.mark.parametrize(
+    "height, width, factor", [(1600, 2400, 1.0), (1150, 3450, 1.0), (3000, 4000, 3**-0.5)]
+)
 def test_ordinary_photographs_are_shrunk_by_their_own_size(height, width, factor):
     factors = []
 

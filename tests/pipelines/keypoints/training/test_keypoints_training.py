@@ -28,7 +28,9 @@ def trained(tmp_path_factory):
     place, said = tmp_path_factory.mktemp("fish"), []
     data = folder_of(place / "train", 30)
     images = read_objects(data, schema_of(data))
-    made, _ = train_keypoints(images, [], place / "fish.safetensors", say=said.append, pool=POOL, **GIVEN)
+    made, _ = train_keypoints(
+        images, [], place / "fish.safetensors", say=said.append, pool=POOL, **GIVEN
+    )
     return place, images, made, said
 
 
@@ -36,17 +38,29 @@ def test_objects_are_found(trained):
     place, _, made, said = trained
     test = folder_of(place / "test", 8, first=500)
     images = read_annotations(test, schema_of(test))
-    found = [[np.array([face.keypoints[n][:2] for n in NAMES]) for face in made.find(image.pixels()).instances] for image in images]
+    found = [
+        [
+            np.array([face.keypoints[n][:2] for n in NAMES])
+            for face in made.find(image.pixels()).instances
+        ]
+        for image in images
+    ]
     rows = score(images, found)
     assert rows[-1]["pck"] >= 0.8, rows
-    assert any("windows of 0.85" in line for line in said) and any("40 features" in line for line in said)
+    assert any("windows of 0.85" in line for line in said) and any(
+        "40 features" in line for line in said
+    )
     assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
 
 
 def test_the_time_left_is_said(trained):
     said = [line for line in trained[3] if "min left" in line]
     # of three points with two fits each, of which the second is spared: nothing was mined
-    assert [line.split("scan: ")[1].split(",")[0] for line in said] == ["5 fits", "3 fits", "1 fits"]
+    assert [line.split("scan: ")[1].split(",")[0] for line in said] == [
+        "5 fits",
+        "3 fits",
+        "1 fits",
+    ]
 
 
 def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_path, monkeypatch):
@@ -54,7 +68,9 @@ def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_pat
     monkeypatch.setattr(classifier, "_MAX_VIEWS", 12)
     monkeypatch.setattr(refinement, "MAX_VALUES", 2**20)
     monkeypatch.setattr(train, "_MAX_SEARCHED", 4)
-    few, _ = train_keypoints(images, [], tmp_path / "few.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    few, _ = train_keypoints(
+        images, [], tmp_path / "few.safetensors", say=lambda line: None, pool=POOL, **GIVEN
+    )
     runs, positive = (
         [model.info["stages"]["refinement"]["runs"] for model in (made, few)],
         [model.info["stages"]["scan"]["head"]["rows"]["positive"] for model in (made, few)],
@@ -85,15 +101,38 @@ def test_a_training_on_a_cluster(trained, tmp_path):
 def test_commands(trained):
     place, _, _, _ = trained
     model, picture = str(place / "fish.safetensors"), str(place / "train" / "000.png")
-    made = CliRunner().invoke(app, ["keypoints", "detect", picture, "--model", model, "--json", "--quiet"])
+    made = CliRunner().invoke(
+        app, ["keypoints", "detect", picture, "--model", model, "--json", "--quiet"]
+    )
     record = json.loads(made.stdout)
     assert made.exit_code == 0 and "faces" not in record
     (found,) = record["objects"]
-    assert list(found) == ["category", "probability", "box", "keypoints"] and found["category"] == "fish"
-    assert set(found["keypoints"]) == set(NAMES) and all(len(p) == 3 for p in found["keypoints"].values())
-    made = CliRunner().invoke(app, ["keypoints", "evaluate", "--data", str(place / "train"), "--model", model, "--json", "--quiet"])
+    assert (
+        list(found) == ["category", "probability", "box", "keypoints"]
+        and found["category"] == "fish"
+    )
+    assert set(found["keypoints"]) == set(NAMES) and all(
+        len(p) == 3 for p in found["keypoints"].values()
+    )
+    made = CliRunner().invoke(
+        app,
+        [
+            "keypoints",
+            "evaluate",
+            "--data",
+            str(place / "train"),
+            "--model",
+            model,
+            "--json",
+            "--quiet",
+        ],
+    )
     rows = json.loads(made.stdout)["rows"]
-    assert made.exit_code == 0 and [row["keypoint"] for row in rows] == [*NAMES, "all"] and rows[-1]["pck"] > 0.8
+    assert (
+        made.exit_code == 0
+        and [row["keypoint"] for row in rows] == [*NAMES, "all"]
+        and rows[-1]["pck"] > 0.8
+    )
     for command in (["evaluate", "--data", str(place / "train")], ["detect", picture]):
         made = CliRunner().invoke(app, ["keypoints", *command, "--model", "faces"])
         assert made.exit_code == 2 and f"annealed faces {command[0]}" in made.stderr
@@ -101,10 +140,17 @@ def test_commands(trained):
 
 def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
     place, _, _, _ = trained
-    model, folder, table, coco = str(place / "fish.safetensors"), place / "few", tmp_path / "t.csv", tmp_path / "c.json"
+    model, folder, table, coco = (
+        str(place / "fish.safetensors"),
+        place / "few",
+        tmp_path / "t.csv",
+        tmp_path / "c.json",
+    )
     folder_of(folder, 4, first=700)
     files = ["--table", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
-    made = CliRunner().invoke(app, ["keypoints", "detect", str(folder), "--model", model, "--json", "--quiet", *files])
+    made = CliRunner().invoke(
+        app, ["keypoints", "detect", str(folder), "--model", model, "--json", "--quiet", *files]
+    )
     records = [json.loads(line) for line in made.stdout.splitlines()]
     assert made.exit_code == 0 and len(records) == 4
     schema = json.loads(SCHEMAS.read_text())
@@ -113,12 +159,25 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
     rows, kept = list(csv.DictReader(table.open())), json.loads(coco.read_text())
     (category,) = kept["categories"]
     assert category["name"] == "fish" and category["keypoints"] == NAMES
-    assert len(rows) == len(kept["annotations"]) == sum(len(record["objects"]) for record in records) > 0
-    assert float(rows[0]["head_x"]) == records[0]["objects"][0]["keypoints"]["head"][0] and rows[0]["yaw"] == ""
+    assert (
+        len(rows)
+        == len(kept["annotations"])
+        == sum(len(record["objects"]) for record in records)
+        > 0
+    )
+    assert (
+        float(rows[0]["head_x"]) == records[0]["objects"][0]["keypoints"]["head"][0]
+        and rows[0]["yaw"] == ""
+    )
     # What was found is data for the next training, in the same form.
     (folder / "annotations.json").write_text(coco.read_text().replace(f"{folder}/", ""))
-    assert schema_of(folder).keypoints == tuple(NAMES) and len(read_annotations(folder, schema_of(folder))) == 4
-    made = CliRunner().invoke(app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")])
+    assert (
+        schema_of(folder).keypoints == tuple(NAMES)
+        and len(read_annotations(folder, schema_of(folder))) == 4
+    )
+    made = CliRunner().invoke(
+        app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")]
+    )
     assert made.exit_code == 2 and "crops are of faces" in made.stderr
 
 
@@ -131,7 +190,9 @@ def in_any_rotation(tmp_path_factory):
 def test_objects_are_turned_upright(in_any_rotation):
     images, upright = in_any_rotation, turned_upright(in_any_rotation)
     assert len(upright) == 2 * len(images)
-    directions = np.array([(image.instances[0, 1] - image.instances[0, 0]) @ [1, 1j] for image in upright])
+    directions = np.array(
+        [(image.instances[0, 1] - image.instances[0, 0]) @ [1, 1j] for image in upright]
+    )
     spread = np.angle(directions / np.mean(directions / abs(directions)))
     assert abs(spread).max() < np.radians(25)
     for image in upright[:6]:  # the picture is turned with its points
@@ -142,28 +203,45 @@ def test_objects_are_turned_upright(in_any_rotation):
 @pytest.mark.slow
 def test_objects_are_found_in_any_rotation(in_any_rotation, tmp_path):
     images = in_any_rotation
-    made, _ = train_keypoints(images, [], tmp_path / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN)
+    made, _ = train_keypoints(
+        images, [], tmp_path / "fish.safetensors", say=lambda line: None, pool=POOL, **GIVEN
+    )
     made = load_model(tmp_path / "fish.safetensors")
     assert not made.schema.upright and made.finder.assembler.max_turn == pytest.approx(np.pi)
     pictures = [paint(900 + i, 1.0) for i in range(6)]
     tests = [replace(images[0], instances=points[None]) for _, points in pictures]
     names = images[0].schema.keypoints
-    found = [[np.array([face.keypoints[n][:2] for n in names]) for face in made.find(pixels).instances] for pixels, _ in pictures]
+    found = [
+        [np.array([face.keypoints[n][:2] for n in names]) for face in made.find(pixels).instances]
+        for pixels, _ in pictures
+    ]
     assert score(tests, found)[-1]["pck"] > 0.6
 
 
 def test_decisions_are_said_and_become_settings():
     decided = Decisions(SIDES[1], 1.0, ("a", "b"), 300, 3, {"a": 0.5, "b": 0.25})
-    assert decided.lines()[1] == "detectors for a, b; average precision of a trial: a 0.50, b 0.25 (--anchor)"
+    assert (
+        decided.lines()[1]
+        == "detectors for a, b; average precision of a trial: a 0.50, b 0.25 (--anchor)"
+    )
     settings = decided.settings(120)
-    assert settings.scan.n_features == 300 and settings.scan.reference_length == pytest.approx(24 / SIDES[1], abs=0.05)
+    assert settings.scan.n_features == 300 and settings.scan.reference_length == pytest.approx(
+        24 / SIDES[1], abs=0.05
+    )
 
 
 def test_errors_are_those_of_the_nearest_object():
     schema = schema_of_points()
     faces = np.array([[[0.0, 0], [40, 0]], [[100, 0], [140, 0]]])
     boxes = np.array([[0.0, -20, 40, 20], [100, -20, 140, 20]])
-    image = AnnotatedImage(None, faces, np.array([[True, True], [True, False]]), np.zeros((0, 4)), schema=schema, boxes=boxes)
+    image = AnnotatedImage(
+        None,
+        faces,
+        np.array([[True, True], [True, False]]),
+        np.zeros((0, 4)),
+        schema=schema,
+        boxes=boxes,
+    )
     found = [faces[1] + [2, 0], faces[0] + [0, 8], np.array([[300.0, 0], [340, 0]])]
     errors, false = errors_of(image, found)
     np.testing.assert_allclose(errors, [[0.2, 0.2], [0.05, np.nan]])

@@ -7,7 +7,12 @@ from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.keypoints.data import AnnotatedImage
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.pipelines.keypoints.faces import FACES
-from annealed.pipelines.keypoints.training.synthetic_views import rolled, turned_head, turned_heads, unlike_views
+from annealed.pipelines.keypoints.training.synthetic_views import (
+    rolled,
+    turned_head,
+    turned_heads,
+    unlike_views,
+)
 from PIL import Image
 
 
@@ -19,24 +24,37 @@ def detector():
 @pytest.fixture(scope="module")
 def photograph(detector, tmp_path_factory):
     """A part of the sample photograph; its annotations are what the shipped model finds."""
-    path, pixels = tmp_path_factory.mktemp("made") / "face.png", sample_photograph()[20:260, 100:360]
+    path, pixels = (
+        tmp_path_factory.mktemp("made") / "face.png",
+        sample_photograph()[20:260, 100:360],
+    )
     Image.fromarray(pixels).save(path)
     (face,) = detector.find(pixels).instances
-    points = np.array([[face.landmarks[list(FACES.landmarks[name])].mean(axis=0) for name in FACES.keypoints]])
-    return AnnotatedImage(path, points, np.ones((1, 9), bool), np.array([[0.0, 0, 9, 9]]), face.landmarks[None])
+    points = np.array(
+        [[face.landmarks[list(FACES.landmarks[name])].mean(axis=0) for name in FACES.keypoints]]
+    )
+    return AnnotatedImage(
+        path, points, np.ones((1, 9), bool), np.array([[0.0, 0, 9, 9]]), face.landmarks[None]
+    )
 
 
 @pytest.mark.parametrize("degrees", [-30, -15, 0, 15, 30])
 def test_a_turned_head_has_that_pose_and_is_found(photograph, detector, degrees):
     rigid = detector.finder.rigid
     made = turned_head(photograph, degrees, rigid)
-    yaw = [np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw) for image in (photograph, made)]
+    yaw = [
+        np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
+        for image in (photograph, made)
+    ]
     assert yaw[1] - yaw[0] == pytest.approx(degrees, abs=6)
     pixels = made.pixels()
     assert (pixels == made.pixels()).all() and pixels.dtype == np.uint8
     if abs(degrees) <= 15:
         (face,) = detector.find(pixels).instances
-        assert np.hypot(*(face.landmarks - made.landmarks[0]).T).mean() < 0.1 * made.reference_length[0]
+        assert (
+            np.hypot(*(face.landmarks - made.landmarks[0]).T).mean()
+            < 0.1 * made.reference_length[0]
+        )
 
 
 def test_not_turned_it_is_the_photograph(photograph, detector):
@@ -49,17 +67,28 @@ def test_not_turned_it_is_the_photograph(photograph, detector):
 def test_points_behind_the_head_are_hidden(photograph, detector):
     left, right = (turned_head(photograph, degrees, detector.finder.rigid) for degrees in (-45, 45))
     ears = [FACES.keypoints.index(name) for name in ("left_ear", "right_ear")]
-    assert right.visible[0, ears].tolist() == [False, True] and left.visible[0, ears].tolist() == [True, False]
+    assert right.visible[0, ears].tolist() == [False, True] and left.visible[0, ears].tolist() == [
+        True,
+        False,
+    ]
 
 
 def test_heads_without_landmarks_are_not_turned(photograph):
-    without = AnnotatedImage(photograph.path, photograph.instances, photograph.visible, photograph.ignore)
-    assert turned_heads([without], [without], 45.0) == turned_heads([photograph], [photograph], 0.0) == []
+    without = AnnotatedImage(
+        photograph.path, photograph.instances, photograph.visible, photograph.ignore
+    )
+    assert (
+        turned_heads([without], [without], 45.0)
+        == turned_heads([photograph], [photograph], 0.0)
+        == []
+    )
 
 
 def test_unlike_views_know_where_the_points_are(photograph, detector):
     made = unlike_views([photograph])
-    assert {name: len(pictures) for name, pictures in made.items()} == dict.fromkeys(made, 1) and len(made) == 6
+    assert {name: len(pictures) for name, pictures in made.items()} == dict.fromkeys(
+        made, 1
+    ) and len(made) == 6
     for name, (picture,) in made.items():
         if name == "uneven light":  # may be too hard
             continue
@@ -72,4 +101,6 @@ def test_unlike_views_know_where_the_points_are(photograph, detector):
     eyes = [np.diff(image.instances[0, :2] @ [1, 1j])[0] for image in (photograph, turned)]
     assert np.degrees(np.angle(eyes[1] / eyes[0])) == pytest.approx(-20)
     corners = turned.ignore[0]
-    assert corners[2] - corners[0] == pytest.approx(9 * (np.cos(np.radians(20)) + np.sin(np.radians(20))))
+    assert corners[2] - corners[0] == pytest.approx(
+        9 * (np.cos(np.radians(20)) + np.sin(np.radians(20)))
+    )

@@ -15,11 +15,25 @@ from annealed.pipelines.keypoints.training.instances.augmentation import Augment
 from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings
 from annealed.pipelines.keypoints.training.instances.shapes import AssemblySettings
-from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector, train_face_cascade, train_guides
-from annealed.pipelines.keypoints.training.windows.cascade import cascade_for_recall, cheapest_order, expected_cost, with_order
+from annealed.pipelines.keypoints.training.stages import (
+    DetectorSettings,
+    train_detector,
+    train_face_cascade,
+    train_guides,
+)
+from annealed.pipelines.keypoints.training.windows.cascade import (
+    cascade_for_recall,
+    cheapest_order,
+    expected_cost,
+    with_order,
+)
 from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
-from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining, GuideSettings, train_guide
+from annealed.pipelines.keypoints.training.windows.guided_search import (
+    GuidedTraining,
+    GuideSettings,
+    train_guide,
+)
 from annealed.pipelines.keypoints.training.windows.views import FACE, expected_positions, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
@@ -41,9 +55,21 @@ FACES = {
     # Some starts so far away that they end beside the face: false shapes to learn from.
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
-WHOLE = DetectorSettings(0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES)
+WHOLE = DetectorSettings(
+    0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES
+)
 LAYOUT = np.array(
-    [[0.5, -0.4], [-0.5, -0.4], [0.2, 0.1], [-0.2, 0.1], [0.35, 0.45], [-0.35, 0.45], [1.1, -0.3], [-1.1, -0.3], [0, 1.1]]
+    [
+        [0.5, -0.4],
+        [-0.5, -0.4],
+        [0.2, 0.1],
+        [-0.2, 0.1],
+        [0.35, 0.45],
+        [-0.35, 0.45],
+        [1.1, -0.3],
+        [-1.1, -0.3],
+        [0, 1.1],
+    ]
 )
 
 
@@ -51,14 +77,34 @@ def paint(seed):
     """Dots for all keypoints on a blurred ground; chin and ears lie where the rest does not
     tell."""
     rng = np.random.default_rng(seed)
-    pixels = cv2.resize(rng.integers(90, 160, (10, 12, 3), dtype=np.uint8), (160, 140), interpolation=cv2.INTER_CUBIC)
+    pixels = cv2.resize(
+        rng.integers(90, 160, (10, 12, 3), dtype=np.uint8),
+        (160, 140),
+        interpolation=cv2.INTER_CUBIC,
+    )
     ied = rng.uniform(26, 34)
     points = np.array([rng.uniform(65, 95), rng.uniform(50, 75)]) + ied * LAYOUT
     points[6:] += rng.normal(size=(3, 2)) * 0.12 * ied
     for k, (x, y) in enumerate(points):
         place = (round(16 * x), round(16 * y))
-        cv2.circle(pixels, place, round(16 * ied * 0.13), (250, 250, 250) if k >= 6 else (10, 10, 10), -1, cv2.LINE_AA, 4)
-        cv2.circle(pixels, place, round(16 * ied * 0.05), (200, 60, 60) if k < 4 else (60, 60, 200), -1, cv2.LINE_AA, 4)
+        cv2.circle(
+            pixels,
+            place,
+            round(16 * ied * 0.13),
+            (250, 250, 250) if k >= 6 else (10, 10, 10),
+            -1,
+            cv2.LINE_AA,
+            4,
+        )
+        cv2.circle(
+            pixels,
+            place,
+            round(16 * ied * 0.05),
+            (200, 60, 60) if k < 4 else (60, 60, 200),
+            -1,
+            cv2.LINE_AA,
+            4,
+        )
     return pixels, points[None], np.ones((1, 9), bool)
 
 
@@ -73,7 +119,9 @@ def views(images):
 
 def test_a_guide_leads_to_the_keypoint(photographs):
     said = []
-    guide, scores = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append)
+    guide, scores = train_guide(
+        "left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append
+    )
     assert scores["offset_error"] < 2.0 and len(said) == 1
     near = 0
     for image in photographs[30:]:
@@ -88,7 +136,9 @@ def test_a_guide_leads_to_the_keypoint(photographs):
         distance = np.hypot(*(np.concatenate(wanted) - view.points[0]).T)
         near += distance.min() < 1.5
     assert near >= 9
-    again, _ = train_guide("left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append, 3)
+    again, _ = train_guide(
+        "left_eye", views(photographs[:30]), views(photographs[30:]), GUIDE, POOL, said.append, 3
+    )
     np.testing.assert_array_equal(again.offsets.responses.values, guide.offsets.responses.values)
 
 
@@ -96,23 +146,40 @@ def test_the_middle_of_a_face(photographs):
     image = photographs[0]
     view = open_view(image, FACE, False)
     np.testing.assert_allclose(view.points, image.instances[:, :6].mean(axis=1))
-    assert view.visible.all() and not open_view(replace(image, visible=np.zeros((1, 9), bool)), FACE, False).visible.any()
+    assert (
+        view.visible.all()
+        and not open_view(replace(image, visible=np.zeros((1, 9), bool)), FACE, False).visible.any()
+    )
     expected = expected_positions(photographs)
     np.testing.assert_allclose(expected["left_eye"], [0.5, -0.45], atol=1e-6)
     np.testing.assert_allclose(expected["right_nose"], np.array(expected["left_nose"]) * [-1, 1])
-    only_eyes = replace(image, instances=np.where(np.arange(9)[:, None] < 2, image.instances, np.nan))
+    only_eyes = replace(
+        image, instances=np.where(np.arange(9)[:, None] < 2, image.instances, np.nan)
+    )
     assert set(expected_positions([only_eyes])) == {"left_eye", "right_eye"}
 
 
 def job(photographs, folder, **options):
     stages = ("face_cascade", "guide", "classifier")
-    return TrainingJob(photographs, [], WHOLE, stages, ["left_eye", "right_eye"], POOL, folder, say=lambda line: None, **options)
+    return TrainingJob(
+        photographs,
+        [],
+        WHOLE,
+        stages,
+        ["left_eye", "right_eye"],
+        POOL,
+        folder,
+        say=lambda line: None,
+        **options,
+    )
 
 
 def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp_path):
     work = job(photographs, tmp_path)
     detector, facts = train_face_cascade(work, KeypointDetector({}, POOL))
-    assert facts["held_out"]["ap_10"] > 0.3 and detector.face_cascade.coarser == pytest.approx(2**-1.5)
+    assert facts["held_out"]["ap_10"] > 0.3 and detector.face_cascade.coarser == pytest.approx(
+        2**-1.5
+    )
     detector, _ = train_guides(work, detector)
     assert set(detector.guides) == {"left_eye", "right_eye"}
     training = GuidedTraining(work, WHOLE.classifier, detector.face_cascade, detector.guides)
@@ -131,8 +198,12 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
     classifier = made.models["left_eye"]
     assert made.info["held_out"]["ap_10"] > 0.8 and classifier.localisation != Localisation()
     assert (classifier.thresholds > -np.inf).all()
-    again = GuidedTraining(replace(work, resume=True), WHOLE.classifier, detector.face_cascade, detector.guides).train("left_eye")
-    np.testing.assert_array_equal(again.models["left_eye"].responses.values, classifier.responses.values)
+    again = GuidedTraining(
+        replace(work, resume=True), WHOLE.classifier, detector.face_cascade, detector.guides
+    ).train("left_eye")
+    np.testing.assert_array_equal(
+        again.models["left_eye"].responses.values, classifier.responses.values
+    )
 
 
 def cascade(seed=0, n=400):
@@ -159,11 +230,18 @@ def test_a_cascade_that_keeps_keypoints():
 def test_the_cheapest_order():
     pool = FeaturePool()
     rng = np.random.default_rng(3)
-    haar, hog = rng.choice(pool.n_haar, 30, replace=False), pool.n_haar + rng.choice(864, 10, replace=False)
+    haar, hog = (
+        rng.choice(pool.n_haar, 30, replace=False),
+        pool.n_haar + rng.choice(864, 10, replace=False),
+    )
     features = pool.features[np.concatenate([hog, haar])]
-    windows = np.asarray(cv2.blur(rng.integers(0, 256, (600, 26 * 26, 3), dtype=np.uint8), (5, 1))).reshape(600, 26, 26, 3)
+    windows = np.asarray(
+        cv2.blur(rng.integers(0, 256, (600, 26 * 26, 3), dtype=np.uint8), (5, 1))
+    ).reshape(600, 26, 26, 3)
     values = pool.evaluate(windows, features)
-    responses = Responses(values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6, rng.normal(size=(40, 7)))
+    responses = Responses(
+        values.min(axis=0), np.ptp(values, axis=0) / 6 + 1e-6, rng.normal(size=(40, 7))
+    )
     model = KeypointModel(features, responses, 0.0, np.full(40, -np.inf, np.float32))
     order = np.argsort(-model.scores(windows, pool))
     positives, others = windows[order[:100]], windows[order[100:]]
@@ -173,10 +251,15 @@ def test_the_cheapest_order():
         return replace(trial, thresholds=np.sort(sums, axis=0)[2])
 
     first = with_order(model, pool, positives, others, 8)
-    assert (first.features[:8, 0] < 6).all() and {*map(tuple, first.features)} == {*map(tuple, features)}
+    assert (first.features[:8, 0] < 6).all() and {*map(tuple, first.features)} == {
+        *map(tuple, features)
+    }
     best = cheapest_order(model, pool, positives, others, limit, 50.0)
     np.testing.assert_allclose(best.scores(windows, pool), model.scores(windows, pool), atol=1e-3)
-    costs = [expected_cost(limit(with_order(model, pool, positives, others, n)), pool, others, 50.0) for n in (0, 8, 24, 30)]
+    costs = [
+        expected_cost(limit(with_order(model, pool, positives, others, n)), pool, others, 50.0)
+        for n in (0, 8, 24, 30)
+    ]
     assert expected_cost(best, pool, others, 50.0) == min(costs) < costs[0]
 
 
@@ -190,10 +273,18 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
         and set(made.guides) == set(ANCHORS)
         and made.resolve(DetectionOptions()).mode == "prune+regress"
     )
-    np.testing.assert_array_equal(made.models["right_nose"].features, made.models["left_nose"].mirrored(POOL, 28.3).features)
+    np.testing.assert_array_equal(
+        made.models["right_nose"].features, made.models["left_nose"].mirrored(POOL, 28.3).features
+    )
     info = made.info
-    assert info["photographs"] == [image.name for image in photographs[:14]] and info["settings"]["guide"]["n_offsets"] == 40
-    assert set(info["stages"]) == {"face_cascade", "guide", "classifier", *FACES} and "version" in info["package"]
+    assert (
+        info["photographs"] == [image.name for image in photographs[:14]]
+        and info["settings"]["guide"]["n_offsets"] == 40
+    )
+    assert (
+        set(info["stages"]) == {"face_cascade", "guide", "classifier", *FACES}
+        and "version" in info["package"]
+    )
     assert set(info["stages"]["classifier"]) == {"left_eye", "left_nose", "left_mouth"}
     pixels = open_view(photographs[0], "chin", False).pixels
     loaded = load_model(out)
@@ -211,7 +302,9 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     again.unlink()
     said.clear()
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
-    assert again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 10
+    assert (
+        again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 10
+    )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(ValueError, match=r"left_eye\.guide\.safetensors: made from other settings"):
         train_detector(photographs[:14], [], again, other, resume=True, **options)

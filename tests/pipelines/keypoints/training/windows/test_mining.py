@@ -44,7 +44,9 @@ def paint(seed, eyes=True):
     """A picture of noise with a face of two marks, 30 px apart, that are mirror images of each
     other."""
     rng = np.random.default_rng(seed)
-    pixels = cv2.resize(rng.integers(60, 200, (12, 14, 3), dtype=np.uint8), (112, 96), interpolation=cv2.INTER_CUBIC)
+    pixels = cv2.resize(
+        rng.integers(60, 200, (12, 14, 3), dtype=np.uint8), (112, 96), interpolation=cv2.INTER_CUBIC
+    )
     faces, visible = np.full((1, 9, 2), np.nan), np.zeros((1, 9), bool)
     right = np.array([rng.integers(20, 60), rng.integers(20, 75)])
     faces[0, :2] = right + [30, 0], right
@@ -52,7 +54,9 @@ def paint(seed, eyes=True):
     for (x, y), side in zip(faces[0, :2].astype(int), (1, -1)):
         cv2.line(pixels, (x - 6, y), (x + 6, y), (250, 240, 230), 3)
         cv2.line(pixels, (x, y - 6), (x, y + 6), (10, 20, 10), 3)
-        cv2.rectangle(pixels, (x + 4 * side - 1, y + 4), (x + 4 * side + 1, y + 7), (240, 20, 20), -1)
+        cv2.rectangle(
+            pixels, (x + 4 * side - 1, y + 4), (x + 4 * side + 1, y + 7), (240, 20, 20), -1
+        )
     return pixels, faces, visible
 
 
@@ -67,7 +71,9 @@ def test_mirrored_views(photographs):
     np.testing.assert_array_equal(mirrored.pixels, plain.pixels[:, ::-1])
     np.testing.assert_allclose(plain.points, image.instances[:, 0])
     # In the mirror, the right eye stands where a left eye would.
-    np.testing.assert_allclose(mirrored.points, [[111 - image.instances[0, 1, 0], image.instances[0, 1, 1]]])
+    np.testing.assert_allclose(
+        mirrored.points, [[111 - image.instances[0, 1, 0], image.instances[0, 1, 1]]]
+    )
     boxed = replace(image, ignore=np.array([[1.0, 2, 5, 9]]))
     np.testing.assert_allclose(open_view(boxed, "chin", True).ignore, [[106, 2, 110, 9]])
     assert not open_view(image, "chin", False).visible.any()
@@ -81,7 +87,9 @@ def test_background_is_far_from_every_point(photographs):
     # Nobody said where the chin is: nothing near the face is called background.
     chin = open_view(photographs[0], "chin", False)
     middle = chin.middle[0]
-    assert chin.is_background(np.array([middle, middle + [0, 59], middle + [0, 61]]), 0.5).tolist() == [False, False, True]
+    assert chin.is_background(
+        np.array([middle, middle + [0, 59], middle + [0, 61]]), 0.5
+    ).tolist() == [False, False, True]
 
 
 def test_positive_windows(photographs):
@@ -92,7 +100,12 @@ def test_positive_windows(photographs):
     assert [len(f) > 0 for f in found] == [True, True, True] + [False] * (len(levels) - 3)
     for level, xy in zip(levels, found):
         point = level.from_image(view.points[0])
-        every = [(i, j) for j in range(-2, 100) for i in range(-2, 120) if np.hypot(i - point[0], j - point[1]) <= 1.0]
+        every = [
+            (i, j)
+            for j in range(-2, 100)
+            for i in range(-2, 120)
+            if np.hypot(i - point[0], j - point[1]) <= 1.0
+        ]
         if len(xy):
             assert set(map(tuple, xy.tolist())) == set(every)
 
@@ -117,7 +130,9 @@ def test_sampled_windows(photographs):
     for key, patch in zip(negatives.keys.tolist(), negatives.patches):
         number, level, y, x = unpack_keys(key)
         assert number == 5
-        np.testing.assert_array_equal(patch, extract_patches(levels[level].image, [x], [y], POOL.window)[0])
+        np.testing.assert_array_equal(
+            patch, extract_patches(levels[level].image, [x], [y], POOL.window)[0]
+        )
         assert view.is_background(levels[level].to_image([[x, y]]), 0.5).all()
 
 
@@ -135,13 +150,17 @@ def test_threads_keep_the_order():
 
 
 def test_held_out_is_a_fixed_share(photographs):
-    images = [replace(photographs[0], path=photographs[0].path.with_name(f"{i}.png")) for i in range(2000)]
+    images = [
+        replace(photographs[0], path=photographs[0].path.with_name(f"{i}.png")) for i in range(2000)
+    ]
     assert 0.08 < np.mean([held_out(image, 0.1) for image in images]) < 0.12
     assert [held_out(i, 0.1) for i in images[:50]] == [held_out(i, 0.1) for i in images[:50]]
 
 
 def train(images, out, keypoints=("left_eye",), say=lambda line: None, **options):
-    return train_detector(images, [], out, WHOLE, list(keypoints), "scan", say=say, pool=POOL, **options)
+    return train_detector(
+        images, [], out, WHOLE, list(keypoints), "scan", say=say, pool=POOL, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +242,14 @@ def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, t
     other = {"ied_low": 25.0, "ied_high": 50.0}
     rest = {"guide": GuideSettings(**other), "classifier": replace(GUIDED, **other)}
     settings = DetectorSettings(0.25, replace(SETTINGS, rounds=0, **other), **rest)
-    made = train_detector(photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL)
-    assert made.reference_length == load_model(out).reference_length == pytest.approx((25 * 50) ** 0.5, abs=0.05)
+    made = train_detector(
+        photographs, [], out, settings, list(EYES), "scan", say=lambda line: None, pool=POOL
+    )
+    assert (
+        made.reference_length
+        == load_model(out).reference_length
+        == pytest.approx((25 * 50) ** 0.5, abs=0.05)
+    )
     with pytest.raises(ValueError, match="expected the same range"):
         DetectorSettings(scan=replace(SETTINGS, **other))
     # Files from before the field was written have the default.
@@ -245,7 +270,11 @@ def test_nothing_to_learn_from(photographs, tmp_path):
 
 
 def test_trained_as():
-    assert [FACES.trained_as(k) for k in ("left_eye", "right_ear", "chin")] == ["left_eye", "left_ear", "chin"]
+    assert [FACES.trained_as(k) for k in ("left_eye", "right_ear", "chin")] == [
+        "left_eye",
+        "left_ear",
+        "chin",
+    ]
 
 
 def test_without_faces_everything_is_background(photographs):

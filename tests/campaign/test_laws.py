@@ -202,11 +202,11 @@ def test_forms_of_sparse_data(tally, name):
 
         tally.attempt("laws of estimators", f"{name}, sparse, {form}", fit)
     if not draws(name) and "piecewise" not in name and name != "LinearChainCRF":
-        same = lambda: (
-            None
-            if (support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))).all()
-            else "other columns"
-        )  # noqa: E731
+
+        def same():
+            equal = support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))
+            return None if equal.all() else "other columns"
+
         tally.attempt("laws of estimators", f"{name}, sparse and dense", same)
     tally.check("laws of estimators")
 

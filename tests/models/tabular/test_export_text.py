@@ -128,9 +128,8 @@ def test_another_level_is_no_spelling_of_true(tmp_path, place):
             "y": [5.0, -5.0, 2.0, 0.0] * 30,
         }
     )
-    frame["y"] += np.where(frame["b"] == True, 3.0, 0.0) + np.random.default_rng(0).normal(
-        0, 0.01, 120
-    )  # noqa: E712
+    frame["y"] += np.where(frame["b"] == True, 3.0, 0.0)  # noqa: E712
+    frame["y"] += np.random.default_rng(0).normal(0, 0.01, 120)
     frame.to_csv(tmp_path / "t.csv", index=False)
     found = select_file(
         tmp_path / "t.csv", Request("y", "2", kinds=("a=category", "b=category"))

@@ -342,10 +342,13 @@ def test_in_a_browser(model, tmp_path):
             "000.png (1 of 4): proposed. 0 labelled.", timeout=SECONDS
         )
         box = panel.locator("canvas").bounding_box()
-        at = lambda x, y: (
-            box["x"] + (x + 0.5) * box["width"] / 160,
-            box["y"] + (y + 0.5) * box["height"] / 140,
-        )  # noqa: E731
+
+        def at(x, y):
+            return (
+                box["x"] + (x + 0.5) * box["width"] / 160,
+                box["y"] + (y + 0.5) * box["height"] / 140,
+            )
+
         head, tail, _ = paint(300)[1]
         page.mouse.move(*at(*head))
         page.mouse.down()

@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from real_data import data_dir, no_line_on_compiling, pytest_collection_modifyitems  # noqa: F401
+from real_data import data_dir, mark_real_data, no_line_on_compiling  # noqa: F401
 
 GATE = bool(os.environ.get("ANNEALED_GATE"))
 # What the extra `test` does not bring. Any other skip hides a test, and fails the gate.
@@ -12,7 +12,28 @@ GATE = bool(os.environ.get("ANNEALED_GATE"))
 MAY_SKIP = re.compile(
     r"real data not found|needs annealed\[(torch|bench|integrations)\]|needs a (CUDA device|browser)|SCIPY_ARRAY_API"
 )
+# The inner loop, below a minute: pytest -m quick
+QUICK = (
+    "learners/common",
+    "learners/model_selection",
+    "learners/objective",
+    "learners/test_constructors.py",
+    "models/motion",
+    "models/test_files.py",
+    "test_architecture.py",
+    "test_language.py",
+    "vision/test_images.py",
+    "vision/test_pyramid.py",
+    "vision/tracks",
+)
 skipped: dict[str, str] = {}
+
+
+def pytest_collection_modifyitems(items):
+    mark_real_data(items)
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(QUICK):
+            item.add_marker(pytest.mark.quick)
 
 
 def pytest_runtest_logreport(report):

@@ -10,7 +10,8 @@ BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"  # beside the c
 DATA = Path(os.environ.get("ANNEALED_DATA", BESIDE))
 
 
-def pytest_collection_modifyitems(items):
+def mark_real_data(items):
+    """Skip the tests of real data where these are absent."""
     if not DATA.is_dir():
         skip = pytest.mark.skip(reason=f"real data not found in {DATA} (set ANNEALED_DATA)")
         for item in items:

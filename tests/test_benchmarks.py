@@ -12,7 +12,8 @@ from annealed_experiments.tables.metric import sdist_simulated
 from helpers import rigid_motions
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
+SHARED = {"common", "layouts"}  # imported by scripts
+SCRIPTS = sorted({path.stem for path in (ROOT / "benchmarks").glob("*.py")} - SHARED)
 # What the projects that they compare with bring; the scripts that need it say so on their pages.
 OPTIONAL = {"scale_dask": "distributed", "dask_boosting": "distributed"}
 NOT_OF_READERS = {"faces_others"}  # started by faces_comparison
@@ -76,7 +77,7 @@ def test_a_journey_counts_first_calls_and_stays():
     )
     assert sum(row["entries"].values()) == row["stays"] and len(row["entries"]) == row["modules"]
     assert sum(map(len, row["functions_of"].values())) == row["functions"]
-    assert "FSAClassifier.fit" in row["functions_of"]["learners.fsa.estimators"]
+    assert "FSAEstimator.fit" in row["functions_of"]["learners.fsa.estimators"]
     assert row == journeys.measure(journeys.paper)
 
 

@@ -30,7 +30,7 @@ from .types import Matrix
 # benchmarks/first_minute.py shows that first fits of this size take about a tenth of one without
 # it.
 SMALL = 2_000_000
-TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
+REPORT_AFTER = 1.0  # seconds of compilation before a line says what the processor does
 
 _size: ContextVar[float | None] = ContextVar("size of the problem", default=None)
 _limit: ContextVar[int | None] = ContextVar("threads at most", default=None)
@@ -45,7 +45,7 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def problem_of(n_values: float) -> AbstractContextManager[None]:
+def problem_size(n_values: float) -> AbstractContextManager[None]:
     """Inside, all code is chosen for a problem of so many values.
 
     What one fit computes does not depend on what it has left.
@@ -53,12 +53,12 @@ def problem_of(n_values: float) -> AbstractContextManager[None]:
     return _inside(_size, n_values)
 
 
-def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
+def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     """Inside, loops that have a plain form run in it, whatever the size: nothing is compiled.
 
     Parameters
     ----------
-    wanted : bool, default True
+    enabled : bool, default True
         False: nothing changes.
 
     Returns
@@ -68,10 +68,10 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
     Examples
     --------
     >>> from annealed.models import load_model  # doctest: +SKIP
-    >>> with plain_forms():  # doctest: +SKIP
+    >>> with numpy_backend():  # doctest: +SKIP
     ...     load_model("faces").detect(image)
     """
-    return problem_of(0) if wanted else nullcontext()
+    return problem_size(0) if enabled else nullcontext()
 
 
 def is_small(n_values: float) -> bool:
@@ -265,7 +265,7 @@ def seconds_compiling() -> float:
     return _watch.spent
 
 
-class _Watch:
+class _CompilationReporter:
     """Says on stderr that code is compiled, once it has taken a second.
 
     On a terminal the line says which function it is, and goes when it is compiled.
@@ -286,7 +286,7 @@ class _Watch:
         if event.is_start and self.depth == 1:
             self.begin = time.perf_counter()
             self.timer = threading.Timer(
-                max(TELL_AFTER - self.spent, 0.0), self.tell, [function.__name__]
+                max(REPORT_AFTER - self.spent, 0.0), self.tell, [function.__name__]
             )
             self.timer.daemon = True
             self.timer.start()
@@ -315,7 +315,7 @@ class _Watch:
             self.told = True
 
 
-_watch = _Watch()
+_watch = _CompilationReporter()
 
 
 class _Interrupts:
@@ -370,7 +370,7 @@ def threads(limit: int) -> AbstractContextManager[None]:
     return _inside(_limit, limit)
 
 
-def in_threads(kernel: Callable, n: int, *args: Any) -> None:
+def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     """Call ``kernel(first, last, *args)`` on ranges that make up 0..n, one for each thread.
 
     Threads of Python and no parallel region of a compiler: a process may fork after any fit.

@@ -18,7 +18,7 @@ from ..types import ArrayLike, Matrix
 
 
 @contextmanager
-def whole_or_as_before(estimator: BaseEstimator) -> Iterator[None]:
+def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """A fit that fails or is interrupted leaves the estimator as it was.
 
     Not fitted, or with its last fit.
@@ -101,7 +101,7 @@ def n_threads(n_jobs: int | None) -> int:
     return max(1, min(limit, n_jobs if n_jobs > 0 else limit + 1 + n_jobs))
 
 
-def number_to_keep(k: int | float, n_features: int, what: str = "features") -> int:
+def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
     """How many of ``n_features`` are selected for ``n_features_to_select=k``.
 
     An integer, or a fraction in (0, 1].
@@ -254,7 +254,7 @@ def _is_one_of(value: Any, allowed: tuple) -> bool:
     return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
 
 
-def check_each(
+def check_parameters(
     check: Callable,
     estimator: BaseEstimator,
     names: tuple[str, ...],

@@ -4,7 +4,7 @@ from typing import Self
 
 import numpy as np
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from ..objective.base import Loss
 from ..sources.matrix import CHUNK
 from . import kernels
@@ -66,7 +66,7 @@ class DenseDesign(FirstReadDesign):
 
     def _gathered(self) -> np.ndarray:
         if self._pending is not None:
-            in_threads(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
+            parallel_ranges(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
             self._pending = None
         return self._stored
 
@@ -153,7 +153,7 @@ class DenseDesign(FirstReadDesign):
         else:
             data = (self._stored,)
         run = kernels.fused_rows if self._by_rows else kernels.fused_columns
-        in_threads(
+        parallel_ranges(
             run,
             len(partial),
             *data,
@@ -228,7 +228,7 @@ def first_sums(
     """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
     run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns
-    in_threads(
+    parallel_ranges(
         run,
         len(partial),
         X,

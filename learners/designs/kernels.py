@@ -1,5 +1,5 @@
 """Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the
-work, see ``in_threads``.
+work, see ``parallel_ranges``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
 axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers

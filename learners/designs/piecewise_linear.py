@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from . import kernels
 from .base import COMPACT_RATIO, Design, inverse_scale
 
@@ -152,7 +152,9 @@ class PiecewiseDesign(CodedDesign):
 
     def _table_scores(self, table: np.ndarray) -> np.ndarray:
         total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
-        in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
+        parallel_ranges(
+            kernels.table_scores, len(self.codes), self.codes, self.features, table, total
+        )
         return total.ravel()[: self.n_samples]
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -178,7 +180,7 @@ def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> n
     """Sums (f, 256) of the entries of a column (n_samples,) over the rows of each code, for some
     features of codes (n_blocks, m, ROWS)."""
     out = np.empty((len(features), 256))
-    in_threads(
+    parallel_ranges(
         kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out
     )
     return out
@@ -259,7 +261,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
             if lane:
                 block[:, lane : lane + len(rows)] = out[:, : len(rows)]
 
-    in_threads(encode_blocks, len(missing))
+    parallel_ranges(encode_blocks, len(missing))
     return bool(missing.any())
 
 

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from ..sklearn_bases import BaseEstimator
 
 _SORTED_VALUES = (
@@ -90,7 +90,7 @@ class PiecewiseLinear(BaseEstimator):
             add_ranges(X, sample_weight, low, high)
             return even_knots(low, high, self.n_bins)
         found = np.empty((X.shape[1], self.n_bins + 1))
-        in_threads(_quantiles, X.shape[1], X, sample_weight, found)
+        parallel_ranges(_quantiles, X.shape[1], X, sample_weight, found)
         _check_finite(found)
         return found
 

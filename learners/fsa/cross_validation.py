@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
-from ..common.validation import check_choice, whole_or_as_before
+from ..common.validation import check_choice, rollback_on_error
 from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
@@ -72,7 +72,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight)
             if self.criterion == "ebic":

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.additive import AdditiveModel
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight, whole_or_as_before
+from ..common.validation import check_sample_weight, rollback_on_error
 from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
@@ -27,7 +27,7 @@ from .callbacks import reported_steps
 from .fit import Start, solve
 from .problem import FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
-from .size_search import decided
+from .size_search import resolve_size
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -157,13 +157,13 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             One class only, NaN with linear responses, a parameter out of range.
         """
         settings = self.fit_settings()
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
-            settings, why = decided(problem, settings)
+            settings, why = resolve_size(problem, settings)
         reported = (
             reported_steps(self, problem)
             if getattr(self, "_skl_callbacks", None)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..common.progress import progress_bar
-from ..common.validation import check_finite, number_to_keep
-from ..compilation import n_values, problem_of, threads
+from ..common.validation import check_finite, resolve_n_features
+from ..compilation import n_values, problem_size, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
@@ -83,11 +83,11 @@ def solve_path(
     *,
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
-    patient: bool = True,
+    early_stop: bool = False,
 ) -> list[Solution]:
     """Solve for all ascending ``sizes``: annealing passes through each; 0 is the best constant.
 
-    Unless ``patient``, the path ends with sizes beyond twice that of the least information
+    With ``early_stop`` the path ends with sizes beyond twice that of the least information
     criterion so far (plus ten).
     """
     with solving(problem, settings):
@@ -115,7 +115,7 @@ def solve_path(
                 )
         previous = None
         for k in sorted(states):
-            if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
+            if early_stop and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
@@ -151,7 +151,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
     """Threads as asked for, and an error that says where X is not finite."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
-        with threads(settings.n_threads), problem_of(n_values(problem.X) * width):
+        with threads(settings.n_threads), problem_size(n_values(problem.X) * width):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
@@ -169,7 +169,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     """
     what, k = "features" if problem.groups is None else "groups", settings.size
     if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than there are
-        k = number_to_keep(k, problem.n_units, what)  # type: ignore[arg-type]
+        k = resolve_n_features(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
         raise ValueError(
             f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"

@@ -32,7 +32,7 @@ from typing import Literal
 
 from ..model_selection.size import support_price
 from ..objective.losses import Loss
-from ..solvers.exchanges import POOL
+from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
 
@@ -315,7 +315,7 @@ def _refinement(
     limit = MAX_SWAP_COST
     if along_path:
         limit = MAX_PATH_SWAP_COST if settings.exchange_along_path else -1.0
-    affordable = POOL * _newton_cost(facts, n_columns) <= limit
+    affordable = POOL_FACTOR * _newton_cost(facts, n_columns) <= limit
     if given.exchange is True or (given.exchange is not False and affordable and not few_rows):
         return "exchange"
     cost = _newton_cost(facts, n_columns, keeps_sparse)

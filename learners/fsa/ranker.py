@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..common.validation import check_sample_weight, whole_or_as_before
+from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
@@ -101,7 +101,7 @@ class FSARanker(FSAEstimator):
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
         settings = self.fit_settings()
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             return self._solve(
                 self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings
             )

@@ -194,7 +194,7 @@ def _refined_by_newton(
         near = previous.ridge if previous is not None and similar else None
         fit, ridge, chosen = choose_ridge(
             support, scaled, theta / unit[:, None], intercept, left_out,
-            few_rows=plan.few_rows, near=near, to_the_end=not along_path,
+            few_rows=plan.few_rows, near=near, until_stationary=not along_path,
         )  # fmt: skip
         fit.theta = fit.theta * unit[:, None]
     else:

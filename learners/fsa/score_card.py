@@ -12,8 +12,8 @@ from ..common.additive import AdditiveModel
 from ..common.columns import feature_names
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_integer, validated, whole_or_as_before
-from ..compilation import problem_of
+from ..common.validation import check_integer, validated, rollback_on_error
+from ..compilation import problem_size
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
 from ..sklearn_bases import BaseEstimator
@@ -118,7 +118,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         """
         for name, most in (("n_features_to_select", None), ("points", 1000), ("n_thresholds", 125)):
             check_integer(name, getattr(self, name), 1, most)
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             X, y = validated(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
@@ -233,7 +233,7 @@ def candidate_rules(
         missing``.
     """
     ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
-    with problem_of(X.size * n_thresholds):
+    with problem_size(X.size * n_thresholds):
         cuts = PiecewiseLinear(n_thresholds + 1, bins="quantile").knots(X, weight)[:, 1:-1].T
     behind = np.array([(ordered < row).sum(axis=0) for row in cuts])
     values = ordered[np.minimum(behind, len(ordered) - 1), features]

@@ -27,7 +27,7 @@ Split = tuple[np.ndarray, np.ndarray]
 Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
 
 
-def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
     """The settings with a number for "auto", and with what ``Refinement(exchange="cv")`` leaves to
     the folds.
 
@@ -60,7 +60,9 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     plain = settings
     if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
-    best = min(solve_path(problem, plain, sizes, patient=False), key=lambda solution: solution.ebic)
+    best = min(
+        solve_path(problem, plain, sizes, early_stop=True), key=lambda solution: solution.ebic
+    )
     design = make_design(
         problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
     )
@@ -89,7 +91,7 @@ def _size_by_folds(
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
     tried: dict[int, list[FitSettings]] = {int(k): [] for k in sizes}
     rows: dict[int, list[np.ndarray]] = {int(k): [] for k in sizes}
-    for one, own in _treatments(problem, settings, sizes):
+    for one, own in _candidate_settings(problem, settings, sizes):
         for k, losses in zip(own.tolist(), _row_losses(problem, one, folds, own), strict=True):
             tried[k].append(replace(one, size=k))
             rows[k].append(losses)
@@ -141,7 +143,7 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
             problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows]
         )
 
-    choices = _treatments(problem, settings, sizes)
+    choices = _candidate_settings(problem, settings, sizes)
     folds = (
         _folds(problem, _N_FOLDS_OF_SIZE)
         if decide(problem.facts, settings).treatment_by_folds
@@ -157,7 +159,7 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     )
 
 
-def _treatments(
+def _candidate_settings(
     problem: FitProblem, settings: FitSettings, sizes: np.ndarray
 ) -> list[tuple[FitSettings, np.ndarray]]:
     """The ways to refine of :func:`treatments`, and the sizes to try each at: exchanges where these

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from ..common.validation import check_integer, check_real, whole_or_as_before
+from ..common.validation import check_integer, check_real, rollback_on_error
 from ..fsa.estimators import FSAEstimator
 from ..fsa.fit import solve
 from ..fsa.problem import FitProblem
@@ -120,7 +120,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             self._fit(X, y, fit_params)
         return self
 

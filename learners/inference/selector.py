@@ -15,7 +15,7 @@ from ..common.validation import (
     check_finite,
     check_integer,
     check_real,
-    whole_or_as_before,
+    rollback_on_error,
 )
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
@@ -150,7 +150,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         check_integer("n_draws", self.n_draws, 1)
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order",))
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             self._fit(X, y, fit_params)
         return self
 

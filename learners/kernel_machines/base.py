@@ -10,7 +10,13 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real
+from ..common.validation import (
+    check_choice,
+    check_parameters,
+    check_integer,
+    check_jobs,
+    check_real,
+)
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
@@ -110,10 +116,10 @@ class SparseFourierBase(AtomFeatures):
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
         super()._check_parameters()
-        check_each(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
-        check_each(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
+        check_parameters(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
+        check_parameters(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
-        check_each(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
+        check_parameters(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:

@@ -7,7 +7,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, validated
+from ..common.validation import check_choice, check_parameters, check_integer, check_real, validated
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior
@@ -39,11 +39,11 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     random_state: Seed
 
     def _check_parameters(self) -> None:
-        check_each(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
+        check_parameters(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
         check_integer("n_rounds", self.n_rounds, 0)
         check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
         check_choice("screening", self.screening, ("pairs", "triples", None))
-        check_each(check_integer, self, ("max_samples",), 1, unless=(None,))
+        check_parameters(check_integer, self, ("max_samples",), 1, unless=(None,))
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))

@@ -22,14 +22,14 @@ from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import (
     check_choice,
-    check_each,
+    check_parameters,
     check_integer,
     check_jobs,
     check_real,
     is_size,
     validated,
 )
-from ..compilation import n_values, problem_of
+from ..compilation import n_values, problem_size
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
@@ -221,7 +221,7 @@ class SDist(
             raise ValueError(
                 f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size"
             )
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             run = BoostingRun(self, X, codes)
         if not run.booster.path:
             warnings.warn(
@@ -233,11 +233,11 @@ class SDist(
         return self
 
     def _check_parameters(self) -> None:
-        check_each(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
-        check_each(
+        check_parameters(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
+        check_parameters(
             check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1
         )
-        check_each(
+        check_parameters(
             check_real,
             self,
             ("learning_rate", "bagging", "validation_fraction"),
@@ -247,15 +247,17 @@ class SDist(
         )
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
-        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_each(check_integer, self, ("max_products",), 0, unless=(None,))
+        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_parameters(check_integer, self, ("max_products",), 0, unless=(None,))
         check_jobs(self.n_jobs)
         check_choice("stopping", self.stopping, (None, "holdout", "oob", "complexity"))
         check_choice("classifier", self.classifier, ("knn", "base"))
         check_choice("solver", self.solver, tuple(SOLVERS))
         check_choice("start", self.start, ("lanczos", "ones"))
         check_choice("initial", self.initial, ("zero", "identity"))
-        check_each(check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",))
+        check_parameters(
+            check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",)
+        )
         if not is_size(self.kappa) or (
             self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)
         ):

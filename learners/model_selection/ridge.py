@@ -64,7 +64,7 @@ def choose_ridge(
     *,
     few_rows: bool,
     near: float | None = None,
-    to_the_end: bool = True,
+    until_stationary: bool = True,
 ) -> tuple[Fit, float, str]:
     """Fit with the ridge of the least estimated error on new rows.
 
@@ -88,7 +88,7 @@ def choose_ridge(
         Search from the greatest ridge down instead of from the least one up: either ends early.
     near : float or None, default None
         Search around this ridge, which a support of nearly the same size took.
-    to_the_end : bool, default True
+    until_stationary : bool, default True
         Solve until the gradient is zero to rounding; one of many sizes needs less.
 
     Returns
@@ -132,7 +132,7 @@ def choose_ridge(
         if search.best == start and not search.settled:
             search.walk(start + 1, 1, 1)
     ridge, fit = float(RIDGES[search.best]), search.fit
-    exact = to_the_end or q > 1
+    exact = until_stationary or q > 1
     fit = refit(
         replace(problem, shrinkage=ridge),
         A,
@@ -141,7 +141,7 @@ def choose_ridge(
         n_iter=100,
         tol=1e-9,
         joint=q > 1,
-        to_the_end=exact,
+        until_stationary=exact,
     )
     return fit, ridge, " by approximate leave-one-out"
 

@@ -16,7 +16,7 @@ from ..common.mixins import SparseInputMixin
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
 from ..common.validation import check_integer, check_sample_weight, validated
-from ..compilation import problem_of, values_of_rows
+from ..compilation import problem_size, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..sklearn_bases import BaseEstimator, SelectorMixin
@@ -223,7 +223,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
                 signs = np.where(y == positive, 1.0, -1.0)
                 # A stream is long: compiled code at once.
-                with problem_of(
+                with problem_size(
                     np.inf
                     if streaming
                     else values_of_rows(X.shape[0] * n_passes * len(self._states))

@@ -16,11 +16,11 @@ from scipy.optimize import minimize
 
 from ..common.validation import (
     check_choice,
-    check_each,
+    check_parameters,
     check_integer,
     check_jobs,
     check_real,
-    number_to_keep,
+    resolve_n_features,
 )
 from ..compilation import writable
 from ..objective.losses import Loss, get_loss
@@ -282,21 +282,21 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_each(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
+        check_parameters(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
         check_integer("min_bursts", self.min_bursts, 0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_each(
+        check_parameters(
             check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,)
         )
-        check_each(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
+        check_parameters(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
         check_choice("selection", self.selection, ("annealed", "threshold"))
-        check_each(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
+        check_parameters(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)
         check_jobs(self.n_jobs)
         as_schedule(self.schedule, self._mu)
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> PathState:
-        self._k = number_to_keep(self.n_features_to_select, n_features)
+        self._k = resolve_n_features(self.n_features_to_select, n_features)
         return PathState.new(self.n_paths, n_features, rng)
 
     def _learn(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.mixins import SparseInputMixin, SupportMixin
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight, validated
-from ..compilation import n_values, problem_of
+from ..compilation import n_values, problem_size
 from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
@@ -109,7 +109,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
             One class only, NaN, a parameter out of range.
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             self._select(X, encoded, loss, weight)
         return self
 
@@ -146,7 +146,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
         targets, mean, scale = unit_variance(y, weight / weight.sum())
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             self._select(X, targets, pointwise_loss(self._named_loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..common.columns import included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_greedy, check_real, number_to_keep
+from ..common.validation import check_greedy, check_real, resolve_n_features
 from ..designs.base import Design
 from ..objective.base import effective_rows
 from ..objective.losses import Loss, check_curvature
@@ -218,7 +218,7 @@ class _ForwardBackward(ScaledSelector):
         size = (
             None
             if self.n_features_to_select is None
-            else number_to_keep(self.n_features_to_select, len(numbers))
+            else resolve_n_features(self.n_features_to_select, len(numbers))
         )
         if size is not None and len(fixed) > size:
             raise ValueError(

@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, resolve_n_features
 from ..compilation import jit
 from ..designs.factory import make_design
 from ..designs.piecewise_linear import encoded, hat_basis, histograms, in_blocks
@@ -367,7 +367,7 @@ class LogitBoostClassifier(SelectingClassifier):
         check_real("subsample", self.subsample, 0.0, 1.0, above=True)
         check_bounded(loss)
         check_curvature(loss)
-        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         used = weight > 0
         if not used.all():  # rows without weight must not stretch the bins

@@ -12,8 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
-from ..compilation import n_values, problem_of
+from ..common.validation import (
+    check_choice,
+    check_parameters,
+    check_integer,
+    check_real,
+    resolve_n_features,
+)
+from ..compilation import n_values, problem_size
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..solvers.annealing import strongest
@@ -146,11 +152,13 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             Not two classes, NaN, a parameter out of range.
         """
-        check_each(check_integer, self, ("r", "max_cuts"), 1)
-        check_each(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
+        check_parameters(check_integer, self, ("r", "max_cuts"), 1)
+        check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
         check_real("tol", self.tol, 0.0, above=True)
-        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_each(check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto"))
+        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_parameters(
+            check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto")
+        )
         check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
@@ -165,9 +173,9 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         size = (
             None
             if self.n_features_to_select is None
-            else number_to_keep(self.n_features_to_select, X.shape[1])
+            else resolve_n_features(self.n_features_to_select, X.shape[1])
         )
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             design = self._make_design(X, weight / total)
         C = _AUTO_C / total if self.C == "auto" else float(self.C)
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)

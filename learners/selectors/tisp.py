@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
+from ..common.validation import (
+    check_choice,
+    check_parameters,
+    check_integer,
+    check_real,
+    resolve_n_features,
+)
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
@@ -37,9 +43,9 @@ class _TISP(ScaledSelector):
         check_integer("n_steps", self.n_steps, 0)
         check_choice("interleave", self.interleave, (True, False))
         check_real("ridge", self.ridge, 0.0)
-        check_each(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
+        check_parameters(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
         check_bounded(loss)
-        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         design = self._make_design(X, weight)
         zero = np.zeros(y.shape[1])

@@ -23,7 +23,7 @@ from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solv
 # Choices on the synthetic data of Barbu et al. (2017).
 # Recently dropped units in the first pool, in units of k: with 5 true features are often missing,
 # 20 gain nothing more
-POOL = 15
+POOL_FACTOR = 15
 # Share of the objective that regrowth has to gain: smaller gains come without end where labels are
 # noisy
 REGROWTH = 0.01
@@ -496,7 +496,7 @@ def exchange(
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
-    numbers, theta = _around(units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
+    numbers, theta = _around(units, state, chosen, max(POOL_FACTOR * len(chosen), len(chosen) + 20))
     start, rows = (theta, np.asarray(state.intercept, dtype=float)), _some_rows(problem, len(theta))
     candidates = Candidates(design, units, rows)
     pool, support = candidates.read(numbers), np.searchsorted(numbers, chosen)
@@ -540,7 +540,7 @@ def alternatives(
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
     numbers, theta = _around(
-        units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES)
+        units, state, chosen, len(chosen) + min(POOL_FACTOR * len(chosen), _MAX_ALTERNATIVES)
     )
     others, costs = np.setdiff1d(numbers, chosen), []
     for some in _pieces(design, others):

@@ -17,7 +17,7 @@ from ..objective.priors import Prior
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
 # Times what a Newton step is predicted to gain: a fit that even so stays above the limit is given
 # up: a choice
-_HOPE = 2.0
+_MAX_PREDICTED_GAIN_RATIO = 2.0
 _ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
@@ -165,7 +165,7 @@ def refit(
     n_iter: int = 30,
     tol: float = 1e-5,
     joint: bool = False,
-    to_the_end: bool = False,
+    until_stationary: bool = False,
     limit: float = np.inf,
 ) -> Fit:
     """Newton's method with step halving, in double precision.
@@ -187,7 +187,7 @@ def refit(
     joint : bool, default False
         Use the Hessian of all outputs together: fewer steps, each as expensive as the square of
         their number.
-    to_the_end : bool, default False
+    until_stationary : bool, default False
         Go on until the gradient is zero to rounding, whatever a step gains: the answer then does
         not depend on where it started.
     limit : float, default infinity
@@ -217,15 +217,20 @@ def refit(
         expected = 0.5 * float(np.vdot(gradient, direction))
         # The last steps gain less than rounding, which is that of the scores, and still make theta
         # exact.
-        rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
-        if to_the_end:
+        rounding = (
+            1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if until_stationary else 0.0
+        )
+        if until_stationary:
             norm = np.abs(gradient).max(initial=0.0)
             if norm <= _ROUNDING * np.abs(residual).sum() or (
                 expected <= rounding and norm >= 0.5 * last_norm
             ):
                 break
             last_norm = norm
-        elif expected <= min(1e-12, 1e-3 * tol) * abs(value) or value - _HOPE * expected > limit:
+        elif (
+            expected <= min(1e-12, 1e-3 * tol) * abs(value)
+            or value - _MAX_PREDICTED_GAIN_RATIO * expected > limit
+        ):
             break
         move = A1 @ direction
         step = 1.0
@@ -242,7 +247,7 @@ def refit(
         if problem.fit_intercept:
             intercept = intercept - step * direction[p]
         value, residual, products = new_value, new_residual, new_products
-        if not to_the_end and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
+        if not until_stationary and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
             break
     return Fit(theta, intercept, value, residual, products, A1, scores)
 

@@ -289,9 +289,9 @@ def test_the_size_of_the_problem_decides():
     assert compilation.is_small(compilation.SMALL) and not compilation.is_small(
         compilation.SMALL + 1
     )
-    with compilation.problem_of(np.inf):
+    with compilation.problem_size(np.inf):
         assert not compilation.is_small(1)
-        with compilation.problem_of(1):
+        with compilation.problem_size(1):
             assert compilation.is_small(np.inf)
     assert compilation.is_small(1)
 
@@ -382,7 +382,7 @@ def test_a_fork_after_a_fit(response, n_jobs):
 COMPILE = """
 import sys
 import annealed.learners.compilation as compilation
-compilation.TELL_AFTER = 0.0
+compilation.REPORT_AFTER = 0.0
 import numba.core.caching as caching
 nowhere = len(sys.argv) > 1
 if nowhere:  # as where neither the package nor the home folder can be written

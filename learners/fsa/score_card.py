@@ -12,7 +12,7 @@ from ..common.additive import AdditiveModel
 from ..common.columns import feature_names
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_integer, validated, rollback_on_error
+from ..common.validation import check_integer, rollback_on_error, validated
 from ..compilation import problem_size
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss

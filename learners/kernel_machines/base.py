@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_integer,
     check_jobs,
+    check_parameters,
     check_real,
 )
 from ..compilation import jit

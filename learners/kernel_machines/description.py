@@ -7,7 +7,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_parameters, check_integer, check_real, validated
+from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior

@@ -22,9 +22,9 @@ from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_integer,
     check_jobs,
+    check_parameters,
     check_real,
     is_size,
     validated,

@@ -16,9 +16,9 @@ from scipy.optimize import minimize
 
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_integer,
     check_jobs,
+    check_parameters,
     check_real,
     resolve_n_features,
 )

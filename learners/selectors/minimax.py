@@ -14,8 +14,8 @@ from sklearn.utils import Tags
 
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_integer,
+    check_parameters,
     check_real,
     resolve_n_features,
 )

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_integer,
+    check_parameters,
     check_real,
     resolve_n_features,
 )

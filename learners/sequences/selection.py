@@ -14,9 +14,9 @@ from ..common.mixins import SupportMixin
 from ..common.targets import group_codes
 from ..common.validation import (
     check_choice,
-    check_parameters,
     check_greedy,
     check_integer,
+    check_parameters,
     resolve_n_features,
 )
 from ..solvers.annealing import strongest

@@ -1,4 +1,4 @@
-"""A fitted sum of responses of single columns: the one place where it is evaluated."""
+"""A fitted sum of single-column responses, and its evaluation."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -75,7 +75,7 @@ class AdditiveModel:
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Take over the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
+        """Copy the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class AdditiveModel:
         return self.scores_of_selected(X[:, self.selected])
 
     def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
-        """Scores from the selected columns alone, in the order of ``selected``.
+        """Scores from the selected columns only, in the order of ``selected``.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class AdditiveModel:
         return scores
 
     def contributions(self, X: Any, reference: float | None = None) -> npt.NDArray[np.floating]:
-        """What each selected column adds to the scores.
+        """Contribution of each selected column to the scores.
 
         Parameters
         ----------
@@ -198,6 +198,6 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
 
 
 def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
-    ``flip`` was flipped."""
+    """Probability of observing the label +1, given that the true label is +1 with probability ``p``
+    and a fraction ``flip`` of the labels was flipped."""
     return flip + (1.0 - 2.0 * flip) * p if flip else p

@@ -1,4 +1,4 @@
-"""Checks of parameters: one clear line for every bad value."""
+"""Validation of parameters and data, with one-line errors."""
 
 import sys
 import warnings
@@ -19,10 +19,7 @@ from ..types import ArrayLike, Matrix
 
 @contextmanager
 def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """A fit that fails or is interrupted leaves the estimator as it was.
-
-    Not fitted, or with its last fit.
-    """
+    """Restore the estimator's previous state if a fit fails or is interrupted."""
     before = vars(estimator).copy()
     try:
         yield
@@ -33,8 +30,7 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected,
-    about dates too.
+    """Reject lazy frames and masked arrays, and dates where ``numbers`` are expected.
 
     Raises
     ------
@@ -80,7 +76,7 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
-    """X, or X and y, as scikit-learn's ``validate_data`` checks them, their containers first.
+    """X, or X and y, checked by :func:`check_container` and scikit-learn's ``validate_data``.
 
     Raises
     ------
@@ -102,9 +98,8 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
-    """How many of ``n_features`` are selected for ``n_features_to_select=k``.
-
-    An integer, or a fraction in (0, 1].
+    """Number of features that ``n_features_to_select=k`` selects of ``n_features``; k is an integer
+    or a fraction in (0, 1].
 
     Raises
     ------
@@ -128,9 +123,7 @@ def resolve_n_features(k: int | float, n_features: int, what: str = "features") 
 def check_finite(
     X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
 ) -> None:
-    """Complain in one line, with the place.
-
-    About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
+    """Raise at the first NaN or infinity of a dense or sparse matrix, naming its row and column.
 
     Raises
     ------
@@ -146,7 +139,7 @@ def check_finite(
     """
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        # The sum is cheap and nearly always enough
+        # The sum is cheap and nearly always sufficient
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
@@ -159,14 +152,12 @@ def check_finite(
 
 
 def check_squares(X: Matrix) -> None:
-    """Complain about a column of a finite dense or CSR matrix whose values have no squares.
-
-    Too large, or small and not zero.
+    """Raise if the squares of a column of a finite dense or CSR matrix overflow or underflow.
 
     Raises
     ------
     ValueError
-        Names the first such column.
+        Naming the first such column.
 
     Examples
     --------
@@ -187,7 +178,7 @@ def check_squares(X: Matrix) -> None:
 
 
 def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
-    """Complain unless ``value`` is an integer from ``least`` to ``most``."""
+    """Raise unless ``value`` is an integer from ``low`` to ``high``."""
     expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
     _require(
         _is_whole(value) and value >= least and (most is None or value <= most),
@@ -206,10 +197,7 @@ def check_real(
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Complain unless ``value`` is a number of at least (or ``above``) ``least``.
-
-    And at most (or ``below``) ``most``.
-    """
+    """Raise unless ``low <= value <= high``; ``above`` and ``below`` make the limits strict."""
     expected = f"a number {'>' if above else '>='} {least:g}"
     if most < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {most:g}"
@@ -222,7 +210,7 @@ def check_real(
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Complain unless ``n_jobs`` counts as scikit-learn's does."""
+    """Raise unless ``n_jobs`` is a non-zero integer or None."""
     _require(
         n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
         "n_jobs",
@@ -245,7 +233,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_choice(name: str, value: Any, allowed: tuple) -> None:
-    """Complain unless ``value`` is one of those allowed."""
+    """Raise unless ``value`` is in ``allowed``."""
     if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
@@ -263,7 +251,7 @@ def check_parameters(
     **options: bool,
 ) -> None:
     """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
-    :func:`check_choice`, but for those whose value is one of ``unless``."""
+    :func:`check_choice`, except for values in ``unless``."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):
@@ -273,7 +261,7 @@ def check_parameters(
 def check_greedy(
     criterion: str, delta: float | None, epsilon: float | None, size: int | float | None
 ) -> None:
-    """Check how features enter in a greedy search and where it ends.
+    """Check the entry criterion and the thresholds of a greedy search.
 
     Raises
     ------
@@ -298,12 +286,12 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Weights (n_samples,) as float64: ones for None, the same number for all rows where it is one.
+    """Row weights (n_samples,) as float64; None gives ones, a number is repeated.
 
     Raises
     ------
     ValueError
-        For another shape, a negative weight, NaN or infinity, and where all are zero.
+        For a wrong shape, negative weights, NaN or infinity, or if all weights are zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)

@@ -16,10 +16,10 @@ from .problem import FitProblem, check_data
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSARanker(FSAEstimator):
-    """Learning to rank on exactly k features, by annealing ([1]_; [2]_, section 5).
+    """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
     Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
-    theta_j != 0. There is no intercept: a constant orders nothing.
+    theta_j != 0. There is no intercept, which would not change the order.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FSARanker(FSAEstimator):
     Attributes
     ----------
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        And the others that all FSA estimators have: see `FSAEstimator`.
+        Attributes of all FSA estimators, see `FSAEstimator`.
 
     References
     ----------
@@ -80,15 +80,15 @@ class FSARanker(FSAEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None, default None
-            Relevance grades, greater is better. Not needed with ``pairs``.
+            Relevance grades, higher is better. Not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item: items are compared within a query only; one query when neither this
-            nor ``pairs`` is given.
+            Query of each item: only items of the same query are compared. Without ``qid`` and
+            ``pairs`` all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5); takes the
-            place of ``y`` and ``qid``.
+            Rows (i, j, r): i should score above j (r = 1), below (0) or equal (0.5); replaces ``y``
+            and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
-            A pair weighs as much as the product of its items' weights.
+            The weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -115,7 +115,8 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
+        the fit.
 
         Parameters
         ----------
@@ -170,7 +171,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The greater the better.
+            Higher is better.
         """
         return self._scores(X)[:, 0]
 

@@ -101,7 +101,7 @@ def test_bad_parameters(cls, name, value):
 @pytest.mark.parametrize("model", EVERY, ids=lambda m: type(m).__name__)
 def test_bad_labels(model):
     with pytest.raises(
-        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
     ):
         model.fit(X, ["a"] * 40)
     with pytest.raises(
@@ -362,7 +362,7 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
 def test_a_fold_of_one_class_is_said_to_be_a_fold():
     with pytest.raises(
         ValueError,
-        match=r"^the training rows of fold 1 of 2 that cv makes hold one class only \('b'\); a class",
+        match=r"^the training rows of fold 1 of 2 that cv makes hold only one class \('b'\); a class",
     ):
         FSAClassifierCV(cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
 
@@ -374,7 +374,7 @@ def test_a_fold_of_one_class_is_said_to_be_a_fold():
 )
 def test_weights_that_leave_one_class(estimator):
     """A row of weight zero is a row that is not there."""
-    with pytest.raises(ValueError, match="rows of positive weight hold one class only"):
+    with pytest.raises(ValueError, match="rows of positive weight hold only one class"):
         clone(estimator).fit(X, Y, sample_weight=1.0 * Y)
 
 

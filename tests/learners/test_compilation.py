@@ -395,7 +395,7 @@ assert shrink.compiled(3.0, 1.0) == 2.0
 def test_a_line_says_that_code_is_compiled(tmp_path):
     first = python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept")
     assert (
-        first.stderr.startswith("annealed: compiling for this processor, once")
+        first.stderr.startswith("annealed: compiling (first run only")
         and len(first.stderr.splitlines()) == 1
     )
     assert python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept").stderr == ""  # found on disk

@@ -405,7 +405,7 @@ def test_bad_parameters_in_one_line(name, value):
 def test_bad_data_in_one_line():
     X, y = problem(40)
     with pytest.raises(
-        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
     ):
         FSAClassifier(2).fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):

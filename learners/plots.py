@@ -383,7 +383,7 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
 
 
 def _signed(model: Any) -> np.ndarray:
-    """Standardised coefficient of each feature, its norm if there are several; NaN if not selected."""
+    """Standardised coefficient (or norm of several) of each feature; NaN if not selected."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):

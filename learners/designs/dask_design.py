@@ -1,10 +1,10 @@
 """A design on Dask arrays: tiles of rows and columns that stay on the workers.
 
-Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is worked on by itself;
+Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is processed separately;
 scores are summed over the tiles of a row, gradients over those of a column, in a fixed order, so
-that neither lost workers nor the order in which tasks end change the result. The remaining columns
-are joined into tiles of the old size and persisted, as often as a third of them is left, until they
-fit into the memory of the client.
+that neither lost workers nor the completion order of tasks changes the result. Whenever a third of
+the columns is left, they are joined into tiles of the old size and persisted, until they fit into
+the memory of the client.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from .responses import PiecewiseLinear, even_knots
 GATHER_BYTES = 512 << 20
 # Columns are joined along rows until a tile is as large as this, or as the largest of the data
 TILE_BYTES = 128 << 20
-# More than this comes to the client from one column in so many on: to send columns costs some steps
-# on them
+# Larger data move to the client only once one column in this many remains: sending columns costs
+# some steps on them
 EASY_BYTES = 32 << 20
 LEFT = 10
 
@@ -54,7 +54,7 @@ class DaskDesign(OutOfCoreDesign):
     response : PiecewiseLinear or None, default None
         None for linear responses.
     random_state : int, RandomState or None, default None
-        Which rows a step reads where the data are subsampled.
+        Random seed of subsampling.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class DaskDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    _targets: Any = None  # what is on the workers already
+    _targets: Any = None  # objects already on the workers
 
     def __init__(
         self,
@@ -160,8 +160,7 @@ class DaskDesign(OutOfCoreDesign):
         return self._standardised(product, residual)
 
     def _states(self, values: np.ndarray | None = None) -> list[Any]:
-        """For each column of tiles what its columns mean, the coefficients there and which columns
-        they are."""
+        """For each column of tiles its coding, its coefficients and its remaining columns."""
         states = []
         for part, remaining in zip(self.parts, self.remaining):
             state = self.coding[part], None if values is None else values[part], remaining
@@ -201,8 +200,8 @@ class DaskDesign(OutOfCoreDesign):
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
-        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these
-        hold whole rows."""
+        """Targets and weights by rows of tiles, sent to the workers once; next to the tiles if
+        these hold whole rows."""
         if (
             self._targets is None
             or self._targets[0] is not y
@@ -274,8 +273,8 @@ class DaskDesign(OutOfCoreDesign):
         )[0]
 
     def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
-        """Drop columns; where few are left, join those of neighbouring tiles, none larger than the
-        largest before."""
+        """Drop columns; if few are left, join neighbouring tiles, none larger than the largest
+        before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
@@ -350,7 +349,7 @@ class DaskDesign(OutOfCoreDesign):
         if self.knots is None:
             return np.concatenate(rows)
         codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)
-        for r, part in zip(self.rows, rows):  # tiles begin anywhere in a block of codes
+        for r, part in zip(self.rows, rows):  # tiles may begin inside a block of codes
             lanes = part.transpose(1, 0, 2).reshape(part.shape[1], -1)[:, : r.stop - r.start]
             start = r.start
             while start < r.stop:

@@ -11,7 +11,7 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Piecewise-linear responses on one-byte codes, wherever these lie.
+    """Piecewise-linear responses on one-byte codes in any storage.
 
     A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``),
     and reads the codes of one feature (``_codes_of``).
@@ -71,25 +71,24 @@ class PiecewiseDesign(CodedDesign):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0. Remaining features stay where they are until few are
-        left.
+        Rows past the last sample have code 0. Features are not moved until few are left.
     n_samples : int
         Rows.
     n_bins : int
         B, 1 to 126.
     missing : bool
-        Whether NaN has its own coefficient.
+        Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed where the moments are known.
+        Sums to one; not needed if the moments are known.
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, width) and inverse scales (m,) of the features of a larger matrix of which the
-        codes are a part.
+        Means (m, width) and inverse scales (m,) of the features of a larger matrix that contains
+        the codes.
     features : ndarray of int or None, default None
-        Which features of ``codes`` count, with ``moments`` and ``knots`` for these; all by default.
+        Features of ``codes`` to use, matching ``moments`` and ``knots``; all by default.
     knots : ndarray of shape (m, B + 1) or None, default None
-        From which the codes were made.
+        Knots of the codes.
 
     References
     ----------
@@ -131,8 +130,8 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
-        is NaN."""
+        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: if there is
+        NaN."""
         codes, found = encoded(X, knots, evenly_spaced(knots))
         return cls(
             codes,
@@ -170,7 +169,7 @@ class PiecewiseDesign(CodedDesign):
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """A column (n,) in blocks of rows (n_blocks, ROWS), zeros behind it."""
+    """A column (n,) in blocks of rows (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded

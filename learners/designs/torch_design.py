@@ -11,12 +11,12 @@ from .base import Design, moments
 from .piecewise_linear import CodedDesign, block_moments, encoded, evenly_spaced
 from .responses import PiecewiseLinear
 
-BLOCK_BYTES = 256 << 20  # what is worked on together
-BLOCK_ROWS = 16384  # rows at most that are summed in single precision
+BLOCK_BYTES = 256 << 20  # values processed together
+BLOCK_ROWS = 16384  # maximum rows summed in single precision
 
 
 class TorchDesign(Design):
-    """Linear responses to the columns of a tensor, on the device where it lies.
+    """Linear responses to the columns of a tensor, on its device.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class TorchDesign(Design):
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
     def _blocks(self) -> list[slice]:
-        """Stretches of rows: sums over each are taken in single precision, and added in double
+        """Ranges of rows: each is summed in single precision, and the sums are added in double
         precision."""
         step = max(
             CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK
@@ -89,7 +89,7 @@ class TorchPiecewiseDesign(CodedDesign):
     lines : ndarray of shape (n_features, B + 1)
         Knots.
     missing : bool
-        Whether NaN has its own coefficient.
+        Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     """

@@ -1,4 +1,4 @@
-"""Matrices that a function makes in batches of rows, anew for each pass over them."""
+"""Matrices generated in batches of rows, once for each pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """Batches of rows as a matrix: a pass over it asks for them once, in their order.
+    """A matrix made of batches of rows, which each pass reads once in order.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class BatchSource(Source):
     Raises
     ------
     ValueError
-        For other batches, and for such as differ in their columns; when they are read, also for
-        such as differ from those of the first pass.
+        For invalid batches and for inconsistent columns; when read, also for batches that differ
+        from those of the first pass.
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
@@ -63,7 +63,7 @@ class BatchSource(Source):
 
 
 class _Passes:
-    """Where the pass over the batches is; copies of a source share it."""
+    """State of the pass over the batches; copies of a source share it."""
 
     def __init__(self, batches: Callable[[], Iterable[Any]], sizes: Sequence[int]) -> None:
         self.batches, self.sizes, self._lock = batches, sizes, Lock()
@@ -91,7 +91,7 @@ class _Passes:
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
-        """Fill ``out``; what lies between the last rows and these is passed over."""
+        """Fill ``out``; rows between the last ones and these are skipped."""
         with self._lock:
             if rows.start < self._start:
                 self._begin()
@@ -109,7 +109,7 @@ class _Passes:
 def _checked(
     batches: Callable[[], Iterable[Any]],
 ) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
-    """Numbers and names of columns of each batch; targets, and weights where there are any."""
+    """Numbers, column names, targets and optional weights of each batch."""
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise ValueError(

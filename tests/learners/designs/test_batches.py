@@ -108,9 +108,9 @@ def test_bad_batches_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(batches=lambda made=made: made)
-    with pytest.raises(ValueError, match=r"^batches stand for themselves"):
+    with pytest.raises(ValueError, match=r"^batches cannot be combined with"):
         on_disk("X.npy", batches=Batches(X, y))
-    with pytest.raises(ValueError, match=r"^batches stand for themselves"):
+    with pytest.raises(ValueError, match=r"^batches cannot be combined with"):
         on_disk(batches=Batches(X, y), target="y")
     for edges in ((0, 700, 900), (0, 700), (0, 701, N)):
         batches = Batches(X, y, edges=(0, 700, N))
@@ -163,5 +163,5 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match="weight='w' of an array; expected a Parquet table"):
+    with pytest.raises(ValueError, match="weight='w' needs named columns; expected a Parquet table"):
         on_disk(tmp_path / "X.npy", weight="w")

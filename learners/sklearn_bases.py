@@ -72,7 +72,7 @@ else:
     except ImportError:  # scikit-learn before 1.9
 
         class CallbackSupportMixin:
-            """Fallback for versions of scikit-learn without callbacks."""
+            """Fallback for scikit-learn before version 1.9, which has no callbacks."""
 
         def with_callbacks(method):
             """No callbacks to manage."""

@@ -177,11 +177,11 @@ def check_squares(X: Matrix) -> None:
         )
 
 
-def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
     """Raise unless ``value`` is an integer from ``low`` to ``high``."""
-    expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+    expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     _require(
-        _is_whole(value) and value >= least and (most is None or value <= most),
+        _is_whole(value) and value >= low and (high is None or value <= high),
         name,
         value,
         expected,
@@ -191,20 +191,20 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None) ->
 def check_real(
     name: str,
     value: Any,
-    least: float,
-    most: float = sys.float_info.max,
+    low: float,
+    high: float = sys.float_info.max,
     *,
     above: bool = False,
     below: bool = False,
 ) -> None:
     """Raise unless ``low <= value <= high``; ``above`` and ``below`` make the limits strict."""
-    expected = f"a number {'>' if above else '>='} {least:g}"
-    if most < sys.float_info.max:
-        expected += f" and {'<' if below else '<='} {most:g}"
+    expected = f"a number {'>' if above else '>='} {low:g}"
+    if high < sys.float_info.max:
+        expected += f" and {'<' if below else '<='} {high:g}"
     inside = (
         _is_number(value)
-        and (value > least if above else value >= least)
-        and (value < most if below else value <= most)
+        and (value > low if above else value >= low)
+        and (value < high if below else value <= high)
     )
     _require(inside, name, value, expected)
 
@@ -308,6 +308,6 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
         raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")
     if not weight.any():
         raise ValueError(
-            "sample_weight is zero everywhere; expected at least one row with a positive weight"
+            "sample_weight is zero everywhere; expected at low one row with a positive weight"
         )
     return weight

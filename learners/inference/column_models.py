@@ -1,5 +1,4 @@
-"""What a column holds beyond the others: residuals of its regression on them, all columns at
-once."""
+"""Residuals of the regression of each column on the others, for all columns at once."""
 
 from collections.abc import Sequence
 
@@ -8,9 +7,9 @@ import numpy as np
 _MAX_STEPS = 25  # columns that predict one column, beside the common factors: a choice
 # of one singular value to the next, after which the first belong to common factors: a choice
 _MIN_RATIO = 1.3
-# so many columns for each factor: fewer, and a factor is made of the column it should predict
+# minimum columns per factor: with fewer, a factor consists of the column it should predict
 _COLUMNS_PER_FACTOR = 20
-_ROWS_PER_COLUMN = 10  # from so many rows a column on all others predict it, by least squares
+_ROWS_PER_COLUMN = 10  # rows per column from which least squares on all others predicts a column
 
 
 def n_factors(singular_values: np.ndarray, n_features: int) -> int:
@@ -54,11 +53,11 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 
 def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
-    """Residuals of the regression of each target on the columns that are not its own.
+    """Residuals of the regression of each target on the columns of other units.
 
     With ten rows or more for each column, least squares on all others. With fewer, the common
     factors first (principal components that stand out), then orthogonal matching pursuit, until a
-    column no longer pays what the extended Bayesian information criterion charges for it.
+    column no longer improves the extended Bayesian information criterion.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of them, of mean 0.
     own : sequence of ndarray of int
-        For each target the columns that may not predict it: itself, and those of its group.
+        For each target the columns that must not predict it: itself, and those of its group.
 
     Returns
     -------
@@ -101,8 +100,8 @@ def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]
 
 
 def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
-    """Orthogonal matching pursuit of all targets side by side; each ends with the first step that
-    does not pay."""
+    """Orthogonal matching pursuit of all targets in parallel; each ends when a step brings no
+    improvement."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
     residuals = targets.T.copy()
@@ -117,7 +116,7 @@ def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarr
         best = strength.argmax(axis=1)
         used[active, best] = True
         new, before = Z[:, best].T, basis[active, :step]
-        for _ in range(2):  # once more against rounding
+        for _ in range(2):  # repeated against rounding errors
             new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
         length = np.linalg.norm(new, axis=1)
         new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]

@@ -20,7 +20,7 @@ from .chains.sampler import GAUSSIAN, Chain, run_chain
 from .chains.screening import Table
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
-WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of those wanted
+WIDER = 4  # atoms kept in all rounds but the last, as a multiple of ``n_components``
 CHILDREN = np.array(
     [GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH]
 )  # moves that make candidates, equally often
@@ -144,8 +144,8 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Uphill moves from the bank's atoms: columns that do not pay are dropped, frequencies
-    adjusted; then the weights.
+    """Greedy moves from the bank's atoms: drop columns without a gain, adjust frequencies; then fit
+    the weights.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""What the classifier and the regressor share: parameters, chains, and the description of what they
-found.
-"""
+"""Base of the classifier and the regressor: parameters, chains, and description of the result."""
 
 from dataclasses import dataclass
 
@@ -53,7 +51,7 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Sample and place of every atom of every sample."""
+    """Sample and position of every atom of every sample."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
@@ -262,19 +260,19 @@ class SparseFourierBase(AtomFeatures):
         return found
 
     def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
-        """Columns that are probably needed.
+        """Columns with a high inclusion probability.
 
         Parameters
         ----------
         indices : bool, default False
-            Return numbers of columns instead of a mask.
+            Return column indices instead of a mask.
         threshold : float, default 0.5
             The inclusion probability is above it, in [0, 1).
 
         Returns
         -------
         ndarray
-            Mask of shape (n_features,), or numbers of the columns.
+            Mask of shape (n_features,), or column indices.
         """
         check_is_fitted(self)
         check_real("threshold", threshold, 0.0, 1.0, below=True)

@@ -1,4 +1,4 @@
-"""Atoms in the units of the data, and the features that they make."""
+"""Atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
 
@@ -64,7 +64,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
     def _describe_atoms(self, n_features: int) -> None:
-        """The kept sample of the greatest posterior probability of each output."""
+        """The kept sample with the highest posterior probability of each output."""
         scaler = self._standardiser
         atoms = list(self._best_atoms())
         self.atoms_: list[tuple[int, ...]] = [

@@ -19,7 +19,7 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier alone; last among the bases, so that it comes first."""
+    """Parameter of the classifier only; the last base, so that it comes first."""
 
     likelihood: str = "gaussian"
 
@@ -35,17 +35,17 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
     A translation-invariant kernel is a distribution of frequencies omega. The columns of a
     frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
-    number [2]_. So columns are found that act together and not alone. Columns are standardised.
+    number [2]_. They detect columns that act only together. Columns are standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        p(y | F); of several classes each stands against the rest:
+        p(y | F); several classes are fitted one against the rest:
 
         * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
         * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Where atoms come from:
+        Source of the atoms:
 
         * "mcmc": chains from the posterior;
         * "annealed": banks of random atoms, of which annealing keeps the useful ones;
@@ -234,9 +234,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
         As in :class:`SparseFourierClassifier`, like all that follow.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
-        What was found.
+        The selected atoms.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
-        Have the chains converged?
+        Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

@@ -183,7 +183,7 @@ class BoostingRun:
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion: list[
             tuple[float, int]
-        ] = []  # (value, number of steps); the least value stops
+        ] = []  # (value, number of steps); the lowest value decides
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -192,7 +192,7 @@ class BoostingRun:
                 break
 
     def _evaluate(self, step: int, held: Any) -> None:
-        """Note the value of the stopping criterion after a step."""
+        """Record the value of the stopping criterion after a step."""
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
@@ -221,7 +221,7 @@ class BoostingRun:
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Metric and number of steps where the criterion is least; the first of equals."""
+        """Metric and number of steps with the lowest criterion; ties favour fewer steps."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 

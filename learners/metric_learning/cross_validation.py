@@ -70,10 +70,10 @@ class SDistCV(
     cv : int or splitter, default 5
         As everywhere in scikit-learn.
     tolerance : float, default 0.0
-        Among the settings whose mean error is within this many standard errors of the least, the
-        sparsest (then shortest) one is taken; 0 takes the least error.
+        Among the settings whose mean error is within this many standard errors of the lowest, the
+        sparsest (then shortest) one is chosen; 0 chooses the lowest error.
     n_jobs : int or None, default None
-        Runs side by side; the result does not depend on it.
+        Number of parallel runs; the result does not depend on it.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search, then fit on all rows with the settings found.
+        """Search, then fit all rows with the best settings.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class SDistCV(
         if not isinstance(base, SDist):
             raise ValueError(f"estimator={base!r} is not valid; expected an SDist or None")
         grid = self._grid(base)
-        for settings in ParameterGrid(grid):  # now, not after some runs
+        for settings in ParameterGrid(grid):  # checked before any run
             clone(base).set_params(**settings)._check_parameters()
         check_real("tolerance", self.tolerance, 0.0)
         check_jobs(self.n_jobs)
@@ -220,7 +220,7 @@ class SDistCV(
         Parameters
         ----------
         input_features : object, default None
-            Not used; present for scikit-learn's sake.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 once.
 
 Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
-that the result depends on nothing but the data.
+that the result depends only on the data.
 """
 
 import numpy as np

@@ -44,7 +44,7 @@ class SDist(
     SparseClassifierMixin,
     BaseEstimator,
 ):
-    """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
+    """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
@@ -60,8 +60,8 @@ class SDist(
         k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
         class.
     n_features_to_select : int or None, default None
-        Columns of phi that are kept at the end, those of the largest W_jj times variance; None:
-        all.
+        Number of columns of phi in the final metric, those with the largest W_jj times variance;
+        None: all.
     n_neighbors_predict : int, default 3
         Neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
@@ -78,7 +78,7 @@ class SDist(
     max_order : int, default 2
         Longest product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
-        Boosting steps at most, at least 1.
+        Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
         nu of eq. (2.22), in (0, 1]: share of a step's best length.
     update_every : int, default 20
@@ -90,12 +90,12 @@ class SDist(
     standardize : bool, default True
         Scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        The last step that counts:
+        Stopping rule, which chooses the number of steps:
 
         * None: the last one;
-        * "holdout": of the least error on ``validation_fraction`` of the rows, which are left out;
-        * "oob": of the least loss on rows out of the bag (``bagging`` below 1);
-        * "complexity": of the least value of eq. (2.17).
+        * "holdout": the lowest error on ``validation_fraction`` of the rows, which are held out;
+        * "oob": the lowest out-of-bag loss (``bagging`` below 1);
+        * "complexity": the lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
@@ -111,7 +111,7 @@ class SDist(
         * "knn": by vote of the nearest neighbours;
         * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
-        Seed of what is drawn.
+        Random seed.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False
@@ -143,7 +143,7 @@ class SDist(
     Notes
     -----
     A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is
-    formed. docs/metric.md says where it differs from [1]_.
+    formed. See docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -270,7 +270,7 @@ class SDist(
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
-        """Take over the metric of a run after its first ``n_steps`` steps."""
+        """Use the metric of a run after its first ``n_steps`` steps."""
         self._features = run.features
         self._metric = metric
         self.n_neighbors_ = run.n_neighbors

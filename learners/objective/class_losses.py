@@ -1,4 +1,4 @@
-"""Losses of several classes: one score and one column of 0 / 1 per class."""
+"""Losses of several classes, with one score per class and one-hot targets."""
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -7,7 +7,7 @@ from .base import Loss, MarginLoss
 
 
 class MultinomialLoss(Loss):
-    """Cross entropy of softmax scores; y has one column of 0 / 1 per class."""
+    """Cross entropy of softmax scores; y is one-hot encoded."""
 
     name = "multinomial"
     tasks = frozenset({"binary", "multiclass"})
@@ -28,7 +28,7 @@ class MultinomialLoss(Loss):
         return (softmax(scores, axis=1) - y) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # The diagonal alone can be half of what the full matrix asks for.
+        # The diagonal alone can be half of the bound that the full matrix requires.
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
@@ -48,7 +48,7 @@ class VapnikLoss(Loss):
     """Several classes on any binary loss.
 
     The mean of ``base`` over the differences f_y - f_c to all other classes c.
-    ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with
+    ``y`` is one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with
     the hinge it is the multiclass machine of Vapnik and of Weston and Watkins.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the sparse linear classifiers share that learn from one row at a time."""
+"""Base of the online sparse linear classifiers."""
 
 import warnings
 from collections.abc import Callable
@@ -23,8 +23,8 @@ from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
-# Share of the mean squared length of a row that may be that of the columns' means, and rows to
-# judge it by. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
+# Maximum fraction of the mean squared length of a row due to the columns' means, and the rows that
+# estimate it. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
 # most up to a share of 0.9 (means of 3), and to chance at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
@@ -64,8 +64,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """What the online learners share: labels, weights, one problem per class, prediction,
-    selection.
+    """Base of the online learners: labels, weights, one problem per class, prediction, selection.
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
@@ -88,7 +87,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Never made dense; dense rows are read as CSR.
+            Never densified; dense rows are converted to CSR.
         y : array-like of shape (n_samples,)
             Labels of any kind, two or more classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
@@ -126,7 +125,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like or None, default None
-            All labels that will ever come; needed in the first call.
+            All labels of the stream; required in the first call.
         sample_weight : array-like of shape (n_samples,) or None, default None
 
         Returns
@@ -202,12 +201,12 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             )
             weight = weight * per_class[np.searchsorted(self.classes_, y)]
         X = canonical(sp.csr_array(X))
-        if not X.data.all():  # a stored zero is no update
+        if not X.data.all():  # stored zeros cause no update
             X = X.copy()
             X.eliminate_zeros()
         if self._row_length is None:
-            # The rate is relative to the mean squared length of a row: columns in other units need
-            # no other rate.
+            # The rate is relative to the mean squared length of a row, so it does not depend on
+            # units.
             with np.errstate(over="ignore"):
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
@@ -234,8 +233,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, by the first rows, where rows are long because of the columns' means: then all
-        steps go along these.
+        """Warn once, on the first rows, if the columns' means dominate the length of the rows and
+        hence the steps.
         """
         if self._first_rows is None:
             return

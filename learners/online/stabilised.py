@@ -1,5 +1,5 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features
-stay the same.
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers with a stable
+selection.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POOL = 64  # updates per path from which a stage's gravity is taken: a choice
 
 @dataclass
 class PathState:
-    """What the paths of one binary problem carry from stage to stage."""
+    """State of the paths of one binary problem between stages."""
 
     columns: (
         np.ndarray
@@ -96,8 +96,8 @@ class PathState:
 
 
 def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Forget all other columns (boolean ``stay``), and number these anew: a row costs what is left
-    of it."""
+    """Remove all other columns (boolean ``stay``) and renumber the rest, so that the cost of a row
+    falls with its entries."""
     renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
@@ -121,7 +121,7 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 
 
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
-    """What each thread writes to; the first one counts in ``bursts`` itself.
+    """Counters of each thread; the first thread counts in ``bursts`` directly.
 
     Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on
     how the paths were dealt.
@@ -149,16 +149,16 @@ def _gather(counts: list[Counts]) -> None:
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
-    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
+    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
     stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
     in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
     how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
-    its selection probability; after each stage of bursts the least stable features leave for good.
-    The result is the mean over paths and over stages since then; on a stream the paths' present
-    mean.
+    its selection probability; after each stage of bursts the features of lowest probability are
+    dropped permanently. The result is the mean over paths and over stages since then; on a stream
+    the current mean of the paths.
 
     Parameters
     ----------
@@ -236,8 +236,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their
-    place.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
 
     References
     ----------

@@ -18,7 +18,7 @@ from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
-    """What the learners share whose coefficients move towards zero as the rows pass."""
+    """Base of the learners that shrink coefficients towards zero while processing rows."""
 
     shuffle: bool
     learning_rate: float

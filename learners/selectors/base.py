@@ -1,5 +1,5 @@
-"""What the linear selectors share: their scikit-learn interface. Each algorithm adds ``_select`` on
-encoded targets.
+"""scikit-learn interface of the linear selectors. Each algorithm implements ``_select`` on encoded
+targets.
 """
 
 from typing import Any, Self
@@ -28,7 +28,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     (n_features,).
     """
 
-    _auto_loss: str  # what loss="auto" means
+    _auto_loss: str  # loss of loss="auto"
     loss: str | Loss
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
@@ -77,7 +77,7 @@ class ScaledSelector(Selector):
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):
-    """Labels in, labels out."""
+    """Base of the selecting classifiers."""
 
     _auto_loss = "logistic"
 
@@ -115,7 +115,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
 
 class SelectingRegressor(RegressorMixin, Selector):
-    """Numbers in, numbers out; several outputs share one support."""
+    """Base of the selecting regressors; several outputs share one support."""
 
     _auto_loss = "squared"
 
@@ -155,7 +155,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Predict.
+        """Predict targets.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ class _DesignModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ForwardBackward(ScaledSelector):
-    """The fit that the two estimators share."""
+    """Fit of both estimators."""
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -250,7 +250,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half of what the last one gained leave again.
+    features whose removal costs less than half the gain of the last one are removed.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half of what the last one gained leave again. Several
+    features whose removal costs less than half the gain of the last one are removed. Several
     outputs share one support.
 
     Parameters

@@ -29,7 +29,9 @@ from .base import SelectingClassifier
 
 # Choices that bound the steps.
 _DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
-_MIN_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
+_MIN_CURVATURE = (
+    1e-4  # minimum curvature of a row relative to the largest, for when all rows are fitted
+)
 _MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
@@ -74,7 +76,7 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """What the kinds of weak learners share, for gradients ``g`` and curvatures ``h`` (n, q)."""
+    """Base of the weak learners, for gradients ``g`` and curvatures ``h`` (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
@@ -271,7 +273,8 @@ def boost(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost on single features, until k different ones are in (Friedman et al. (2000) [1]_).
+    """LogitBoost on single features, until k different ones are selected (Friedman et al. (2000)
+    [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 
@@ -293,7 +296,7 @@ class LogitBoostClassifier(SelectingClassifier):
         * "constant": a step for each bin;
         * "piecewise": linear pieces between knots.
     n_bins : int, default 6
-        Bins of the latter two, 1 to 126, between each column's least and greatest value.
+        Bins of the latter two, 1 to 126, between each column's minimum and maximum.
     n_rounds : int, default 500
         Weak learners at most, at least 1.
     subsample : float, default 1.0

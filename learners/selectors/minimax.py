@@ -57,9 +57,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     max_cuts : int, default 10
         T_m: cuts at most, at least 1.
     n_features_to_select : int or None, default None
-        End with so many features; a warning says where ``r * max_cuts`` cuts find fewer. None
-        leaves the number to the cuts, which with ``C="auto"`` end as soon as no training row is on
-        the wrong side.
+        Number of features to select; a warning is issued if ``r * max_cuts`` cuts select fewer.
+        None lets the cuts decide; with ``C="auto"`` they end once no training row is misclassified.
     retrain_C : float, "auto" or None, default 5.0
         C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
         protocol); None keeps the mixture of the cuts. "auto" lets the approximate deviance of rows
@@ -180,7 +179,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         C = _AUTO_C / total if self.C == "auto" else float(self.C)
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
-            found_too_few = f"{len(kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
+            found_too_few = f"{len(kept)} features selected instead of n_features_to_select={size}; expected a larger r or max_cuts"
             warnings.warn(found_too_few, stacklevel=2)
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).

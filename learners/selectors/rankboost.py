@@ -34,7 +34,7 @@ def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
 def _best_threshold(
     indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int
 ) -> tuple[float, int, int]:
-    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
+    """Feature and threshold with the largest |r|, where r is the sum of the potentials of the
     items above the threshold.
     """
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
@@ -59,7 +59,7 @@ class RankBoost(BaseEstimator):
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    A round takes the weak ranker with the greatest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
+    A round takes the weak ranker with the largest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
     present weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)): the third method of
     [1]_. Pairs without a preference take no part. Ranking that has become perfect ends the rounds.
 
@@ -115,14 +115,14 @@ class RankBoost(BaseEstimator):
         ----------
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None
-            Relevance grades, greater is better. Not needed with ``pairs``.
+            Relevance grades, higher is better. Not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
             Query of each item; one query when neither this nor ``pairs`` is given.
         pairs : array of shape (n_pairs, 3) or None
             Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the
             preference weighs |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
-            A pair weighs as much as the product of its items' weights.
+            The weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class RankBoost(BaseEstimator):
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores (n_samples,): the greater the better.
+        """Scores (n_samples,); higher is better.
 
         Parameters
         ----------

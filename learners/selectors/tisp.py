@@ -26,7 +26,7 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TISP(ScaledSelector):
-    """The fit that the two estimators share."""
+    """Fit of both estimators."""
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -76,7 +76,7 @@ class _TISP(ScaledSelector):
             small = design.keep(kept)
             rate = step_of(small)
             start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
-            state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
+            state = anneal(  # without features to drop, the annealing loop is gradient descent
                 small, y, loss, np.full(share, k), sample_weight=weight, learning_rate=rate, coef=start, intercept=intercept,
                 prior=Prior(shrinkage=0.5 * self.ridge), fit_intercept=self.fit_intercept,
             )  # fmt: skip

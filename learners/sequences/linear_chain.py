@@ -1,6 +1,4 @@
-"""The estimator of a linear-chain conditional random field, and what the selecting ones share with
-it.
-"""
+"""Linear-chain conditional random field, and the base of the selecting ones."""
 
 from __future__ import annotations
 
@@ -133,7 +131,7 @@ def _short(values: np.ndarray) -> str:
 
 
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
-    """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
+    """Base of the sequence labellers; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
     # enabled.
@@ -245,7 +243,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         sequence: ArrayLike | None = None,
         method: str = "marginal",
     ) -> np.ndarray:
-        """Labels.
+        """Predict labels.
 
         Parameters
         ----------
@@ -399,7 +397,7 @@ class LinearChainCRF(BaseCRF):
     intercept_ : ndarray of shape (n_classes,)
         The constants.
     objective_ : float
-        What was minimised.
+        Value of the objective.
     n_iter_ : int
         Iterations of L-BFGS.
     n_features_in_, feature_names_in_

@@ -1,4 +1,4 @@
-"""What a conditional random field minimises, and its minimum by L-BFGS.
+"""Objective of a conditional random field, and its minimisation by L-BFGS.
 
 The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form
 it; a quasi-Newton method needs values and gradients alone. Scores are made for a block of whole

@@ -202,11 +202,11 @@ class FSACRF(SelectingCRF):
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
     criterion : {"norm", "objective"}, default "objective"
-        What the weakest units are:
+        Criterion of the weakest units:
 
         * "norm": those with the smallest coefficients in units of their columns;
-        * "objective": those whose coefficients at zero raise the objective least; one pass over the
-          data for every unit and cut.
+        * "objective": those whose removal raises the objective by the smallest amount; one pass
+        over the data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
         How many units are left after each cut, see :class:`Schedule`; "linear" drops the same
         number each time.

@@ -1,5 +1,5 @@
-"""A conditional random field on some units (coefficients, columns, or groups of columns): what
-enters, what leaves, and exchanges.
+"""A conditional random field on some units (coefficients, columns, or groups of columns): addition,
+removal and exchange of units.
 """
 
 from dataclasses import replace
@@ -58,7 +58,7 @@ class UnitModel:
         return self.fit.value
 
     def charges(self) -> np.ndarray:
-        """What each unit pays for its coefficients beyond those of the smallest."""
+        """Penalty of each unit for coefficients beyond those of the smallest."""
         return self._charges
 
     def strengths(self) -> np.ndarray:
@@ -87,11 +87,11 @@ class UnitModel:
         return out
 
     def add(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
-        """Let a unit enter and refit."""
+        """Add a unit and refit."""
         self.keep([*self.units, unit], tol)
 
     def remove(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
-        """Let a unit leave and refit."""
+        """Remove a unit and refit."""
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:

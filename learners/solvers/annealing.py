@@ -1,5 +1,5 @@
-"""The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al.,
-2014 and 2017, Algorithm 1)."""
+"""The annealing loop: gradient steps alternate with dropping the weakest features on a schedule
+(Barbu et al., 2014 and 2017, Algorithm 1)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 
-_ROUNDING = 1e-12  # relative difference of strengths that says nothing
+_ROUNDING = 1e-12  # relative difference up to which strengths are equal
 
 
 @dataclass
 class Annealed:
-    """What the loop leaves.
+    """Result of the loop.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class Annealed:
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature was dropped; the number of steps for those that remain. Late ones
-        nearly made it.
+        Step at which each feature was dropped; the number of steps for those that remain. Features
+        dropped late were nearly selected.
     loss_curve : list of float
         Loss before each step.
     """
@@ -52,11 +52,10 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come
-    first.
+    """Positions of exactly ``count`` largest values, ascending; ties favour the first.
 
-    Values that differ by a few roundings are equal: two copies of a column may be summed in another
-    order.
+    Values that differ by a few roundings count as ties: two copies of a column may be summed in
+    another order.
 
     Examples
     --------
@@ -74,7 +73,7 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
 
 
 def nearest_rising(curves: np.ndarray) -> np.ndarray:
-    """The nearest curves that nowhere fall: isotonic regression by its max-min formula.
+    """The nearest non-decreasing curves: isotonic regression by its max-min formula.
 
     Parameters
     ----------
@@ -99,14 +98,14 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
         least = np.minimum.accumulate(means[:, ::-1], axis=1)[
             :, ::-1
-        ]  # over the ends of what begins at i
+        ]  # over the ends of intervals that begin at i
         np.maximum(found[:, i:], least, out=found[:, i:])
     return found
 
 
 @dataclass
 class _Remaining:
-    """What belongs to the features that are left, beside their coefficients; each may be None."""
+    """State of the remaining features besides their coefficients; each may be None."""
 
     groups: np.ndarray | None
     fixed: np.ndarray | None
@@ -225,7 +224,7 @@ def anneal(
     design : Design
         All features.
     y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
+        Targets encoded for the loss.
     loss : Loss
     counts : ndarray of int
         Number of features (of groups, where given) left after each step; never rising.
@@ -239,7 +238,7 @@ def anneal(
     momentum : float
         In [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
-        The intercept is neither dropped nor shrunk; its step is one over the loss' greatest
+        The intercept is neither dropped nor shrunk; its step is one over the loss' largest
         curvature.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: a group stays or is dropped as a whole.

@@ -1,9 +1,9 @@
 """Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and
 passes over all columns.
 
-Where annealing misses a true feature, the true support mostly has the lower objective: the failure
-is one of optimisation, and most missed features have a wrongly chosen neighbour. Exchanges repair
-it. What is exchanged is a unit: a feature with its block of columns, or a group of features.
+If annealing misses a true feature, the true support usually has the lower objective: the
+optimisation has failed, and most missed features have a wrongly selected neighbour. Exchanges
+correct this. The exchanged unit is a feature with its block of columns, or a group of features.
 """
 
 from __future__ import annotations
@@ -24,23 +24,22 @@ from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solv
 # Recently dropped units in the first pool, in units of k: with 5 true features are often missing,
 # 20 gain nothing more
 POOL_FACTOR = 15
-# Share of the objective that regrowth has to gain: smaller gains come without end where labels are
-# noisy
+# Relative gain that regrowth needs: with noisy labels smaller gains never end
 REGROWTH = 0.01
 # Units of the steepest gradient that join the pool in each round, in units of k
 N_GRADIENT_CANDIDATES = 5
 _MAX_VALUES = (
     1 << 25
 )  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
-_MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
+_MIN_GAIN = 1e-6  # relative gain that an exchange needs: less is rounding
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # one after the other
 # Rows on which exchanges are proposed, at least and for each column of the support, and from how
 # many times as many on: choices
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
-_MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
-# Of them for each, and the share of the objective that one may cost: choices
+_MAX_ALTERNATIVES = 100  # maximum number of alternative features: a choice
+# Alternatives per feature, and their maximum relative cost: choices
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 
@@ -49,7 +48,7 @@ Coefficients = tuple[np.ndarray, np.ndarray]  # of the columns of a support, and
 
 @dataclass(frozen=True)
 class Units:
-    """What is exchanged as a whole.
+    """The units that are exchanged as a whole.
 
     Attributes
     ----------
@@ -147,7 +146,7 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """What each unit pays for its coefficients beyond those of the smallest, (n_units,); see
+        """Penalty (n_units,) of each unit for coefficients beyond those of the smallest; see
         :func:`~annealed.learners.objective.base.charges_of`.
 
         Pieces that are the same in all rows are no coefficients; of those of one feature one is
@@ -406,8 +405,8 @@ def swap_until_stable(
         improved = False
         if len(pool.units) < len(candidates.units):
             new = candidates.steepest(pool, k, fit)
-            # Among the old units no exchange is left that helps: those with the new ones decide
-            # whether to go on.
+            # Among the old units no exchange helps any more; exchanges with the new ones decide
+            # whether to continue.
             found, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
             improved = not np.array_equal(found, np.arange(k))
             annealing_failed = annealing_failed or improved
@@ -480,7 +479,7 @@ def exchange(
     design : Design
         All features.
     state : Annealed
-        What annealing left.
+        Final state of annealing.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: groups are exchanged as a whole.
     fixed : ndarray of shape (n_features,), bool, or None, default None
@@ -526,16 +525,15 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could take the place of a selected one for little, by the quadratic model of
+    """Features that could replace a selected one at a small cost, by the quadratic model of
     exchanges.
 
-    Groups of features stand as wholes, each by its first feature.
+    A group is represented by its first feature.
 
     Returns
     -------
     dict of int to list of (int, float)
-        For each feature those that could replace it, and the share of the objective that this
-        costs, least first.
+        For each feature its alternatives and their relative cost, in ascending order.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
@@ -671,7 +669,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     flat = change.ravel()
     improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # with room for equal ones
+    if len(improving) > 2 * most:  # with space for ties
         improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
     order = improving[ascending(flat[improving])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))

@@ -15,8 +15,8 @@ from ..objective.base import HessianProduct, Loss, effective_rows
 from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
-# Times what a Newton step is predicted to gain: a fit that even so stays above the limit is given
-# up: a choice
+# A fit is abandoned if this multiple of the predicted gain of a Newton step does not bring it below
+# the limit: a choice
 _MAX_PREDICTED_GAIN_RATIO = 2.0
 _ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
@@ -24,7 +24,7 @@ SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every co
 
 @dataclass(frozen=True)
 class SupportProblem:
-    """What is minimised over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
+    """Objective over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
 
     Coefficients are (p, n_outputs) for p columns, ``width`` neighbouring columns per feature.
 
@@ -42,7 +42,7 @@ class SupportProblem:
     offset : ndarray of shape (n_samples, n_outputs) or None
         Scores that stay fixed, added to those of the columns.
     n_rows : float or None
-        Rows, each as often as it stands; None: the effective number by the weights.
+        Number of rows, with copies; None: the effective number by the weights.
     """
 
     y: np.ndarray
@@ -107,7 +107,7 @@ class SupportProblem:
         return A1.T
 
     def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """What units of so many coefficients pay, see :meth:`.Loss.charges`."""
+        """Penalties of units of ``sizes`` coefficients, see :meth:`.Loss.charges`."""
         scores = scores if self.offset is None else scores + self.offset
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
@@ -188,10 +188,10 @@ def refit(
         Use the Hessian of all outputs together: fewer steps, each as expensive as the square of
         their number.
     until_stationary : bool, default False
-        Go on until the gradient is zero to rounding, whatever a step gains: the answer then does
-        not depend on where it started.
+        Continue until the gradient is zero up to rounding, so that the result does not depend on
+        the start.
     limit : float, default infinity
-        Ends where the objective would hardly come below it.
+        Stop if the objective is unlikely to fall below it.
 
     Returns
     -------
@@ -338,7 +338,7 @@ def bounded_fit(
         Where to start.
     intercept : ndarray of shape (1,)
     bounds : (ndarray, ndarray)
-        Least and greatest coefficients, of p values each.
+        Smallest and largest coefficients, p values each.
     basis : ndarray of shape (p, p) or None, default None
         The coefficients are this times the factors that have the bounds; None: the factors
         themselves.
@@ -365,7 +365,7 @@ def bounded_fit(
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
-    """What a fit is at given coefficients."""
+    """The fit at given coefficients."""
     A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

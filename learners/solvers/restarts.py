@@ -1,4 +1,4 @@
-"""A longer search for the best support where labels are noisy.
+"""A longer search for the best support with noisy labels.
 
 With wrong labels the objective has many local minima that no single exchange leaves. Here weak
 features are taken out several at a time and others grown back, in rounds, among the nearest
@@ -66,7 +66,7 @@ def search(
     kept : ndarray of int, ascending
         Where to start.
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
     flip : float
         Share of flipped labels that the fit assumes; the search assumes five times as many, which
         for classes of equal size is 0.1.

@@ -18,7 +18,7 @@ REFRESH = 200  # accepted moves between two fresh factorisations
 
 
 class Gram(NamedTuple):
-    """Features and what is known of their Gram matrix A = F W F' + diag(precision); only the first
+    """Features and quantities of their Gram matrix A = F W F' + diag(precision); only the first
     1 + 2 D rows count.
     """
 

@@ -1,5 +1,5 @@
-"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges
-of columns propose.
+"""Screening of informative columns, pairs and triples: proposal tables for births, growth and
+exchanges of columns.
 
 A proposal may come from anything that does not depend on the state of the chain: the acceptance
 rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
@@ -51,7 +51,7 @@ def screen(
     screening : {"pairs", "triples", None}
         Longest products; None leaves all columns equally likely.
     max_order : int
-        Most columns of an atom: no longer products are in the table.
+        Maximum number of columns of an atom, and of a product in the table.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def _score(square: np.ndarray, degrees: int) -> np.ndarray:
 
 
 def _best(square: np.ndarray) -> np.ndarray:
-    """Positions of the greatest entries, at most ``MAX_ENTRIES``."""
+    """Positions of the largest entries, at most ``MAX_ENTRIES``."""
     if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
     return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])

@@ -163,5 +163,7 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match="weight='w' needs named columns; expected a Parquet table"):
+    with pytest.raises(
+        ValueError, match="weight='w' needs named columns; expected a Parquet table"
+    ):
         on_disk(tmp_path / "X.npy", weight="w")

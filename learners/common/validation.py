@@ -308,6 +308,6 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
         raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")
     if not weight.any():
         raise ValueError(
-            "sample_weight is zero everywhere; expected at low one row with a positive weight"
+            "sample_weight is zero everywhere; expected at least one row with a positive weight"
         )
     return weight

@@ -232,11 +232,11 @@ def _private_folder() -> str:
         return ""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return ""
-    private = stat.S_ISDIR(found.st_mode) and (
-        user is None or (found.st_uid == user and not found.st_mode & 0o022)
+    private = stat.S_ISDIR(status.st_mode) and (
+        user is None or (status.st_uid == user and not status.st_mode & 0o022)
     )
     return str(folder) if private else ""
 
@@ -262,7 +262,7 @@ class _CompilationReporter:
     function and is cleared afterwards.
     """
 
-    told = line_shown = False
+    reported = line_shown = False
     spent = begin = 0.0
     depth = 0
     place = ""  # where machine code is cached, if not in numba's default folder
@@ -277,7 +277,7 @@ class _CompilationReporter:
         if event.is_start and self.depth == 1:
             self.begin = time.perf_counter()
             self.timer = threading.Timer(
-                max(REPORT_AFTER - self.spent, 0.0), self.tell, [function.__name__]
+                max(REPORT_AFTER - self.spent, 0.0), self.report, [function.__name__]
             )
             self.timer.daemon = True
             self.timer.start()
@@ -288,7 +288,7 @@ class _CompilationReporter:
                 self.line_shown = False
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def tell(self, name: str) -> None:
+    def report(self, name: str) -> None:
         line = f"annealed: compiling (first run only; up to a minute){self.place}"
         with suppress(AttributeError, OSError, ValueError):  # no stderr to write to
             if os.environ.get("ANNEALED_QUIET"):
@@ -301,9 +301,9 @@ class _CompilationReporter:
                     flush=True,
                 )
                 self.line_shown = True
-            elif not self.told:
+            elif not self.reported:
                 print(line, file=sys.stderr, flush=True)
-            self.told = True
+            self.reported = True
 
 
 _watch = _CompilationReporter()
@@ -345,9 +345,9 @@ class _Interrupts:
 
 def all_threads() -> int:
     """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
-    asked = os.environ.get("NUMBA_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    requested = os.environ.get("NUMBA_NUM_THREADS", "")
+    if requested.isdigit() and int(requested) > 0:
+        return int(requested)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -156,10 +156,10 @@ class AdditiveModel:
         (n_samples, k, n_outputs) ndarray
         """
         values = _dense(X[:, self.selected])
-        found = np.empty((*values.shape, self.responses.shape[2]))
+        terms = np.empty((*values.shape, self.responses.shape[2]))
         for j in range(values.shape[1]):
-            found[:, j] = self._response(j, values[:, j])
-        return found if reference is None else found - self.responses_at(reference)
+            terms[:, j] = self._response(j, values[:, j])
+        return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
         """Responses of all columns to the same value.
@@ -181,16 +181,16 @@ class AdditiveModel:
         """Responses (n, n_outputs) of the j-th selected column to values (n,)."""
         knots, table = self.knots[j], self.responses[j]
         if not len(knots):
-            found = x[:, None] * table[0]
+            result = x[:, None] * table[0]
         elif len(table) == len(knots):
-            found = np.stack([np.interp(x, knots, curve) for curve in table.T], axis=1)
+            result = np.stack([np.interp(x, knots, curve) for curve in table.T], axis=1)
         else:
-            found = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
+            result = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
         if self.missing_responses is not None:
             missing = np.isnan(x)
             if missing.any():
-                found[missing] = self.missing_responses[j]
-        return found
+                result[missing] = self.missing_responses[j]
+        return result
 
 
 def _dense(values: Any) -> npt.NDArray[np.floating]:

@@ -67,11 +67,11 @@ def column_mask(
 def column_position(parameter: str, column: Any, n_features: int, names: np.ndarray | None) -> int:
     """Index of one column, given by index or by name."""
     if isinstance(column, str):
-        found: np.ndarray = np.flatnonzero([] if names is None else names == column)
-        if not len(found):
+        matches: np.ndarray = np.flatnonzero([] if names is None else names == column)
+        if not len(matches):
             known = "X has no column names" if names is None else "no column has that name"
             raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
-        return int(found[0])
+        return int(matches[0])
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
         raise ValueError(
             f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}"

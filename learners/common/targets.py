@@ -103,19 +103,19 @@ def encode_classes(
     several = len(classes) > 2
     if isinstance(loss, str) and loss == "auto":
         loss = MultinomialLoss.name if several else FlippedLogisticLoss.name
-    found = pointwise_loss(loss)
-    if isinstance(loss, str) and isinstance(found, FlippedLogisticLoss):
+    resolved = pointwise_loss(loss)
+    if isinstance(loss, str) and isinstance(resolved, FlippedLogisticLoss):
         counts = np.bincount(codes, weight)
-        found = FlippedLogisticLoss.of_shares(counts / max(counts.sum(), 1e-300))
+        resolved = FlippedLogisticLoss.of_shares(counts / max(counts.sum(), 1e-300))
     if several:
-        found = loss_of_several_classes(found)
-    if found.several_classes:
+        resolved = loss_of_several_classes(resolved)
+    if resolved.several_classes:
         targets = np.eye(len(classes))[codes]
     elif several:
         targets = 2.0 * np.eye(len(classes))[codes] - 1.0
     else:
         targets = np.where(codes == 1, 1.0, -1.0)[:, None]
-    return classes, targets, found
+    return classes, targets, resolved
 
 
 class SparseClassifierMixin(ClassifierMixin):
@@ -133,10 +133,10 @@ class SparseClassifierMixin(ClassifierMixin):
         if self.class_weight is not None:
             class_codes(y)  # raises a clear error for bad labels
             weight = weight * compute_sample_weight(self.class_weight, y)
-        self.classes_, targets, found = encode_classes(y, loss, weight)
+        self.classes_, targets, resolved = encode_classes(y, loss, weight)
         check_two_classes(y, weight)
         _warn_of_rare_class(y, self.classes_, weight)
-        return targets, found, weight
+        return targets, resolved, weight
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores of the classes.

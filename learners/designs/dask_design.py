@@ -115,9 +115,9 @@ class DaskDesign(OutOfCoreDesign):
             )
             for j in range(len(self.parts))
         ]
-        found = dask.compute(*ranges)
+        partial = dask.compute(*ranges)
         lines = even_knots(
-            np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins
+            np.concatenate([r[0] for r in partial]), np.concatenate([r[1] for r in partial]), n_bins
         )
         if response.bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
@@ -125,7 +125,7 @@ class DaskDesign(OutOfCoreDesign):
             lines = np.concatenate(
                 dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]])
             )
-        missing = any(r[2] for r in found)
+        missing = any(r[2] for r in partial)
         self.coding = replace(self.coding, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
         self.basis = hat_basis(n_bins, missing)
@@ -144,16 +144,16 @@ class DaskDesign(OutOfCoreDesign):
                 for t, r in zip(self.tiles, self.rows)
             ]
             results.append(reduced(sums, tasks.add_first_reads))
-        found = dask.compute(*results)
+        partial = dask.compute(*results)
         if self.knots is None:
-            shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
+            shift, total, square = (np.concatenate([f[i] for f in partial]) for i in (0, 3, 4))
             self._moments = moments(total, square, shift)
-            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(
-                shift.astype(np.float64), found[0][2]
+            product = np.concatenate([f[5] for f in partial], axis=1).T + np.multiply.outer(
+                shift.astype(np.float64), partial[0][2]
             )
             product = product[:, None]
         else:
-            weight, *histograms = np.concatenate(found, axis=1)
+            weight, *histograms = np.concatenate(partial, axis=1)
             self._moments = block_moments(weight, self.basis)
             product = np.stack([h @ self.basis for h in histograms], axis=2)
         self.coding = replace(self.coding, mean=self.mean, inv=self.inv)
@@ -180,8 +180,8 @@ class DaskDesign(OutOfCoreDesign):
                 )
                 for tiles, r in zip(self.tiles, self.rows)
             ]
-            for rows, found in zip(self.rows, dask.compute(*sums)):
-                out[rows] = found
+            for rows, block in zip(self.rows, dask.compute(*sums)):
+                out[rows] = block
         return out
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
@@ -340,11 +340,11 @@ class DaskDesign(OutOfCoreDesign):
         return new._collected()
 
     def _collected(self) -> np.ndarray:
-        found = dask.compute(*[tile for row in self.tiles for tile in row])
+        blocks = dask.compute(*[tile for row in self.tiles for tile in row])
         width = len(self.parts)
         rows = [
-            found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1)
-            for i in range(0, len(found), width)
+            blocks[i] if width == 1 else np.concatenate(blocks[i : i + width], axis=1)
+            for i in range(0, len(blocks), width)
         ]
         if self.knots is None:
             return np.concatenate(rows)

@@ -148,10 +148,10 @@ def add_first_reads(*parts: Any) -> Any:
     shift, weight, rest, total, square, product = parts[0]
     total, square, product = total.copy(), square.copy(), product.copy()
     for other, w, r, t, s, p in parts[1:]:
-        away = other.astype(np.float64) - shift
-        square += s + away * (2.0 * t + w * away)
-        total += t + w * away
-        product += p + np.multiply.outer(r, away)
+        offset = other.astype(np.float64) - shift
+        square += s + offset * (2.0 * t + w * offset)
+        total += t + w * offset
+        product += p + np.multiply.outer(r, offset)
         weight, rest = weight + w, rest + r
     return shift, weight, rest, total, square, product
 

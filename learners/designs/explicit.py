@@ -57,9 +57,9 @@ class ExplicitDesign(Design):
         """Design of piecewise-linear responses, rounded to the same one-byte codes as in larger
         designs."""
         n_samples, n_features = X.shape
-        blocks, found = encoded(X, knots, evenly_spaced(knots))
+        blocks, has_missing = encoded(X, knots, evenly_spaced(knots))
         codes = blocks.transpose(1, 0, 2).reshape(n_features, -1)[:, :n_samples]
-        basis = hat_basis(knots.shape[1] - 1, found)
+        basis = hat_basis(knots.shape[1] - 1, has_missing)
         mean, second = np.empty((2, n_features, basis.shape[1]))
         columns = np.empty((n_features, basis.shape[1], n_samples), X.dtype)
         for j in range(n_features):
@@ -69,7 +69,12 @@ class ExplicitDesign(Design):
         inv = inverse_scale(np.maximum(second - mean**2, 0.0).sum(axis=1), second.sum(axis=1))
         columns *= inv.astype(X.dtype)[:, None, None]
         return cls(
-            columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None
+            columns,
+            mean,
+            inv,
+            knots.shape[1],
+            knots,
+            codes == kernels.MISSING if has_missing else None,
         )
 
     def rescale(self, inv: np.ndarray) -> None:

@@ -196,7 +196,7 @@ class BlockDesign(OutOfCoreDesign):
             )
         if self.source.order == "F" or height < self.source.row_step:
             height = max(1, values // min(m, 64))
-        found = []
+        tiles = []
         for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
             width = max(1, values // (r.stop - r.start))
             first = 0
@@ -211,9 +211,9 @@ class BlockDesign(OutOfCoreDesign):
                         if aligned > first
                         else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
                     )
-                found.append((r, slice(first, last)))
+                tiles.append((r, slice(first, last)))
                 first = last
-        return found
+        return tiles
 
     def _read(
         self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]
@@ -295,12 +295,12 @@ class BlockDesign(OutOfCoreDesign):
         tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
-            found = self._tile(block, part).scores_and_gradient(
+            terms = self._tile(block, part).scores_and_gradient(
                 coef, intercept, loss, y[rows], weight[rows]
             )
-            gradient += found[0]
-            residual_sum += found[1]
-            value += found[2]
+            gradient += terms[0]
+            residual_sum += terms[1]
+            value += terms[2]
         return gradient, residual_sum, value
 
     def _some(
@@ -390,7 +390,7 @@ class PiecewiseBlockDesign(BlockDesign):
         return self._from_codes(codes, len(block), part)
 
     def _from_codes(self, codes: np.ndarray, n_samples: int, part: slice) -> PiecewiseDesign:
-        found, dtype = (self.mean[part], self.inv[part]), self.source.dtype
+        moments, dtype = (self.mean[part], self.inv[part]), self.source.dtype
         return PiecewiseDesign(
             codes,
             n_samples,
@@ -398,7 +398,7 @@ class PiecewiseBlockDesign(BlockDesign):
             self.missing,
             None,
             dtype,
-            moments=found,
+            moments=moments,
             knots=self.knots[part],
         )
 

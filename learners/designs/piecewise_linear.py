@@ -54,8 +54,8 @@ class CodedDesign(Design):
             return out
         raw = coef * self.inv[:, None, None]
         for q in range(coef.shape[2]):
-            found = self._table_scores((raw[:, :, q] @ self.basis.T).astype(self.dtype))
-            out[:, q] = found - (self.mean * raw[:, :, q]).sum()
+            scores = self._table_scores((raw[:, :, q] @ self.basis.T).astype(self.dtype))
+            out[:, q] = scores - (self.mean * raw[:, :, q]).sum()
         return out
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
@@ -132,12 +132,12 @@ class PiecewiseDesign(CodedDesign):
     ) -> Self:
         """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: if there is
         NaN."""
-        codes, found = encoded(X, knots, evenly_spaced(knots))
+        codes, has_missing = encoded(X, knots, evenly_spaced(knots))
         return cls(
             codes,
             len(X),
             knots.shape[1] - 1,
-            found if missing is None else missing,
+            has_missing if missing is None else missing,
             sample_weight,
             X.dtype,
             knots=knots,

@@ -88,10 +88,10 @@ class PiecewiseLinear(BaseEstimator):
             low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
             add_ranges(X, sample_weight, low, high)
             return even_knots(low, high, self.n_bins)
-        found = np.empty((X.shape[1], self.n_bins + 1))
-        parallel_ranges(_quantiles, X.shape[1], X, sample_weight, found)
-        _check_finite(found)
-        return found
+        knots = np.empty((X.shape[1], self.n_bins + 1))
+        parallel_ranges(_quantiles, X.shape[1], X, sample_weight, knots)
+        _check_finite(knots)
+        return knots
 
 
 def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLinear | None:

@@ -234,12 +234,12 @@ class SparseBlockDesign(SparseDesign):
         every, offset = self._raw(coef)
         product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
         for rows, part in self._blocks():
-            found, residual = loss.value_and_gradient(
+            block_value, residual = loss.value_and_gradient(
                 y[rows], part @ every - offset + intercept, sample_weight[rows]
             )
             product += part.T @ residual
             residual_sum += residual.sum(axis=0)
-            value += found
+            value += block_value
         return (
             self._standardised(product[self.stored][:, None], residual_sum),
             residual_sum[0],
@@ -270,9 +270,9 @@ class SparseBlockDesign(SparseDesign):
                 sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight
             )
             self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
-        found = design.keep(np.searchsorted(have, self.stored))
-        found.mean, found.inv = self.mean, self.inv
-        return found
+        reduced = design.keep(np.searchsorted(have, self.stored))
+        reduced.mean, reduced.inv = self.mean, self.inv
+        return reduced
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
         self.inv = self.inv / np.sqrt(1.0 + self._one / n_rows * self.inv**2)

@@ -124,11 +124,13 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         at = choose_size(-self.cv_scores_, self.rule, -constant)
         # Other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
-            own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
+            needs_ridge = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
-            for ridge in ridges if own.any() else ():
+            for ridge in ridges if needs_ridge.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
-                scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
+                scores[:, needs_ridge] = held_out(
+                    problem, tried, splits, self.sizes_[needs_ridge], score
+                )
                 new = choose_size(-scores, self.rule, -constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried

@@ -217,7 +217,7 @@ class FitProblem:
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
     """+1, -1 or 0 for each column."""
-    found = np.zeros(n_features, int)
+    directions = np.zeros(n_features, int)
     if not isinstance(monotone, dict):
         if np.shape(monotone) != (n_features,):
             raise ValueError(
@@ -230,8 +230,8 @@ def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.
             raise ValueError(
                 f"monotone: {direction!r} is not a valid direction for column {column!r}; expected +1 or -1"
             )
-        found[column_position("monotone", column, n_features, names)] = direction
-    return found
+        directions[column_position("monotone", column, n_features, names)] = direction
+    return directions
 
 
 def _signs(

@@ -131,9 +131,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
             different = np.sort(
                 _different(held[weight > 0].T)[0]
             )  # else the result would depend on their order
-            found = FSAClassifier(self.n_features_to_select, loss="logistic")
-            found.fit(held[:, different], targets[:, 0], sample_weight=weight)
-            chosen, coef = different[found.support_], found.coef_[0, found.support_]
+            selector = FSAClassifier(self.n_features_to_select, loss="logistic")
+            selector.fit(held[:, different], targets[:, 0], sample_weight=weight)
+            chosen, coef = different[selector.support_], selector.coef_[0, selector.support_]
             points, fit = _whole_points(held[:, chosen], targets[:, 0], weight, coef, self.points)
             chosen, self.points_ = chosen[points != 0], points[points != 0]
             self.rule_columns_, self.rule_thresholds_ = columns[chosen], thresholds[chosen]
@@ -153,11 +153,14 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         self.missing_responses_ = np.zeros((len(selected), 1))
         totals = np.zeros(1, int)
         for j, column in enumerate(selected):
-            own, gap = (
+            column_rules, gap = (
                 steps & (self.rule_columns_ == column),
                 ~steps & (self.rule_columns_ == column),
             )
-            cuts, sums = self.rule_thresholds_[own], np.append(0, np.cumsum(self.points_[own]))
+            cuts, sums = (
+                self.rule_thresholds_[column_rules],
+                np.append(0, np.cumsum(self.points_[column_rules])),
+            )
             self.knots_[j] = np.nanmax(X[:, column])  # beyond the last threshold
             self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
             self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]

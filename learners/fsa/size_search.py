@@ -87,8 +87,10 @@ def _size_by_folds(
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
     tried: dict[int, list[FitSettings]] = {int(k): [] for k in sizes}
     rows: dict[int, list[np.ndarray]] = {int(k): [] for k in sizes}
-    for one, own in _candidate_settings(problem, settings, sizes):
-        for k, losses in zip(own.tolist(), _row_losses(problem, one, folds, own), strict=True):
+    for one, candidates in _candidate_settings(problem, settings, sizes):
+        for k, losses in zip(
+            candidates.tolist(), _row_losses(problem, one, folds, candidates), strict=True
+        ):
             tried[k].append(replace(one, size=k))
             rows[k].append(losses)
     (constant,) = _row_losses(problem, settings, folds, np.array([0]))
@@ -97,7 +99,9 @@ def _size_by_folds(
     def by_fold(losses: np.ndarray) -> np.ndarray:
         return np.array([np.average(losses[test], weights=problem.weight[test]) for test in tests])
 
-    of_size = {k: np.array([by_fold(losses) for losses in own]).T for k, own in rows.items()}
+    of_size = {
+        k: np.array([by_fold(losses) for losses in row_losses]).T for k, row_losses in rows.items()
+    }
     which = {k: choose_size(losses, "best") for k, losses in of_size.items()}
     means = np.column_stack([losses[:, which[k]] for k, losses in of_size.items()])
     best, held = int(sizes[choose_size(means, "best")]), np.concatenate(tests)
@@ -144,9 +148,11 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
         if decide(problem.facts, settings).treatment_by_folds
         else []
     )
-    if not folds or sum(len(own) for _, own in choices) < 2:
+    if not folds or sum(len(candidates) for _, candidates in choices) < 2:
         return settings, ""
-    losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
+    losses = -np.hstack(
+        [held_out(problem, one, folds, candidates, score) for one, candidates in choices]
+    )
     chosen = choices[choose_size(losses, "best")][0]
     return (
         chosen,

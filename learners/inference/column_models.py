@@ -52,7 +52,9 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return Z / np.where(scale > 0, scale, 1.0)
 
 
-def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+def column_residuals(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
     """Residuals of the regression of each target on the columns of other units.
 
     With ten rows or more for each column, least squares on all others. With fewer, the common
@@ -65,7 +67,7 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
         Standardised columns.
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of them, of mean 0.
-    own : sequence of ndarray of int
+    excluded : sequence of ndarray of int
         For each target the columns that must not predict it: itself, and those of its group.
 
     Returns
@@ -81,17 +83,19 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
     """
     n, p = Z.shape
     if n >= _ROWS_PER_COLUMN * p:
-        return _on_all_others(Z, targets, own)
+        return _on_all_others(Z, targets, excluded)
     factors = common_factors(Z)
     rest = standardised(Z - factors @ (factors.T @ Z))
-    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
+    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), excluded)
 
 
-def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+def _on_all_others(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
     """Least squares on all others, from one inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
-    for a, columns in zip(coef.T, own):
+    for a, columns in zip(coef.T, excluded):
         a -= precision[:, columns] @ np.linalg.solve(
             precision[np.ix_(columns, columns)], a[columns]
         )
@@ -99,7 +103,9 @@ def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]
     return targets - Z @ coef
 
 
-def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+def _matching_pursuit(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
     """Orthogonal matching pursuit of all targets in parallel; each ends when a step brings no
     improvement."""
     n, p = Z.shape
@@ -107,7 +113,7 @@ def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarr
     residuals = targets.T.copy()
     active = np.arange(len(residuals))
     used = np.zeros((len(residuals), p), bool)
-    for i, columns in enumerate(own):
+    for i, columns in enumerate(excluded):
         used[i, columns] = True
     basis = np.zeros((len(residuals), _MAX_STEPS, n))
     for step in range(min(_MAX_STEPS, p - 1)):

@@ -28,10 +28,10 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
     coefficients that the rows support (for classes: all) are tested. 1.5 n* + 1 predict the target:
     with more the fits overfit, and p-values of omitted null columns become too small.
     """
-    own = size_by_criterion(problem, replace(settings, exchange_along_path=True))
+    size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
     supported = problem.facts.supported_coefficients * share / problem.columns_per_unit
-    return int(np.clip(max(supported, 2 * own), 1, problem.n_units)), round(1.5 * own) + 1
+    return int(np.clip(max(supported, 2 * size), 1, problem.n_units)), round(1.5 * size) + 1
 
 
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
@@ -93,8 +93,10 @@ def conditional_pvalues(
         size = len(candidates)
     support, fits = fits_without(problem, settings, design, units, candidates, size)
     blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
-    own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
-    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own)
+    excluded = [
+        members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])
+    ]
+    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), excluded)
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):

@@ -277,8 +277,8 @@ def selection_pvalues(
     model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
     units, support = units_of(problem), estimator.support_[columns]
     candidates = np.unique(units[support])
-    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
-    return np.where(included, np.nan, found[units])[support]
+    pvalues, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
+    return np.where(included, np.nan, pvalues[units])[support]
 
 
 def units_of(problem: FitProblem) -> np.ndarray:

@@ -119,7 +119,7 @@ def anneal_bank(
             )
         _bank_features(atoms, XT, features)
         left = n_components if step == n_rounds else min(WIDER * n_components, n_bank)
-        found = anneal(
+        annealed = anneal(
             DenseDesign(features.T, weight),
             targets,
             loss,
@@ -129,7 +129,7 @@ def anneal_bank(
             momentum=MOMENTUM,
             groups=np.repeat(np.arange(n_bank), 2),
         )
-        remaining = np.unique(found.kept // 2)
+        remaining = np.unique(annealed.kept // 2)
         kept = Atoms(*(values[remaining] for values in atoms))
     return kept
 

@@ -139,12 +139,12 @@ class SparseFourierBase(AtomFeatures):
         def one(target: np.ndarray, table: Table, stream: np.random.SeedSequence) -> Chain:
             rng = np.random.default_rng(stream)
             rows = self._some_rows(rng, len(X))
-            own = XT if len(rows) == len(X) else self._standardiser.columns(X[rows])
-            return self._chain(likelihood, own, target[rows], prior, table, rng)
+            values = XT if len(rows) == len(X) else self._standardiser.columns(X[rows])
+            return self._chain(likelihood, values, target[rows], prior, table, rng)
 
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
+        runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
         self._chains: list[list[Chain]] = [
-            found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)
+            runs[i : i + self.n_chains] for i in range(0, len(runs), self.n_chains)
         ]
         self._kept = [
             ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains))))
@@ -251,13 +251,13 @@ class SparseFourierBase(AtomFeatures):
     def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
         """Mean scores (n_samples, n_outputs) over the samples."""
         X = self._rows(X)
-        found = np.empty((len(X), len(self._kept)))
+        scores = np.empty((len(X), len(self._kept)))
         for first in range(0, len(X), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             XT = self._standardiser.columns(X[part])
             for q, kept in enumerate(self._kept):
-                found[part, q] = mean_scores(kept, XT, squash)
-        return found
+                scores[part, q] = mean_scores(kept, XT, squash)
+        return scores
 
     def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
         """Columns with a high inclusion probability.

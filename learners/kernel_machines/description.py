@@ -116,11 +116,11 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Cos and sin of the first atom, of the second, and so on.
         """
         X = self._rows(X)
-        found = np.empty((len(X), 2 * len(self.atoms_)))
+        result = np.empty((len(X), 2 * len(self.atoms_)))
         for first in range(0, len(X), ROWS_AT_ONCE):
             XT = self._standardiser.columns(X[first : first + ROWS_AT_ONCE])
             phase, features = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
             for place, (columns, omega) in enumerate(self._best_atoms()):
                 atom_features(columns, omega, len(columns), XT, phase, features)
-                found[first : first + ROWS_AT_ONCE, 2 * place : 2 * place + 2] = features.T
-        return found
+                result[first : first + ROWS_AT_ONCE, 2 * place : 2 * place + 2] = features.T
+        return result

@@ -92,7 +92,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of what ``transform`` returns; one output for two classes.
+        Weights of the features of ``transform``; one output for two classes.
     intercept_ : ndarray of shape (n_outputs,)
         The constants.
     inclusion_probabilities_ : ndarray of shape (n_features,)
@@ -228,7 +228,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
-        Weights of what ``transform`` returns.
+        Weights of the features of ``transform``.
     intercept_ : float
         The constant.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray

@@ -62,7 +62,9 @@ def correlated_groups(XT: np.ndarray, threshold: float) -> np.ndarray:
     values = np.ascontiguousarray(XT, dtype=np.float32)
     rows, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for first in range(0, p, BLOCK):
-        row, column = np.nonzero(np.abs(correlations(values, first, min(first + BLOCK, p))) > threshold)
+        row, column = np.nonzero(
+            np.abs(correlations(values, first, min(first + BLOCK, p))) > threshold
+        )
         rows.append(row + first)
         columns.append(column)
     i, j = np.concatenate(rows), np.concatenate(columns)

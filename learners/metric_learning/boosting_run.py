@@ -48,7 +48,7 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     targets = [(t - t.mean()) / max(t.std(), 1e-12) for t in targets]
     step = max(1, BLOCK_BYTES // (8 * p))
     columns = X.tocsc() if sparse else X
-    found = np.empty((0, 3))
+    pairs = np.empty((0, 3))
     for first in range(0, p, step):
         part = columns[:, first : first + step]
 
@@ -72,9 +72,9 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
             else np.argpartition(-score, count - 1, axis=None)
         )[:count]
         a, b = np.unravel_index(best, score.shape)
-        found = np.vstack([found, np.column_stack([score[a, b], a + first, b])])
-        found = found[np.lexsort((found[:, 2], found[:, 1], -found[:, 0]))][:count]
-    return [(int(a), int(b)) for score, a, b in found if score > 0]
+        pairs = np.vstack([pairs, np.column_stack([score[a, b], a + first, b])])
+        pairs = pairs[np.lexsort((pairs[:, 2], pairs[:, 1], -pairs[:, 0]))][:count]
+    return [(int(a), int(b)) for score, a, b in pairs if score > 0]
 
 
 def subspace(

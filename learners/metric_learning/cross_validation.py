@@ -244,7 +244,7 @@ def _path_errors(
     """
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
-    found = {}
+    errors = {}
 
     def record(run: BoostingRun, n_steps: int) -> None:
         if n_steps not in served["n_steps"]:
@@ -260,7 +260,7 @@ def _path_errors(
                 )
                 error = float(np.mean(scores.argmax(axis=1) != codes[test]))
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
-                found[key] = (error, len(metric.columns))
+                errors[key] = (error, len(metric.columns))
 
     run = BoostingRun(model, X[train], codes[train], record)
     for n_steps in range(
@@ -268,6 +268,6 @@ def _path_errors(
     ):  # the run ended before: its last metric is the one
         record(run, n_steps)
     return [
-        found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]
+        errors[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]
         for c in ParameterGrid(served)
     ]

@@ -36,8 +36,8 @@ class MultinomialLoss(Loss):
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
         p = softmax(scores, axis=1)
-        own = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
-        return own * sample_weight[:, None, None]
+        hessians = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
+        return hessians * sample_weight[:, None, None]
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(sample_weight @ y, 1e-300))
@@ -84,8 +84,8 @@ class VapnikLoss(Loss):
         return 2.0 * self.base.max_curvature
 
     def _margins(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        own = (y * scores).sum(axis=1, keepdims=True)
-        return own - scores, 1.0 - y  # the second array masks the class itself
+        true_score = (y * scores).sum(axis=1, keepdims=True)
+        return true_score - scores, 1.0 - y  # the second array masks the class itself
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u, others = self._margins(y, scores)
@@ -114,6 +114,6 @@ class VapnikLoss(Loss):
         # A row is a star: its own class is joined to each of the others.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]
-        own = bend[:, :, None] * np.eye(y.shape[1])
-        own += y[:, :, None] * y[:, None, :] * bend.sum(axis=1)[:, None, None]
-        return own - y[:, :, None] * bend[:, None, :] - bend[:, :, None] * y[:, None, :]
+        hessians = bend[:, :, None] * np.eye(y.shape[1])
+        hessians += y[:, :, None] * y[:, None, :] * bend.sum(axis=1)[:, None, None]
+        return hessians - y[:, :, None] * bend[:, None, :] - bend[:, :, None] * y[:, None, :]

@@ -417,10 +417,10 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     ValueError
         If it is no loss, or one that compares samples.
     """
-    found = get_loss(loss)
-    if not found.pointwise:
+    resolved = get_loss(loss)
+    if not resolved.pointwise:
         raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
-    return found
+    return resolved
 
 
 def regression_loss(loss: str | Loss) -> Loss:
@@ -440,8 +440,8 @@ def regression_loss(loss: str | Loss) -> Loss:
     ValueError
         If it is no loss, or one of pairs of samples.
     """
-    found = get_loss(loss)
-    return found if found.censored else pointwise_loss(found)
+    resolved = get_loss(loss)
+    return resolved if resolved.censored else pointwise_loss(resolved)
 
 
 def loss_of_several_classes(loss: Loss) -> Loss:

@@ -451,19 +451,19 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             )
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
-        found = minimize(
+        solution = minimize(
             value_and_gradient, state.mean(), jac=True, method="L-BFGS-B", options={"maxiter": 500}
         ).x
-        state.paths.coef[:], state.paths.intercept[:] = found[:-1], found[-1]
-        state.total[:], state.summed = found, 1
+        state.paths.coef[:], state.paths.intercept[:] = solution[:-1], solution[-1]
+        state.total[:], state.summed = solution, 1
 
     def _weights(self, state: PathState) -> tuple[np.ndarray, float]:
         self.history_ = np.array(self._states[0].history)
-        found = (
+        solution = (
             state.total / state.summed
             if self.selection == "annealed" and state.summed
             else state.mean()
         )
         w = np.zeros(state.n_features)
-        w[state.columns] = found[:-1]
-        return w, float(found[-1])
+        w[state.columns] = solution[:-1]
+        return w, float(solution[-1])

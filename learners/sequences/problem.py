@@ -184,9 +184,11 @@ def minimise(
         "ftol": tol,
         "gtol": 0.0,
     }
-    found = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
-    fit = unpack(found.x)
-    return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
+    solution = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
+    fit = unpack(solution.x)
+    return replace(
+        fit, value=float(solution.fun), n_iter=int(solution.nit), converged=solution.status != 1
+    )
 
 
 def column_deviations(X: Matrix) -> np.ndarray:

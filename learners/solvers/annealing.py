@@ -93,14 +93,14 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
     >>> nearest_rising(np.array([[[0.0], [3.0], [1.0], [5.0]]])).ravel()
     array([0., 2., 2., 5.])
     """
-    found = np.full(curves.shape, -np.inf)
+    result = np.full(curves.shape, -np.inf)
     for i in range(curves.shape[1]):
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
         least = np.minimum.accumulate(means[:, ::-1], axis=1)[
             :, ::-1
         ]  # over the ends of intervals that begin at i
-        np.maximum(found[:, i:], least, out=found[:, i:])
-    return found
+        np.maximum(result[:, i:], least, out=result[:, i:])
+    return result
 
 
 @dataclass

@@ -314,11 +314,11 @@ def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
     """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
-    found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
+    new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
-    charge = charges[found].sum() - charges[support].sum()
+    charge = charges[new_support].sum() - charges[support].sum()
     improved = found_fit.value + charge < fit.value - REGROWTH * abs(fit.value)
-    return (found, found_fit, True) if improved else (support, fit, False)
+    return (new_support, found_fit, True) if improved else (support, fit, False)
 
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
@@ -407,12 +407,12 @@ def swap_until_stable(
             new = candidates.steepest(pool, k, fit)
             # Among the old units no exchange helps any more; exchanges with the new ones decide
             # whether to continue.
-            found, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
-            improved = not np.array_equal(found, np.arange(k))
+            positions, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
+            improved = not np.array_equal(positions, np.arange(k))
             annealing_failed = annealing_failed or improved
             if annealing_failed:
                 support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[
-                    found
+                    positions
                 ]
                 pool = pool.joined(new)
             if improved:
@@ -440,15 +440,15 @@ def proposed(
         problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows
     )
     fit = refit(part, pool.matrix_of(support), *start)
-    pool, found, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
-    near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[
-        : N_GRADIENT_CANDIDATES * len(found)
+    pool, selected, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
+    near = ascending(exchange_changes(part, pool, selected, fit).min(axis=0))[
+        : N_GRADIENT_CANDIDATES * len(selected)
     ]
     units = np.sort(
-        pool.units[np.union1d(found, near)]
+        pool.units[np.union1d(selected, near)]
     )  # columns are read in their order; a pool that grew has another
     decided = replace(candidates, rows=None).read(units)
-    return decided, np.searchsorted(units, pool.units[found]), (fit.theta, fit.intercept)
+    return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
 
 def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
@@ -553,13 +553,13 @@ def alternatives(
         if units.members is None
         else np.array([members.min() for members in units.members])
     )
-    found = {}
+    result = {}
     for i, row in zip(chosen, cost, strict=True):
         order = np.argsort(row, kind="stable")[:_MAX_NAMED]
-        found[int(first[i])] = [
+        result[int(first[i])] = [
             (int(first[others[j]]), float(row[j])) for j in order if row[j] < _MAX_COST
         ]
-    return found
+    return result
 
 
 def exchange_changes(
@@ -600,22 +600,22 @@ def exchange_changes(
         # Away from the support a coefficient is 0, and so is the penalty's gradient.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
-        own = curvatures(pool, hessian_product)
+        curvature = curvatures(pool, hessian_product)
         if pool.single:
-            diagonal = own[:, 0] + problem.penalty_hessian(1)[0, 0]
+            diagonal = curvature[:, 0] + problem.penalty_hessian(1)[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
             single_changes(inverse[:p, :p], fit.theta[:, q], C[:p], schur, gradient, change)
             continue
         for a, b in pairwise(offsets):
-            full = own[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
-            own[a:b, : b - a] = (
+            full = curvature[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
+            curvature[a:b, : b - a] = (
                 full
                 - cross[:, a:b].T @ C[:, a:b]
                 + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
             )
         starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
         block_changes(
-            inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change
+            inverse[:p, :p], fit.theta[:, q], C[:p], curvature, gradient, starts, offsets, change
         )
     charges = pool.charges(problem, fit)
     if charges.any():
@@ -636,11 +636,11 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
         return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(
             np.float64
         )[:, None]
-    own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
+    products = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
     for a, b in pairwise(offsets):
         columns = np.ascontiguousarray(Z[:, a:b])
-        own[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
-    return own
+        products[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
+    return products
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
@@ -734,12 +734,12 @@ def block_changes(
     for width in np.unique(np.diff(starts)):  # units of one width are solved together
         units = np.flatnonzero(np.diff(starts) == width)
         columns = starts[units, None] + np.arange(width)
-        own, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]
+        coef, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]
         for j, (a, b) in enumerate(pairwise(pool_offsets)):
             s_inverse = np.linalg.inv(schur[a:b, : b - a])
             step = s_inverse @ gradient[a:b]
             c = C[columns, a:b]
-            moved = own + c @ step
+            moved = coef + c @ step
             spread = blocks + c @ s_inverse @ c.transpose(0, 2, 1)
             costs = np.einsum(
                 "uw,uw->u", moved, np.linalg.solve(spread, moved[:, :, None])[:, :, 0]

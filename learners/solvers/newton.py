@@ -313,9 +313,9 @@ def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
     """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that
     numpy's solver takes."""
     if len(b):
-        _, found, failed = dposv(H, b)
+        _, solution, failed = dposv(H, b)
         if not failed:
-            return found
+            return solution
     return np.linalg.solve(H, b)
 
 
@@ -359,9 +359,9 @@ def bounded_fit(
         return value, np.append(gradient, residual.sum() if problem.fit_intercept else 0.0)
 
     start = np.clip(np.append(np.linalg.solve(basis, theta[:, 0]), intercept), lower, upper)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
+    solution = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
                      options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
-    return fit_at(problem, A, basis @ found.x[:-1, None], found.x[-1:])
+    return fit_at(problem, A, basis @ solution.x[:-1, None], solution.x[-1:])
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:

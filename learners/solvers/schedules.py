@@ -169,13 +169,13 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
     given = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
-    found = Schedule(
+    resolved = Schedule(
         given.kind,
         mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu,
         given.n_steps,
     )
-    found(1, 1, 1)  # checks
-    return found
+    resolved(1, 1, 1)  # checks
+    return resolved
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:

@@ -34,15 +34,15 @@ class BatchSource(Source):
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
-        found = [
+        contents = [
             (len(X), names or X.shape[1], float_dtype(X.dtype), rest)
             for X, names, rest in _checked(batches)
         ]
-        sizes, columns, kinds, rests = zip(*found) if found else ((0,), (0,), (), ())
-        for i, (there, rest) in enumerate(zip(columns, rests)):
-            if there != columns[0]:
+        sizes, columns, kinds, rests = zip(*contents) if contents else ((0,), (0,), (), ())
+        for i, (batch_columns, rest) in enumerate(zip(columns, rests)):
+            if batch_columns != columns[0]:
                 raise ValueError(
-                    f"batch {i} of batches has columns {repr(there)}; expected {repr(columns[0])} as in the first"
+                    f"batch {i} of batches has columns {repr(batch_columns)}; expected {repr(columns[0])} as in the first"
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(

@@ -51,16 +51,16 @@ def parse_bytes(limit: int | str) -> int:
         if isinstance(limit, str):
             words = limit.strip().upper()
             unit = next(u for u in _UNITS if words.endswith(u))
-            found = int(float(words[: -len(unit)]) * _UNITS[unit])
+            n_bytes = int(float(words[: -len(unit)]) * _UNITS[unit])
         else:
-            found = int(limit)
+            n_bytes = int(limit)
     except (StopIteration, ValueError, TypeError, OverflowError):
-        found = 0
-    if found < 1:
+        n_bytes = 0
+    if n_bytes < 1:
         raise ValueError(
             f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'"
         )
-    return found
+    return n_bytes
 
 
 def float_dtype(dtype: Any) -> np.dtype:
@@ -275,11 +275,11 @@ class RowSubset(Source):
             inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
             if len(inside) == 0:
                 continue
-            found = wanted[inside]
-            first, last = int(found.min()), int(found.max()) + 1
+            positions = wanted[inside]
+            first, last = int(positions.min()), int(positions.max()) + 1
             block = self._empty(last - first, len(columns))
             self.source.read(slice(first, last), columns, block)
-            out[_as_slice(inside)] = block[_as_slice(found - first)]
+            out[_as_slice(inside)] = block[_as_slice(positions - first)]
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:

@@ -108,11 +108,11 @@ class ParquetSource(Source):
         weight: str | None = None,
     ):
         every = parts[0].file.schema_arrow.names
-        own = [name for name in (target, weight) if name is not None]
+        reserved = [name for name in (target, weight) if name is not None]
         self.names = (
-            [name for name in every if name not in own] if columns is None else list(columns)
+            [name for name in every if name not in reserved] if columns is None else list(columns)
         )
-        if both := set(own) & set(self.names):
+        if both := set(reserved) & set(self.names):
             raise ValueError(
                 f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight"
             )
@@ -137,7 +137,7 @@ class ParquetSource(Source):
         import pyarrow as pa
         from pyarrow.parquet import filters_to_expression
 
-        expression, found = filters_to_expression(filters), [np.empty(0, int)]
+        expression, parts = filters_to_expression(filters), [np.empty(0, int)]
         names = sorted(
             {
                 name
@@ -149,8 +149,8 @@ class ParquetSource(Source):
             table = pa.table(
                 [*part.read(g, names), np.arange(start, end)], [*names, "number of the row"]
             )
-            found.append(table.filter(expression).column(len(names)).to_numpy())
-        rows = np.concatenate(found)
+            parts.append(table.filter(expression).column(len(names)).to_numpy())
+        rows = np.concatenate(parts)
         if not len(rows):
             raise ValueError(f"filters={filters!r} leave no row of the table")
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
@@ -171,12 +171,12 @@ class ParquetSource(Source):
                 ) from None
 
     def cuts(self, height: int) -> list[slice]:
-        found, start = [], 0
+        groups, start = [], 0
         for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
             if after - start > height:
-                found.append(slice(start, int(stop)))
+                groups.append(slice(start, int(stop)))
                 start = int(stop)
-        return found
+        return groups
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         for first_row, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
@@ -254,7 +254,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     if not files:
         what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
         raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
-    said = [
+    folder_fields = [
         field
         for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries)
         if values is not None
@@ -277,8 +277,10 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             else str(where)
         )
         with damage_named(name):
-            found = dataset.get_partition_keys(fragment.partition_expression)
-            keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
+            partition = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {
+                field.name: scalar(partition.get(field.name), field.type) for field in folder_fields
+            }
             stream = (
                 OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
             )

@@ -143,9 +143,9 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
     """``os.preadv`` for Windows: threads share the file position, so they take turns."""
     with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
-        found = os.read(file, len(view))
-    view[: len(found)] = found
-    return len(found)
+        data = os.read(file, len(view))
+    view[: len(data)] = data
+    return len(data)
 
 
 def mapped(X: np.memmap) -> RawSource:

@@ -44,9 +44,9 @@ class SparseSource(Source):
             self.dtype = self.stored = np.dtype(str(file["dtype"]))
             target = file.get("target")
         for name, size in (("data.bin", self.stored.itemsize), ("indices.bin", 4)):
-            found, expected = (self.folder / name).stat().st_size, int(self._indptr[-1]) * size
-            if found != expected:
-                raise ValueError(f"{name} has {found} bytes; expected {expected}")
+            n_bytes, expected = (self.folder / name).stat().st_size, int(self._indptr[-1]) * size
+            if n_bytes != expected:
+                raise ValueError(f"{name} has {n_bytes} bytes; expected {expected}")
         self.index = np.arange(len(self._indptr) - 1) if index is None else index
         self.shape = len(self.index), width
         self.target = target if target is None or index is None else target[index]

@@ -81,7 +81,8 @@ def is_small(n_values: float) -> bool:
     return (n_values if size is None else size) <= SMALL
 
 
-_VALUES_PER_ROW = 125  # a row that Python handles by itself takes as long as so many values in an array: some 15 microseconds
+# Number of array values that take as long as one row handled in Python, about 15 microseconds
+_VALUES_PER_ROW = 125
 
 
 def values_of_rows(n_rows: float) -> float:

@@ -165,7 +165,8 @@ def plot_responses(
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):
         raise ValueError(
-            f"response={model.response!r} has no curves; expected a model fitted with response='piecewise'"
+            f"response={model.response!r} has no curves; "
+            "expected a model fitted with response='piecewise'"
         )
     selected = np.flatnonzero(model.support_)
     if features is None:
@@ -345,7 +346,8 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     check_is_fitted(model, "traces_")
     if model.solver == "annealed":
         raise ValueError(
-            "solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
+            "solver='annealed' has no chains; "
+            "expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
         )
     axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
     at = (1 + np.arange(model.traces_.shape[2])) * model.n_steps / model.traces_.shape[2]

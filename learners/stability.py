@@ -260,7 +260,8 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     if n_features is not None:
         if not hasattr(estimator, "coef_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no coef_; expected a linear estimator when n_features is given"
+                f"{type(estimator).__name__} has no coef_; "
+                "expected a linear estimator when n_features is given"
             )
         mask[strongest(np.abs(np.atleast_2d(estimator.coef_)).max(axis=0), n_features)] = True
     elif hasattr(estimator, "get_support"):
@@ -271,6 +272,7 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
         mask[:] = (np.atleast_2d(estimator.coef_) != 0).any(axis=0)
     else:
         raise ValueError(
-            f"{type(estimator).__name__} does not expose its selection; expected get_support, selected_features_ or coef_"
+            f"{type(estimator).__name__} does not expose its selection; "
+            "expected get_support, selected_features_ or coef_"
         )
     return mask

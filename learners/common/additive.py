@@ -69,7 +69,8 @@ class AdditiveModel:
         ):
             missing = None if self.missing_responses is None else self.missing_responses.shape
             raise ValueError(
-                f"{len(self.selected)} columns, knots {self.knots.shape}, responses {self.responses.shape}, missing {missing}: "
+                f"{len(self.selected)} columns, knots {self.knots.shape}, responses "
+                f"{self.responses.shape}, missing {missing}: "
                 "the shapes do not fit together"
             )
 

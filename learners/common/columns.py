@@ -56,7 +56,8 @@ def column_mask(
     if chosen.dtype == bool:
         if chosen.shape != (n_features,):
             raise ValueError(
-                f"{parameter} has shape {chosen.shape}; expected one entry for each of the {n_features} features"
+                f"{parameter} has shape {chosen.shape}; "
+                f"expected one entry for each of the {n_features} features"
             )
         return chosen.copy()
     for column in chosen.ravel().tolist():
@@ -74,7 +75,8 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
         return int(matches[0])
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
         raise ValueError(
-            f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}"
+            f"{parameter}: {column!r} is not a column; "
+            f"expected a name or a number from 0 to {n_features - 1}"
         )
     return int(column)
 

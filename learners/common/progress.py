@@ -79,9 +79,13 @@ class _Bar(_Lines):
         super().__init__(iterable, title, total, shown=False, wait=SECONDS)
         plain = partial(progress.TextColumn, markup=False)
         columns = (
-            plain("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(), progress.TimeRemainingColumn(), plain("{task.fields[note]}"),
-        )  # fmt: skip
+            plain("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            plain("{task.fields[note]}"),
+        )
         # output of the work is not redirected
         kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
         self._rich = progress.Progress(

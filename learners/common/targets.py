@@ -217,7 +217,8 @@ def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -
     rarest = int(counts.argmin())
     if counts[rarest] < _MIN_ROWS_OF_CLASS and counts[rarest] < len(present) / _MIN_ROWS_OF_CLASS:
         warnings.warn(
-            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; its probabilities are unreliable: "
+            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; "
+            "its probabilities are unreliable: "
             f"expected at least {_MIN_ROWS_OF_CLASS} rows",
             stacklevel=4,
         )
@@ -241,13 +242,15 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size"
+            f"y holds values up to {most:g}, whose squares overflow; "
+            "expected numbers of moderate size"
         )
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares underflow; expected numbers of moderate size"
+            f"y holds values up to {most:g}, whose squares underflow; "
+            "expected numbers of moderate size"
         )
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
@@ -291,7 +294,8 @@ def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
     labels = np.asarray(groups)
     if labels.shape != (n_features,):
         raise ValueError(
-            f"groups has shape {labels.shape}; expected one label for each of the {n_features} features"
+            f"groups has shape {labels.shape}; "
+            f"expected one label for each of the {n_features} features"
         )
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

@@ -48,12 +48,14 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     """
     if type(values).__name__ == "LazyFrame":
         raise TypeError(
-            f"{name} is a LazyFrame, which holds no values yet; expected data: call its collect() first"
+            f"{name} is a LazyFrame, which holds no values yet; "
+            "expected data: call its collect() first"
         )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
         raise ValueError(
-            f"{name} is an array with {n} masked values; expected numbers without a mask, as filled() gives them"
+            f"{name} is an array with {n} masked values; "
+            "expected numbers without a mask, as filled() gives them"
         )
     if not numbers:
         return
@@ -71,7 +73,8 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
         ):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(
-                f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}"
+                f"{name} holds {dtype} values; "
+                f"expected numbers, as ({name} - {name}.min()) / {unit}"
             )
 
 
@@ -108,7 +111,8 @@ def resolve_n_features(k: int | float, n_features: int, what: str = "features") 
     """
     if not is_size(k):
         raise ValueError(
-            f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+            f"n_features_to_select={k!r} is not valid; "
+            "expected an integer >= 1 or a fraction in (0, 1]"
         )
     if not isinstance(k, Integral):
         return max(1, round(float(k) * n_features))
@@ -173,7 +177,8 @@ def check_squares(X: Matrix) -> None:
         column = int(np.argmax(wrong))
         what = "overflow" if most[column] > 1 else "underflow"
         raise ValueError(
-            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; expected numbers of moderate size"
+            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; "
+            "expected numbers of moderate size"
         )
 
 
@@ -302,7 +307,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
     )
     if weight.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}; expected one weight for each of the {n_samples} rows"
+            f"sample_weight has shape {weight.shape}; "
+            f"expected one weight for each of the {n_samples} rows"
         )
     if (weight < 0).any():
         raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")

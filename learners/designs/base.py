@@ -83,7 +83,8 @@ def check_underflow(
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
-            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow {np.dtype(dtype)}; "
+            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow "
+            f"{np.dtype(dtype)}; "
             "expected numbers of moderate size"
         )
 
@@ -92,7 +93,8 @@ def warn_if_constant(inv: np.ndarray) -> None:
     """Warn if all selectable features are constant, by their inverse scales."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
-            "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant",
+            "no column of X that may be selected varies: the selection is arbitrary, and the "
+            "model predicts a constant",
             stacklevel=4,
         )
 
@@ -129,7 +131,8 @@ def moments(
     if not (np.isfinite(total).all() and np.isfinite(square).all()):
         column = np.flatnonzero(~np.isfinite(total + square))[0]
         raise NotFiniteError(
-            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
+            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first "
+            f"in column {column}); "
             "expected finite numbers of moderate size"
         )
     check_underflow(total, square, shift.dtype)

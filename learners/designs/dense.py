@@ -12,9 +12,8 @@ from .base import COMPACT_RATIO, FirstReadDesign, moments
 
 # |mean| / sd of a column from which float32 products are taken about the mean, to keep precision
 _MAX_RATIO = 1e3
-BLOCK_BYTES = (
-    1 << 20
-)  # rows read at once: they stay in the second-level cache for scores and gradient
+# rows read at once: they stay in the second-level cache for scores and gradient
+BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):

@@ -159,7 +159,8 @@ def unscaled(design: Design, X: Matrix) -> Design:
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(
-            "scaling='none' needs linear responses on an array or a sparse matrix; expected 'standardize'"
+            "scaling='none' needs linear responses on an array or a sparse matrix; "
+            "expected 'standardize'"
         )
     moving = design.inv > 0
     variance = np.mean(design.inv[moving] ** -2.0) if moving.any() else 1.0

@@ -9,9 +9,8 @@ import numpy as np
 from ..compilation import parallel_ranges
 from ..sklearn_bases import BaseEstimator
 
-_SORTED_VALUES = (
-    1 << 20
-)  # values of columns that are sorted together, about 8 MB each for them and their order
+# values of columns that are sorted together, about 8 MB each for them and their order
+_SORTED_VALUES = 1 << 20
 _ROWS = 1 << 14  # rows processed at a time: rows without weight are dropped from a copy
 
 
@@ -118,7 +117,8 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
         return response
     if not isinstance(response, str) or response not in ("linear", "piecewise"):
         raise ValueError(
-            f"response={response!r} is not valid; expected 'linear', 'piecewise' or a PiecewiseLinear"
+            f"response={response!r} is not valid; "
+            "expected 'linear', 'piecewise' or a PiecewiseLinear"
         )
     return PiecewiseLinear(n_bins) if response == "piecewise" else None
 
@@ -159,7 +159,8 @@ def _check_finite(knots: np.ndarray) -> None:
     wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
     if len(wrong):
         raise ValueError(
-            f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN"
+            f"X contains infinity (in column {wrong[0]}); "
+            "response='piecewise' needs finite numbers or NaN"
         )
 
 

@@ -253,9 +253,12 @@ def _anneal(
     def after_step(step: int, state: Annealed) -> None:
         if step in size_after:  # the loop reuses its arrays
             states[size_after[step]] = replace(
-                state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
+                state,
+                coef=state.coef.copy(),
+                intercept=state.intercept.copy(),
+                dropped_at=state.dropped_at.copy(),
                 loss_curve=list(state.loss_curve),
-            )  # fmt: skip
+            )
         if shown is not None:
             shown.update()
         for callback in callbacks:
@@ -268,10 +271,22 @@ def _anneal(
     )
     with bar as shown:
         anneal(
-            design, problem.y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, momentum=momentum,
-            fit_intercept=settings.fit_intercept, groups=problem.groups, fixed=problem.included,
-            project=problem.project if problem.bounded else None, coef=coef, intercept=intercept, callback=after_step,
-        )  # fmt: skip
+            design,
+            problem.y,
+            loss,
+            counts,
+            sample_weight=weight,
+            learning_rate=rate,
+            prior=prior,
+            momentum=momentum,
+            fit_intercept=settings.fit_intercept,
+            groups=problem.groups,
+            fixed=problem.included,
+            project=problem.project if problem.bounded else None,
+            coef=coef,
+            intercept=intercept,
+            callback=after_step,
+        )
     return states
 
 

@@ -114,7 +114,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(
-                f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker"
+                f"estimator={self.estimator!r} is not valid; "
+                "expected FSAClassifier, FSARegressor or FSARanker"
             )
         model = clone(self.estimator)
         settings = replace(model.fit_settings(), exchange_along_path=self.exchange)

@@ -228,7 +228,8 @@ def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.
     for column, direction in monotone.items():
         if isinstance(direction, str) or direction not in (-1, 0, 1):
             raise ValueError(
-                f"monotone: {direction!r} is not a valid direction for column {column!r}; expected +1 or -1"
+                f"monotone: {direction!r} is not a valid direction for column {column!r}; "
+                "expected +1 or -1"
             )
         directions[column_position("monotone", column, n_features, names)] = direction
     return directions

@@ -129,7 +129,8 @@ class FSARanker(FSAEstimator):
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(
-                f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs"
+                f"loss={self.loss!r} does not compare rows; "
+                "expected 'auto', 'pairwise_logistic' or a loss of pairs"
             )
         if pairs is None:
             X, y = check_data(self, X, y, piecewise=self._is_piecewise, y_numeric=True)
@@ -140,13 +141,15 @@ class FSARanker(FSAEstimator):
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt"
+                f"no two items of a query differ in grade (n_samples={X.shape[0]}); "
+                "nothing can be learnt"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError(
-                "sample_weight is zero in every pair; expected at least one pair of rows with positive weights"
+                "sample_weight is zero in every pair; "
+                "expected at least one pair of rows with positive weights"
             )
         self.loss_, names = (
             PairwiseLogisticLoss(ij, r, pair_weight),

@@ -90,9 +90,16 @@ def _support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
     return SupportProblem(
-        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
-        shrinkage, n_rows=problem.n_copies,
-    )  # fmt: skip
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        settings.fit_intercept,
+        settings.fit_prior,
+        design.width,
+        design.n_knots,
+        shrinkage,
+        n_rows=problem.n_copies,
+    )
 
 
 def _refined_by_gradient(
@@ -191,9 +198,15 @@ def _refined_by_newton(
         )
         near = previous.ridge if previous is not None and similar else None
         fit, ridge, chosen = choose_ridge(
-            support, scaled, theta / unit[:, None], intercept, left_out,
-            few_rows=plan.few_rows, near=near, until_stationary=not along_path,
-        )  # fmt: skip
+            support,
+            scaled,
+            theta / unit[:, None],
+            intercept,
+            left_out,
+            few_rows=plan.few_rows,
+            near=near,
+            until_stationary=not along_path,
+        )
         fit.theta = fit.theta * unit[:, None]
     else:
         fit = refit(support, A, theta, intercept)

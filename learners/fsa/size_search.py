@@ -156,7 +156,8 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
     chosen = choices[choose_size(losses, "best")][0]
     return (
         chosen,
-        f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: ",
+        f"{len(folds)}-fold cross-validation chose "
+        f"{'shrinkage' if chosen.few_rows else 'exchanges'}: ",
     )
 
 

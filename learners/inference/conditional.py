@@ -154,9 +154,15 @@ def fits_without(
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     support = SupportProblem(
-        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        settings.fit_intercept,
+        settings.fit_prior,
+        design.width,
+        design.n_knots,
         max(solution.ridge - settings.ridge, SHRINKAGE),
-    )  # fmt: skip
+    )
     coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
     coef[solution.kept] = solution.coef
     whole = fit_at(

@@ -17,9 +17,8 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # of the test of exchangeability
-_SIZES = np.array(
-    [0.25, 0.5, 0.75, 1.0]
-)  # sizes of the fits whose strengths are added up: a choice, made on other seeds than those reported
+# sizes of the fits whose strengths are added up: a choice, made on other seeds than those reported
+_SIZES = np.array([0.25, 0.5, 0.75, 1.0])
 _MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]

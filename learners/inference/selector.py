@@ -199,7 +199,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             )
             if np.shape(copies) != problem.X.shape:
                 raise ValueError(
-                    f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
+                    f"knockoffs returned the shape {np.shape(copies)}; "
+                    f"expected {problem.X.shape}, that of the columns"
                 )
             if i == 0:
                 self.exchangeability_ = exchangeability(problem.X, copies, rng)
@@ -312,11 +313,13 @@ def checked_problem(
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
         raise ValueError(
-            f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested"
+            f"X is a {type(problem.X).__name__}; "
+            "expected a dense array, whose columns can be tested"
         )
     if not problem.loss.has_curvature:
         raise ValueError(
-            f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns"
+            f"loss={estimator.loss!r} has no second derivatives; "
+            "expected a smooth loss to test columns"
         )
     if len(problem.X) < MIN_ROWS:
         raise ValueError(
@@ -341,14 +344,16 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
         raise ValueError(
-            f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it"
+            f"column {names[int(constant.argmax())]} is constant; "
+            "expected columns that vary: exclude it"
         )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
     _, first, which = np.unique(Z, axis=1, return_index=True, return_inverse=True)
     copies = np.flatnonzero(first[which.ravel()] != np.arange(Z.shape[1]))
     if len(copies):
-        pair = f"column {names[copies[0]]} is a copy of column {names[first[which.ravel()[copies[0]]]]}"
+        original = names[first[which.ravel()[copies[0]]]]
+        pair = f"column {names[copies[0]]} is a copy of column {original}"
         raise ValueError(f"{pair}; no test can distinguish them: exclude one")
 
 

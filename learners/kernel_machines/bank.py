@@ -21,9 +21,8 @@ from .chains.screening import Table
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
 WIDER = 4  # atoms kept in all rounds but the last, as a multiple of ``n_components``
-CHILDREN = np.array(
-    [GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH]
-)  # moves that make candidates, equally often
+# moves that make candidates, equally often
+CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])
 POLISH = 3000  # moves
 EM_STEPS = 20
 
@@ -167,9 +166,20 @@ def polished(
     """
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
-        GAUSSIAN, XT, target, prior, table, rng, max_components=len(start.length), precision=precision,
-        n_steps=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
-    )  # fmt: skip
+        GAUSSIAN,
+        XT,
+        target,
+        prior,
+        table,
+        rng,
+        max_components=len(start.length),
+        precision=precision,
+        n_steps=POLISH,
+        burn_in=POLISH - 1,
+        n_kept=1,
+        start=start,
+        greedy=True,
+    )
     if likelihood == GAUSSIAN:
         return chain
     kept = chain.kept

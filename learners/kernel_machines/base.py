@@ -178,9 +178,19 @@ class SparseFourierBase(AtomFeatures):
                 return polished(likelihood, XT, target, prior, table, rng, start, precision)
         burn_in = self._burn_in()
         return run_chain(
-            likelihood, XT, target, prior, table, rng, max_components=most, precision=precision, n_steps=self.n_steps,
-            burn_in=burn_in, n_kept=min(MAX_KEPT, self.n_steps - burn_in), start=start,
-        )  # fmt: skip
+            likelihood,
+            XT,
+            target,
+            prior,
+            table,
+            rng,
+            max_components=most,
+            precision=precision,
+            n_steps=self.n_steps,
+            burn_in=burn_in,
+            n_kept=min(MAX_KEPT, self.n_steps - burn_in),
+            start=start,
+        )
 
     def _burn_in(self) -> int:
         return self.n_steps // 2 if self.burn_in is None else self.burn_in

@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import connected_components
 
 from .chains.screening import BLOCK, correlations
 
-FARTHEST = 1e3  # standard deviations; beyond, the phase of a wave is meaningless, and its cosine loses precision
+# standard deviations; beyond, the phase of a wave is meaningless, and its cosine loses precision
+FARTHEST = 1e3
 MAX_CLUSTERED = 2000  # columns in one component; larger ones are one group
 
 

@@ -143,7 +143,9 @@ class MetricBooster:
         3,
         60,
     )  # products per step: the strongest new columns with the strongest of all; a choice
-    n_retries = 10  # random choices of rows, columns or starts before a run without a better direction ends; a choice
+    # random choices of rows, columns or starts before a run without a better direction ends; a
+    # choice
+    n_retries = 10
 
     def __init__(
         self,

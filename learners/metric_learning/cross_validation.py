@@ -155,9 +155,8 @@ class SDistCV(
         self.n_runs_ = len(jobs)
         self.cv_results_ = []
         for i, path in enumerate(paths):
-            table = np.array(
-                errors[i * len(folds) : (i + 1) * len(folds)]
-            )  # (fold, combination, error and number of columns)
+            # (fold, combination, error and number of columns)
+            table = np.array(errors[i * len(folds) : (i + 1) * len(folds)])
             for values, fold_errors in zip(ParameterGrid(served), table.transpose(1, 0, 2)):
                 spread = (
                     fold_errors[:, 0].std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
@@ -193,7 +192,8 @@ class SDistCV(
         for name, values in grid.items():
             if name not in base.get_params():
                 raise ValueError(
-                    f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}"
+                    f"param_grid holds {name!r}; "
+                    f"expected parameters of SDist: {sorted(base.get_params())}"
                 )
             if isinstance(values, (str, numbers.Number)) or len(values) == 0:
                 raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")

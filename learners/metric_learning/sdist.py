@@ -219,7 +219,8 @@ class SDist(
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
             raise ValueError(
-                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size"
+                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; "
+                "expected numbers of moderate size"
             )
         with problem_size(n_values(X)):
             run = BoostingRun(self, X, codes)
@@ -266,7 +267,8 @@ class SDist(
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1"
+                "stopping='oob' needs rows out of the bag; "
+                f"bagging={self.bagging!r}, expected less than 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
@@ -346,12 +348,14 @@ class SDist(
         if isinstance(pairs, tuple):
             if len(pairs) != 2:
                 raise ValueError(
-                    f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)"
+                    f"pairs is a tuple of {len(pairs)} matrices; "
+                    "expected 2 of shape (n_pairs, n_features)"
                 )
             left, right = pairs
             if np.shape(left) != np.shape(right):
                 raise ValueError(
-                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones"
+                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; "
+                    "expected equal ones"
                 )
         else:
             pairs = np.asarray(pairs)

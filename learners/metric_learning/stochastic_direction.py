@@ -17,7 +17,8 @@ FIRST_BURSTS = 25  # of the first stage of all, which starts from a random vecto
 N_STAGES = (
     12  # the schedule reaches kappa after half of them; the others read the last columns only
 )
-MU = 3.0  # speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns are left after the first stages
+# speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns after the first stages
+MU = 3.0
 RATE = 1.0  # length of the first update of a path, whose vector has length one
 REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 

@@ -472,7 +472,8 @@ def check_bounded(loss: Loss) -> None:
     """
     if not np.isfinite(loss.max_curvature):
         raise ValueError(
-            f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite"
+            f"loss={loss!r} has a curvature without bound; "
+            "expected one whose max_curvature is finite"
         )
 
 

@@ -58,7 +58,8 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     if code is None:
         names = sorted(losses_for("online"))
         raise ValueError(
-            f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners"
+            f"loss={loss!r} is not valid; "
+            f"expected one of {names} or such a loss of annealed.learners"
         )
     return code
 
@@ -155,12 +156,14 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             self.n_iter_ = 0
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(
-                f"classes={np.asarray(classes).tolist()} are not those of the first call, {self.classes_.tolist()}"
+                f"classes={np.asarray(classes).tolist()} are not those of the first call, "
+                f"{self.classes_.tolist()}"
             )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(
-                f"y holds {unknown.tolist()[0]!r}; expected only the classes {self.classes_.tolist()}"
+                f"y holds {unknown.tolist()[0]!r}; "
+                f"expected only the classes {self.classes_.tolist()}"
             )
         self._update(X, y, sample_weight, 1, streaming=True)
         self.n_iter_ += 1
@@ -192,7 +195,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError(
-                    "class_weight='balanced' is not known on a stream; expected a dict or sample_weight"
+                    "class_weight='balanced' is not known on a stream; "
+                    "expected a dict or sample_weight"
                 )
             present = np.isin(self.classes_, y)
             per_class = np.ones(len(self.classes_))
@@ -211,7 +215,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
                 raise ValueError(
-                    f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size"
+                    f"X holds values whose squares overflow {X.dtype}; "
+                    "expected finite numbers of moderate size"
                 )
             self._row_length = square if square > 0 else 1.0
         self._warn_of_means(X)
@@ -245,8 +250,10 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         share = float(total @ total) / n / square if square > 0 else 0.0
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
-                f"columns of X are far from zero: their means make up {share:.2%} of the mean squared length of a row, which the "
-                f"step follows; {type(self).__name__} expects columns about zero, as StandardScaler makes them",
+                f"columns of X are far from zero: their means make up {share:.2%} of the mean "
+                "squared length of a row, which the "
+                f"step follows; {type(self).__name__} expects columns about zero, as "
+                "StandardScaler makes them",
                 stacklevel=4,
             )
 

@@ -70,7 +70,9 @@ class Paths(NamedTuple):
 class Counts(NamedTuple):
     """What one thread of :func:`stabilised_stage` writes to."""
 
-    bursts: np.ndarray  # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the thread
+    # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the
+    # thread
+    bursts: np.ndarray
     touched: np.ndarray  # (p,): updates of a feature in the present burst, zero on entry and exit
     seen: np.ndarray  # (p + 1,), scratch: the features that a burst met
     before: np.ndarray  # (p + 1,), scratch: their coefficients before it

@@ -44,7 +44,8 @@ class PathState:
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
-    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    # (n_active + 1,): sum of the coefficients and the intercept over ``summed`` paths and stages
+    total: np.ndarray
     summed: int = 0
     rows: int = 0  # of all stages so far, in each path
     seen: int = 0  # rows of the present stage so far, in each path

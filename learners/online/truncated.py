@@ -288,9 +288,15 @@ class RDAClassifier(SoftThresholdClassifier):
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._descent(self.gamma * self._row_length), state["t"], float(self.penalty), float(self.rho),
-            state["g"], state["g0"],
-        )  # fmt: skip
+            rows,
+            order,
+            self._descent(self.gamma * self._row_length),
+            state["t"],
+            float(self.penalty),
+            float(self.rho),
+            state["g"],
+            state["g0"],
+        )
 
     def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         root = np.sqrt(state["t"])

@@ -155,7 +155,8 @@ class _ConvexModel:
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != coef.shape:
             raise ValueError(
-                f"the objective returned a gradient of shape {gradient.shape}; expected {coef.shape}"
+                f"the objective returned a gradient of shape {gradient.shape}; "
+                f"expected {coef.shape}"
             )
         return float(value), gradient
 

@@ -222,7 +222,8 @@ class _ForwardBackward(ScaledSelector):
         )
         if size is not None and len(fixed) > size:
             raise ValueError(
-                f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many"
+                f"include names {len(fixed)} features, but n_features_to_select is {size}; "
+                "expected at most that many"
             )
         n_rows, weight = effective_rows(weight), weight / weight.sum()
         design = self._make_design(X, weight)
@@ -231,8 +232,14 @@ class _ForwardBackward(ScaledSelector):
         )
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
         _, path = greedy_search(
-            model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,
-            epsilon=self.epsilon)  # fmt: skip
+            model,
+            size or model.n_units,
+            fixed=fixed.tolist(),
+            criterion=self.criterion,
+            backward=self.backward,
+            delta=self.delta,
+            epsilon=self.epsilon,
+        )
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)

@@ -28,7 +28,8 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
 # Choices that bound the steps.
-_DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
+# ridge of each weak fit relative to its curvature, for features that vary in few rows
+_DAMPING = 1e-3
 _MIN_CURVATURE = (
     1e-4  # minimum curvature of a row relative to the largest, for when all rows are fitted
 )
@@ -381,9 +382,17 @@ class LogitBoostClassifier(SelectingClassifier):
             else TableLearners(X, self.n_bins, self.response)
         )
         boosted = boost(
-            learners, X.shape[1], y, loss, weight, k=k, n_rounds=self.n_rounds, subsample=self.subsample,
-            learning_rate=self.learning_rate, random_state=self.random_state,
-        )  # fmt: skip
+            learners,
+            X.shape[1],
+            y,
+            loss,
+            weight,
+            k=k,
+            n_rounds=self.n_rounds,
+            subsample=self.subsample,
+            learning_rate=self.learning_rate,
+            random_state=self.random_state,
+        )
         self.rounds_ = np.array(boosted.rounds, dtype=int)
         self.loss_curve_ = np.array(boosted.curve)
         self.n_iter_ = len(boosted.rounds)

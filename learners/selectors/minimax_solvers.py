@@ -28,7 +28,9 @@ _START, _GROWTH = (
 _MAX_SWEEPS = 2000  # of Algorithm 2
 _NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
 _TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
-_LAG = 0.3  # a choice: ratio of a step's predicted decrease to the previous one above which the curvature is rebuilt
+# a choice: ratio of a step's predicted decrease to the previous one above which the curvature is
+# rebuilt
+_LAG = 0.3
 
 
 @jit
@@ -234,9 +236,8 @@ class ReducedProblem:
         w, upper = self.weights(alpha), self.upper
         half_norms = 0.5 * self.members @ w**2
         coef = (mixture @ self.members) * w
-        entropy = (
-            xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
-        )  # -G(alpha), row by row
+        # -G(alpha), row by row
+        entropy = xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
         lower = entropy.sum() - half_norms.max()
         primal = mixture @ half_norms + self.loss(self.scores(coef))
         return half_norms, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))

@@ -150,7 +150,8 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt"
+                f"no two items of a query differ in grade (n_samples={len(X)}); "
+                "nothing can be learnt"
             )
         self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])

@@ -77,9 +77,17 @@ class _TISP(ScaledSelector):
             rate = step_of(small)
             start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
             state = anneal(  # without features to drop, the annealing loop is gradient descent
-                small, y, loss, np.full(share, k), sample_weight=weight, learning_rate=rate, coef=start, intercept=intercept,
-                prior=Prior(shrinkage=0.5 * self.ridge), fit_intercept=self.fit_intercept,
-            )  # fmt: skip
+                small,
+                y,
+                loss,
+                np.full(share, k),
+                sample_weight=weight,
+                learning_rate=rate,
+                coef=start,
+                intercept=intercept,
+                prior=Prior(shrinkage=0.5 * self.ridge),
+                fit_intercept=self.fit_intercept,
+            )
             coef = np.zeros_like(moved)
             coef[kept], intercept = state.coef, state.intercept
             curve += [value, *state.loss_curve]

@@ -82,7 +82,8 @@ def find_sequences(
     given = np.atleast_1d(np.asarray(lengths))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
         raise ValueError(
-            f"lengths={_short(given)} is not valid; expected positive integers, one for each sequence"
+            f"lengths={_short(given)} is not valid; "
+            "expected positive integers, one for each sequence"
         )
     if given.sum() != n_rows:
         raise ValueError(f"lengths add up to {given.sum()}; expected the {n_rows} rows of X")
@@ -120,7 +121,8 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     if len(uneven):
         s = uneven[0]
         raise ValueError(
-            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; expected one weight per sequence"
+            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; "
+            "expected one weight per sequence"
         )
     return most
 
@@ -324,7 +326,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         if unseen.any():
             first = labels[unseen].tolist()[0]
             raise ValueError(
-                f"y holds the label {first!r}, which was not seen in fit; expected one of {self.classes_.tolist()}"
+                f"y holds the label {first!r}, which was not seen in fit; "
+                f"expected one of {self.classes_.tolist()}"
             )
         ones = np.ones(len(sequences.offsets) - 1)
         return -chain_terms(

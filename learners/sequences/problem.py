@@ -19,7 +19,9 @@ from ..objective.chain import chain_terms
 from ..types import Matrix
 
 _BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
-_MEMORY = 40  # pairs of L-BFGS: on the homes of experiments/pages/sensors_results.md half of the iterations that scipy's 10 take
+# pairs of L-BFGS: on the homes of experiments/pages/sensors_results.md half the iterations of
+# scipy's 10
+_MEMORY = 40
 
 
 @dataclass(frozen=True)

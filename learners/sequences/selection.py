@@ -274,7 +274,8 @@ class FSACRF(SelectingCRF):
         check_parameters(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
             raise ValueError(
-                "n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+                "n_features_to_select=None is not valid; "
+                "expected an integer >= 1 or a fraction in (0, 1]"
             )
 
     def _search(

@@ -13,7 +13,8 @@ from .problem import ChainFit, ChainProblem, column_deviations, minimise
 SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the gains that it compares
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 _TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
-_PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
+# relative amount by which a trial may miss its goal and still be refitted
+_PROMISING = 2e-3
 # Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the
 # homes of experiments/pages/sensors_results.md.
 N_LEAVING, N_ENTERING = 10, 2

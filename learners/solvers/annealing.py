@@ -284,7 +284,8 @@ def anneal(
         state.loss_curve.append(value)
         if not np.isfinite(value):
             raise FloatingPointError(
-                f"the loss became {value} in step {step + 1}; learning_rate={eta.value:g} is too large"
+                f"the loss became {value} in step {step + 1}; "
+                f"learning_rate={eta.value:g} is too large"
             )
         eta.before_step(state, rest)
         if prior is not None:

@@ -28,9 +28,8 @@ POOL_FACTOR = 15
 REGROWTH = 0.01
 # Units of the steepest gradient that join the pool in each round, in units of k
 N_GRADIENT_CANDIDATES = 5
-_MAX_VALUES = (
-    1 << 25
-)  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
+# of all rows, that are held at a time where some rows, or one after another, are enough. A choice
+_MAX_VALUES = 1 << 25
 _MIN_GAIN = 1e-6  # relative gain that an exchange needs: less is rounding
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3

@@ -359,8 +359,14 @@ def bounded_fit(
         return value, np.append(gradient, residual.sum() if problem.fit_intercept else 0.0)
 
     start = np.clip(np.append(np.linalg.solve(basis, theta[:, 0]), intercept), lower, upper)
-    solution = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
-                     options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
+    solution = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack([lower, upper]),
+        options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8},
+    )
     return fit_at(problem, A, basis @ solution.x[:-1, None], solution.x[-1:])
 
 

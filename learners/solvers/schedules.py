@@ -134,7 +134,8 @@ class Schedule(BaseEstimator):
         """
         if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
             raise ValueError(
-                f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function"
+                f"schedule={self.kind!r} is unknown; "
+                f"expected one of {sorted(SCHEDULES)}, a Schedule or a function"
             )
         if (
             not isinstance(self.n_steps, Integral)
@@ -190,7 +191,8 @@ def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.n
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
     if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
         raise ValueError(
-            f"schedule={schedule!r} gave {_ends(counts)}; expected integers that fall from at most {n_features} to {k}"
+            f"schedule={schedule!r} gave {_ends(counts)}; "
+            f"expected integers that fall from at most {n_features} to {k}"
         )
     return counts
 

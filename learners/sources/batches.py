@@ -42,17 +42,20 @@ class BatchSource(Source):
         for i, (batch_columns, rest) in enumerate(zip(columns, rests)):
             if batch_columns != columns[0]:
                 raise ValueError(
-                    f"batch {i} of batches has columns {repr(batch_columns)}; expected {repr(columns[0])} as in the first"
+                    f"batch {i} of batches has columns {repr(batch_columns)}; "
+                    f"expected {repr(columns[0])} as in the first"
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
-                    f"batch {i} of batches is one of {1 + len(rest)}; expected {1 + len(rests[0])} as the first"
+                    f"batch {i} of batches is one of {1 + len(rest)}; "
+                    f"expected {1 + len(rests[0])} as the first"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
         if 0 in self.shape:
             raise ValueError(
-                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; expected some of both"
+                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; "
+                "expected some of both"
             )
         self.dtype = self.stored = np.result_type(*kinds)
         self.target, self.weight = (*map(np.concatenate, zip(*rests)), None)[:2]
@@ -87,7 +90,8 @@ class _Passes:
         size, expected = len(self._block), self.sizes[self._number]
         if size != expected:
             raise ValueError(
-                f"batch {self._number} of batches has {size} rows; expected {expected} as in the first pass"
+                f"batch {self._number} of batches has {size} rows; "
+                f"expected {expected} as in the first pass"
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
@@ -113,17 +117,20 @@ def _checked(
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise ValueError(
-                f"batch {i} of batches is a {type(batch).__name__}; expected (X, y) or (X, y, weight)"
+                f"batch {i} of batches is a {type(batch).__name__}; "
+                "expected (X, y) or (X, y, weight)"
             )
         X, *rest = map(np.asarray, batch)
         if X.ndim != 2:
             raise ValueError(
-                f"batch {i} of batches: X is a {type(batch[0]).__name__}; expected rows and columns of dense numbers"
+                f"batch {i} of batches: X is a {type(batch[0]).__name__}; "
+                "expected rows and columns of dense numbers"
             )
         if any(values.shape[:1] != X.shape[:1] for values in rest):
             shapes = " and ".join(str(values.shape) for values in rest)
             raise ValueError(
-                f"batch {i} of batches: {shapes} beside X of shape {X.shape}; expected a target, and weight, for each row"
+                f"batch {i} of batches: {shapes} beside X of shape {X.shape}; "
+                "expected a target, and weight, for each row"
             )
         yield (
             X,

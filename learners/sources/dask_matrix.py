@@ -14,9 +14,8 @@ from ..types import Matrix
 from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
-BLOCK_BYTES = (
-    64 << 20
-)  # bytes of a file that a task reads; a worker holds several at a time. A choice
+# bytes of a file that a task reads; a worker holds several at a time. A choice
+BLOCK_BYTES = 64 << 20
 
 
 class DaskMatrix(OutOfCoreMatrix):

@@ -149,7 +149,8 @@ def on_disk(
     if batches is not None:
         if data is not None or name or columns is not None or target or weight or filters:
             raise ValueError(
-                "batches cannot be combined with data, name, columns, target, weight or filters; expected batches alone"
+                "batches cannot be combined with data, name, columns, target, weight or filters; "
+                "expected batches alone"
             )
         return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
@@ -200,7 +201,8 @@ def _of_array(
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(
-            f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
+            f"{kind} is not a file; "
+            "expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
         )
     for option, given in (
         ("columns", columns),
@@ -234,7 +236,8 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(
-            f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names"
+            f"name={name!r} of a {kind} file; "
+            "expected an HDF5 file or a Zarr group, whose arrays have names"
         )
     if (path / "index.npz").exists():
         return SparseSource(path)
@@ -257,7 +260,8 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     except ModuleNotFoundError as error:
         raise without_package(error, path) from None
     raise ValueError(
-        f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
+        f"unknown kind of file {kind!r}; "
+        "expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
     )
 
 

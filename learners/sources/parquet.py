@@ -61,7 +61,8 @@ class ParquetPart:
         """A column's type."""
         if name not in self.kinds:
             raise ValueError(
-                f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}"
+                f"{self.name}: the table has no column {name!r}; "
+                f"it has {', '.join([*self.kinds][:20])}"
             )
         return self.kinds[name]
 
@@ -114,7 +115,8 @@ class ParquetSource(Source):
         )
         if both := set(reserved) & set(self.names):
             raise ValueError(
-                f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight"
+                f"columns={columns!r} hold {both.pop()!r}; "
+                "expected neither the target nor the weight"
             )
         if not self.names:
             raise ValueError(
@@ -198,7 +200,8 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
     """The error of a missing package, with its install command."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
-        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)",
+        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of "
+        "annealed)",
         name=error.name,
     )
 

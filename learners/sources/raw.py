@@ -54,7 +54,8 @@ class RawSource(Source):
             self.order = "F"
         else:
             raise ValueError(
-                f"{path}: strides {strides} of a view; expected whole rows or whole columns of neighbouring values"
+                f"{path}: strides {strides} of a view; "
+                "expected whole rows or whole columns of neighbouring values"
             )
         end = self.offset + sum((n - 1) * s for n, s in zip(shape, strides)) + size
         if os.path.getsize(self.path) < end:

@@ -350,7 +350,8 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
         warnings.simplefilter("always")
         clone(estimator).fit(kind(np.full((40, 6), 0.1)), Y)
     assert [str(one.message) for one in caught if "varies" in str(one.message)] == [
-        "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant"
+        "no column of X that may be selected varies: the selection is arbitrary, and the model "
+        "predicts a constant"
     ]
     one = np.full((40, 6), 0.1)
     one[:, 4] = X[:, 2]
@@ -362,7 +363,8 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
 def test_a_fold_of_one_class_is_said_to_be_a_fold():
     with pytest.raises(
         ValueError,
-        match=r"^the training rows of fold 1 of 2 that cv makes hold only one class \('b'\); a class",
+        match=r"^the training rows of fold 1 of 2 that cv makes "
+        r"hold only one class \('b'\); a class",
     ):
         FSAClassifierCV(cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
 
@@ -425,7 +427,8 @@ def test_frames_that_are_lazy(estimator):
     ):
         with pytest.raises(
             TypeError,
-            match=r"^X is a LazyFrame, which holds no values yet; expected data: call its collect\(\) first$",
+            match=r"^X is a LazyFrame, which holds no values yet; "
+            r"expected data: call its collect\(\) first$",
         ):
             attempt()
 

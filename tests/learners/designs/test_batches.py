@@ -90,7 +90,8 @@ def test_bad_batches_are_named():
         ([X], "batch 0 of batches is a ndarray; expected"),
         (
             [(X, y), (X, None)],
-            r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); expected a target, and weight, for each row",
+            r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); "
+            r"expected a target, and weight, for each row",
         ),
         ([(X, y, weight[:3])], r"batch 0 of batches: \(1300,\) and \(3,\) beside"),
         (

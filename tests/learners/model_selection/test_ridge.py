@@ -45,9 +45,14 @@ def data(loss, n=60, p=6):
 
 @pytest.mark.parametrize(
     ("loss", "tolerance"),
-    [(SquaredLoss(), 1e-8), (LogisticLoss(), 0.02), (FlippedLogisticLoss(), 0.05), (MultinomialLoss(), 0.03),
-     (VapnikLoss(LogisticLoss()), 0.03)],
-)  # fmt: skip
+    [
+        (SquaredLoss(), 1e-8),
+        (LogisticLoss(), 0.02),
+        (FlippedLogisticLoss(), 0.05),
+        (MultinomialLoss(), 0.03),
+        (VapnikLoss(LogisticLoss()), 0.03),
+    ],
+)
 @pytest.mark.parametrize("ridge", [0.003, 0.03, 1.0])
 def test_rows_left_out_as_by_brute_force(loss, tolerance, ridge):
     A, y = data(loss)

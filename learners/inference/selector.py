@@ -41,9 +41,10 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
-    """Selector that controls the false discovery rate. A column is false if the target does not
-    depend on it given all others. The false discovery rate is the expected value of false /
-    selected (0 if nothing is selected).
+    """Selector that controls the false discovery rate.
+
+    A column is false if the target does not depend on it given all others. The false discovery rate
+    is the mean of false / selected over repeated samples (0 if nothing is selected).
 
     Parameters
     ----------

@@ -179,11 +179,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         C = _AUTO_C / total if self.C == "auto" else float(self.C)
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
-            found_too_few = (
+            warnings.warn(
                 f"{len(kept)} features selected instead of n_features_to_select={size}; "
-                "expected a larger r or max_cuts"
+                "expected a larger r or max_cuts",
+                stacklevel=2,
             )
-            warnings.warn(found_too_few, stacklevel=2)
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
             problem, small = (

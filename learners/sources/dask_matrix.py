@@ -81,8 +81,9 @@ class DaskMatrix(OutOfCoreMatrix):
 
 
 def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
-    """Wrap a Dask collection for ``fit`` and ``predict``, with limits. Without limits, pass the
-    collection itself.
+    """Wrap a Dask collection for ``fit`` and ``predict``, with limits.
+
+    Without limits, pass the collection itself.
 
     Parameters
     ----------

@@ -223,7 +223,8 @@ def test_streams(model):
 def test_fewer_features_than_requested_are_reported():
     with pytest.warns(
         UserWarning,
-        match="2 features selected instead of n_features_to_select=5; expected a larger r or max_cuts",
+        match="2 features selected instead of n_features_to_select=5; "
+        "expected a larger r or max_cuts",
     ):
         MinimaxSparseClassifier(1, max_cuts=2, n_features_to_select=5).fit(X, Y)
     with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 6 features"):

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -73,6 +74,14 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     return problem_size(0) if enabled else nullcontext()
 
 
+def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
+    """Deprecated name of :func:`numpy_backend`."""
+    warnings.warn(
+        "plain_forms is numpy_backend; the old name ends with 0.4", FutureWarning, stacklevel=2
+    )
+    return numpy_backend(wanted)
+
+
 def is_small(n_values: float) -> bool:
     """Whether plain NumPy is fast enough, by the size of the current problem or else by
     ``n_values``.
@@ -122,8 +131,9 @@ class Kernel:
 
     def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
-        dispatcher = self._dispatcher or self.dispatcher
-        return dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
+        return (self._dispatcher or self.dispatcher)(
+            *[writable(a) if type(a) is np.ndarray else a for a in args]
+        )
 
     @property
     def dispatcher(self) -> Any:

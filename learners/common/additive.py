@@ -12,9 +12,9 @@ class AdditiveModel:
     """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
     et al. (2017) [1]_.
 
-    The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and
-    constant outside; constant in each of ``n_knots - 1`` bins, where there is one response fewer
-    than knots. Windows of images are scored by compiled loops instead
+    The shapes determine the kind of response: linear without knots; linear between ``n_knots``
+    knots and constant outside; constant in each of ``n_knots - 1`` bins, where there is one
+    response fewer than knots. Windows of images are scored by compiled loops instead
     (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection
     threshold after each term.
 

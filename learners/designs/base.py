@@ -198,7 +198,7 @@ class Design:
         Parameters
         ----------
         residual : ndarray of shape (n_samples, n_outputs)
-            Gradient of a loss with respect to the scores, say.
+            For example the gradient of a loss with respect to the scores.
 
         Returns
         -------

@@ -66,8 +66,8 @@ class DaskDesign(OutOfCoreDesign):
         Which of its stored columns remain in a column of tiles; None for all. A copy is made when
         few are left, as in memory.
     stored : int
-        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the
-        first cut.
+        Number of columns stored in the tiles; 0 for the original tiles, which the first cut
+        replaces.
     rows : list of slice
         Rows of each row of tiles.
 

@@ -305,7 +305,7 @@ def _fused_chunk(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss,
+    """One chunk of rows: gather columns of ``source`` (if any), scores, loss,
     gradient, in one read."""
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0

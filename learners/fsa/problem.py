@@ -307,9 +307,16 @@ class Solution:
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
         """The final state of annealing, not evaluated."""
-        left = state.kept, state.coef, state.intercept, state.design
         return cls(
-            *left, size, np.nan, np.array(state.loss_curve), ridge=ridge, done=("annealing alone",)
+            state.kept,
+            state.coef,
+            state.intercept,
+            state.design,
+            size,
+            np.nan,
+            np.array(state.loss_curve),
+            ridge=ridge,
+            done=("annealing alone",),
         )
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:

@@ -354,8 +354,10 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     copies = np.flatnonzero(first[which.ravel()] != np.arange(Z.shape[1]))
     if len(copies):
         original = names[first[which.ravel()[copies[0]]]]
-        pair = f"column {names[copies[0]]} is a copy of column {original}"
-        raise ValueError(f"{pair}; no test can distinguish them: exclude one")
+        raise ValueError(
+            f"column {names[copies[0]]} is a copy of column {original}; "
+            "no test can distinguish them: exclude one"
+        )
 
 
 def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:

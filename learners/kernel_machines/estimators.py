@@ -121,7 +121,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -214,7 +214,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     with normal noise whose variance is integrated out. Chains sample the frequencies and their
-    number [2]_, as :class:`SparseFourierClassifier` says. Columns are standardised.
+    number [2]_, see :class:`SparseFourierClassifier`. Columns are standardised.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -64,7 +64,7 @@ class SparseFourierFeatures(AtomFeatures):
     phases_ : ndarray of shape (n_atoms,)
         The features are cos and sin of X frequencies_' - phases_.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

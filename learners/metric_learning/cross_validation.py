@@ -68,7 +68,7 @@ class SDistCV(
         combination costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
         25th step, and votes of 3 and 5.
     cv : int or splitter, default 5
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
     tolerance : float, default 0.0
         Among the settings whose mean error is within this many standard errors of the lowest, the
         sparsest (then shortest) one is chosen; 0 chooses the lowest error.

@@ -138,7 +138,7 @@ class SDist(
     path_ : list of (ndarray, ndarray, float)
         (support, values, weight) of each step, kept or not.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     Notes
     -----
@@ -422,7 +422,8 @@ class SDist(
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probability of each class: its share of the votes, or what the exponential loss implies.
+        """Probability of each class: its share of the votes, or the value implied by the
+        exponential loss.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     n_rows : float
         See :func:`effective_rows`.
     dispersion : float, default 1.0
-        Variance of the targets over what the loss takes it for; summed over the outputs.
+        Ratio of the targets' variance to the one that the loss assumes; summed over the outputs.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # fewer say little about new ones: a choice
+_MIN_QUERIES = 5  # fewer do not generalise to new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):

@@ -207,8 +207,8 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties
-    of the risk count one half.
+    """Harrell's index: the fraction of comparable pairs whose earlier death has the higher risk;
+    ties of the risk count one half.
 
     A pair is comparable where the earlier of two times is a death; at equal times a death comes
     before a censoring.

@@ -40,7 +40,7 @@ class PathState:
     columns: (
         np.ndarray
     )  # (n_active,): the features in use, in ascending order; those below are in their places
-    paths: Paths  # what the stages write to
+    paths: Paths  # updated by the stages
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
@@ -173,11 +173,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Which features a stage drops:
 
         * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-          many as ``schedule`` says;
+        many as ``schedule`` determines;
         * "threshold": those below ``threshold``, the printed algorithm; the result is the last
           mean.
     threshold : float, default 0.7
-        pi_0, in [0, 1]; the greater, the fewer features.
+        pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
         Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
         "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
@@ -185,7 +185,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Step, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
         beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
-        active; the greater, the sparser.
+        active; larger values give sparser models.
     annealing : float, default 0.0
         gamma of eq. (3.14): how fast the rejection falls with the active features.
     burst_size : int, default 5
@@ -203,10 +203,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_stages : int, default 100
         Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean
+        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
         loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
+        Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
@@ -233,7 +233,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     history_ : ndarray of shape (n_stages, 2)
         Features active after each stage of the (first) problem, and the gravity used in it.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     Notes
     -----

@@ -24,8 +24,8 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
-    ``weight`` as given; ``coef_`` is (q, n_features), of regressions on one output at last
-    (n_features,).
+    ``weight`` as given; ``coef_`` is (q, n_features), finally (n_features,) for regression with one
+    output.
     """
 
     _auto_loss: str  # loss of loss="auto"

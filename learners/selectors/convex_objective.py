@@ -60,7 +60,7 @@ def forward_backward_minimise(
         Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the
         function is not defined it returns infinity, and any gradient.
     start : array-like of shape (n_features,)
-        Where to start: 0 but for the free coordinates. The objective must be finite there.
+        Starting point, 0 except for the free coordinates. The objective must be finite there.
     n_features_to_select : int or None, default None
         Number of coordinates to select besides the free ones; None stops by ``delta`` or
         ``epsilon``.

@@ -292,7 +292,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -312,7 +312,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     n_iter_ : int
         Forward and backward steps.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -196,7 +196,7 @@ class TableLearners(CodeLearners):
 
 
 class Boosted(NamedTuple):
-    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each,
+    """Result of :func:`boost`: the feature of each weak learner, the loss before and after each,
     the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
     """
 
@@ -291,7 +291,7 @@ class LogitBoostClassifier(SelectingClassifier):
     loss : str or Loss, default "auto"
         One of single samples with a curvature that has a bound; "auto" is "logistic": LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        What a weak learner is:
+        Form of the weak learners:
 
         * "linear": a line;
         * "constant": a step for each bin;
@@ -330,7 +330,7 @@ class LogitBoostClassifier(SelectingClassifier):
     n_iter_ : int
         Rounds made.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -66,7 +66,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}, default "newton"
         Of the reduced problem over all cuts so far:
 
@@ -95,7 +95,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     n_iter_ : int
         Number of cuts.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -379,8 +379,8 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
 
     As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks
-    of the maximum too early. Here it grows when the duality gap has come down to what the smoothing
-    itself may be off, ln(T) / q (Proposition 2).
+    of the maximum too early. Here it grows when the duality gap falls to the bound ln(T) / q on the
+    smoothing error (Proposition 2).
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class RankBoost(BaseEstimator):
     Parameters
     ----------
     n_rounds : int, default 100
-        T: weak rankers at most, at least 1; a feature may come again.
+        T: maximum number of weak rankers, at least 1; a feature may occur several times.
     n_thresholds : int, default 64
         B: equally spaced thresholds inside the range of each feature, at least 1.
 
@@ -78,7 +78,7 @@ class RankBoost(BaseEstimator):
     feature_importances_ : ndarray of shape (n_features,)
         Sums of the absolute weights, divided by their total.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

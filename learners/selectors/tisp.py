@@ -111,7 +111,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features. More than there are keeps all, with a warning.
+        k, or the fraction of the features. A larger number than available keeps all, with a
+        warning.
     loss : str or Loss, default "auto"
         One of single samples whose curvature has a bound:
 
@@ -133,7 +134,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     ridge : float, default 0.0
         Factor of the penalty, at least 0.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -152,7 +153,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_iter_ : int
         ``n_thresholdings + n_steps``.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

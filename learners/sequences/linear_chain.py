@@ -404,7 +404,7 @@ class LinearChainCRF(BaseCRF):
     n_iter_ : int
         Iterations of L-BFGS.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     See Also
     --------

@@ -124,7 +124,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Each unit (columns or groups, numbered by their first columns) that entered or left, the
         refitted objective (NaN where it was not needed), and how many there were then.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     See Also
     --------
@@ -208,7 +208,7 @@ class FSACRF(SelectingCRF):
         * "objective": those whose removal raises the objective by the smallest amount; one pass
         over the data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
-        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same
+        Number of units after each cut, see :class:`Schedule`; "linear" drops the same
         number each time.
     n_steps : int or None, default None
         Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then

@@ -157,7 +157,7 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 
 
 class _StepSize:
-    """The learning rate eta: a number, or a function of the columns that are left.
+    """The learning rate eta: a number, or a function of the remaining columns.
 
     The first step from zero selects by direction alone: its length may wait until fewer columns are
     left.
@@ -232,8 +232,8 @@ def anneal(
         Sums to one: gradients are weighted means.
     learning_rate : float or function
         Step size; a function ``(design, coef) -> float`` is called after the first cut and again
-        whenever half of the features are dropped: what is safe for some columns is safe for a part
-        of them.
+        whenever half of the features are dropped: a step that is safe for some columns is safe for
+        a subset of them.
     prior : Prior or None
     momentum : float
         In [0, 1); the velocity is pruned with the features.

@@ -8,7 +8,7 @@ _RIDGE = 1e-6  # of the covariance, where columns do not vary within classes
 def shrunken_discriminant(
     A: np.ndarray, members: np.ndarray, sample_weight: np.ndarray, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of linear discriminant analysis, logarithms of the classes' probabilities but for a
+    """Scores of linear discriminant analysis, the log probabilities of the classes up to a
     constant.
 
     The within-class covariance is shrunk towards a multiple of the identity, by an amount that

@@ -225,7 +225,7 @@ def swap(
     objective and what units are charged for their coefficients.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried
-    at once; where that fails, fewer; at last the ``n_tries`` best ones each alone.
+    at once; if that fails, fewer; finally the ``n_tries`` best ones individually.
 
     Parameters
     ----------
@@ -451,7 +451,7 @@ def proposed(
 
 
 def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Rows by which exchanges are proposed, where there are many more; else None."""
+    """Rows used to propose exchanges if there are many more, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -484,7 +484,7 @@ def exchange(
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that are never exchanged.
     rounds : int, default 10
-        Most passes over all columns; 0 for exchanges within the first pool alone.
+        Maximum number of passes over all columns; 0 for exchanges within the first pool only.
 
     Returns
     -------
@@ -643,8 +643,8 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Order of the values; those that differ by a few roundings are equal, and keep their order:
-    copies of a column, say."""
+    """Order of the values; those that differ by a few roundings, such as those of duplicate
+    columns, are ties and keep their order."""
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
@@ -658,7 +658,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     change : ndarray of shape (k, n_units)
         Predicted change of each exchange.
     n_tries : int
-        How many of the best exchanges are tried each alone in the end.
+        Number of the best exchanges that are finally tried individually.
 
     Yields
     ------

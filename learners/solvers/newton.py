@@ -81,8 +81,8 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound on the Hessian of :meth:`penalty` for so many columns and, where one is fitted, the
-        intercept behind them."""
+        """Bound on the Hessian of :meth:`penalty` for ``n_columns`` columns, followed by the intercept if
+        one is fitted."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:

@@ -117,8 +117,7 @@ def _neighbours(
 ) -> Pool:
     """The pool of the features most correlated with each of ``kept``, and these, by strength.
 
-    The noise of the rounds belongs to a column for what it holds, not for its place among the
-    features.
+    The noise of the rounds depends on the content of a column, not on its position.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])

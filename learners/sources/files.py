@@ -94,7 +94,7 @@ def on_disk(
         Instead of ``data``: returns an iterable of (X, y) or (X, y, weight), arrays or data frames
         of some rows; called for each pass over the data, and always of the same batches.
     name : str or None, default None
-        The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
+        The array's name in an HDF5 file or a Zarr group; not needed if there is only one.
     columns : list of str or None, default None
         Columns of a Parquet table; by default all stored columns except the target and the weight.
         Folder names such as ``year=2024`` are columns that can be requested.

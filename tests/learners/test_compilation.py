@@ -288,6 +288,13 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
 # -- one rule --------------------------------------------------------------------------------------
 
 
+def test_the_old_name_of_the_numpy_backend_warns():
+    with pytest.warns(FutureWarning, match="plain_forms is numpy_backend"):
+        backend = compilation.plain_forms()
+    with backend:
+        assert compilation.is_small(np.inf)
+
+
 def test_the_size_of_the_problem_decides():
     assert compilation.is_small(compilation.SMALL) and not compilation.is_small(
         compilation.SMALL + 1

@@ -81,8 +81,7 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound on the Hessian of :meth:`penalty` for ``n_columns`` columns, followed by the intercept if
-        one is fitted."""
+        """Bound on the Hessian of :meth:`penalty` over the columns and the intercept, if fitted."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:

@@ -1,9 +1,9 @@
-"""When and how code is compiled: the one place that knows numba, and when it is not needed.
+"""Compilation by numba: when it is used, and when plain NumPy is enough.
 
 ``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called:
-importing the package and fitting a small problem never meet the compiler. A loop may have a plain
-form, the same computation as an expression in NumPy: the readable form, the reference of the tests,
-and what runs on small problems.
+importing the package and fitting a small problem compile nothing. A loop may have a plain form, the
+same computation in NumPy: it is readable, the tests use it as the reference, and small problems run
+it.
 """
 
 import functools
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -26,14 +27,13 @@ import numpy as np
 
 from .types import Matrix
 
-# Values up to which plain expressions serve: a choice. Compiling takes seconds, and
-# benchmarks/first_minute.py shows that first fits of this size take about a tenth of one without
-# it.
+# Number of values up to which plain NumPy is used: a choice. Compiling takes seconds; without it
+# first fits of this size take about 0.1 seconds (benchmarks/first_minute.py).
 SMALL = 2_000_000
-TELL_AFTER = 1.0  # seconds of compilation before a line says what the processor does
+REPORT_AFTER = 1.0  # seconds of compilation before it is reported
 
 _size: ContextVar[float | None] = ContextVar("size of the problem", default=None)
-_limit: ContextVar[int | None] = ContextVar("threads at most", default=None)
+_limit: ContextVar[int | None] = ContextVar("maximum number of threads", default=None)
 
 
 @contextmanager
@@ -45,20 +45,20 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def problem_of(n_values: float) -> AbstractContextManager[None]:
-    """Inside, all code is chosen for a problem of so many values.
-
-    What one fit computes does not depend on what it has left.
+def problem_size(n_values: float) -> AbstractContextManager[None]:
+    """Context in which code is chosen for a problem of ``n_values`` values. A fit thus keeps its
+    choice while its features are dropped.
     """
     return _inside(_size, n_values)
 
 
-def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
-    """Inside, loops that have a plain form run in it, whatever the size: nothing is compiled.
+def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
+    """Context in which loops run in plain NumPy where they can, whatever the size, without
+    compilation.
 
     Parameters
     ----------
-    wanted : bool, default True
+    enabled : bool, default True
         False: nothing changes.
 
     Returns
@@ -68,32 +68,39 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
     Examples
     --------
     >>> from annealed.models import load_model  # doctest: +SKIP
-    >>> with plain_forms():  # doctest: +SKIP
+    >>> with numpy_backend():  # doctest: +SKIP
     ...     load_model("faces").detect(image)
     """
-    return problem_of(0) if wanted else nullcontext()
+    return problem_size(0) if enabled else nullcontext()
+
+
+def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
+    """Deprecated name of :func:`numpy_backend`."""
+    warnings.warn(
+        "plain_forms is numpy_backend; the old name ends with 0.4", FutureWarning, stacklevel=2
+    )
+    return numpy_backend(wanted)
 
 
 def is_small(n_values: float) -> bool:
-    """Whether plain expressions serve: by the size of the problem in hand, or else by this number
-    of values.
+    """Whether plain NumPy is fast enough, by the size of the current problem or else by
+    ``n_values``.
     """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
 
-_VALUES_PER_ROW = 125  # a row that Python handles by itself takes as long as so many values in an array: some 15 microseconds
+# Number of array values that take as long as one row handled in Python, about 15 microseconds
+_VALUES_PER_ROW = 125
 
 
 def values_of_rows(n_rows: float) -> float:
-    """Size of a problem whose rows are handled one after the other, so many in all."""
+    """Size of a problem of ``n_rows`` rows that are processed one at a time."""
     return _VALUES_PER_ROW * n_rows
 
 
 def n_values(X: Matrix) -> int:
-    """Values of a matrix that are stored: its entries, or those of a sparse matrix that are not
-    zero.
-    """
+    """Number of stored values: all entries of an array, the non-zeros of a sparse matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
@@ -101,9 +108,7 @@ def n_values(X: Matrix) -> int:
 
 
 class Kernel:
-    """A function that numba compiles when it is first called; inside other compiled functions it is
-    one of theirs.
-    """
+    """A function that numba compiles on its first call; other compiled functions can call it."""
 
     def __init__(
         self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]
@@ -126,19 +131,20 @@ class Kernel:
 
     def compiled(self, *args: Any) -> Any:
         """Call the compiled form, whatever the size."""
-        dispatcher = self._dispatcher or self.dispatcher
-        return dispatcher(*[writable(a) if type(a) is np.ndarray else a for a in args])
+        return (self._dispatcher or self.dispatcher)(
+            *[writable(a) if type(a) is np.ndarray else a for a in args]
+        )
 
     @property
     def dispatcher(self) -> Any:
-        """numba's own object for this function, made when it is first asked for."""
+        """numba's dispatcher of this function, created on first use."""
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = _dispatcher_of(self.function, self._options)
             return self._dispatcher
 
     @property
-    def _numba_type_(self) -> Any:  # how numba sees a global that stands for a function
+    def _numba_type_(self) -> Any:  # how numba resolves a global function
         return self.dispatcher._numba_type_
 
 
@@ -149,25 +155,25 @@ def jit(
     by_size: bool = True,
     **options: Any,
 ) -> Any:
-    """Declare a function as one to compile; it releases Python's lock and its machine code is kept
-    on disk.
+    """Declare a function to be compiled; it releases the GIL, and its machine code is cached on
+    disk.
 
     Parameters
     ----------
     function : callable
         Of arrays and numbers.
     plain : callable, True or None, default None
-        The same in NumPy, for small problems; True: the function itself, which plain forms call.
+        The same computation in NumPy, for small problems; True: the function itself.
     by_size : bool, default True
-        Whether the arrays of a call decide where no problem is in hand; False: the loop is compiled
-        then, as one that works on parts of an image.
+        Whether the sizes of the arguments decide outside :func:`problem_size`; False: the loop is
+        always compiled there, for loops over parts of an image.
     **options
         Of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
     Returns
     -------
     Kernel
-        Or a decorator, where no function is given.
+        Or a decorator if ``function`` is None.
     """
     if function is None:
         return functools.partial(jit, plain=plain, by_size=by_size, **options)
@@ -175,9 +181,8 @@ def jit(
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """The same memory as a writable array; kernels do not write to it.
-
-    numba would compile a second variant for a read-only one.
+    """A writable view of an array that kernels only read. numba would compile a second variant for
+    read-only arrays.
     """
     if array.flags.writeable:
         return array
@@ -191,7 +196,7 @@ _lock = threading.RLock()
 
 @functools.cache
 def _numba() -> Any:
-    """Return numba; when it is first imported, our listeners begin to listen."""
+    """Import numba; the first import registers the listeners."""
     import numba
     from numba.core import event
 
@@ -208,29 +213,29 @@ def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any
         return function
     try:
         dispatcher.enable_caching()
-    except RuntimeError:  # neither the package's folder nor the user's home can be written
+    except RuntimeError:  # neither the package's folder nor the user's home is writable
         folder = _private_folder()
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
         try:
             dispatcher.enable_caching()
-            _watch.place = f" (kept in {folder})"
+            _watch.place = f" (cached in {folder})"
         except RuntimeError:
-            _watch.place = " (kept nowhere: no folder can be written)"
+            _watch.place = " (not cached: no writable folder)"
             return dispatcher
         finally:
             numba.config.CACHE_DIR = before
     try:
         dispatcher._cache._cache_file._load_index()
-    except Exception:  # written by other versions: it names classes that are elsewhere now, and numba would raise at each call
+    except Exception:  # written by another version: numba would raise at each call
         dispatcher._cache.flush()
     return dispatcher
 
 
 def _private_folder() -> str:
-    """Folder below the temporary one that only this user can write to; empty where there is none.
+    """Temporary folder that only this user can write to, or "" if there is none.
 
-    Machine code is loaded from there: a folder that someone else made or may write to is left
-    alone, and so is Python's last resort, the working folder, which holds the user's own files.
+    Machine code is loaded from it, so a folder that another user owns or can write to is not used,
+    nor is the working folder, Python's last resort.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     folder = Path(tempfile.gettempdir(), f"annealed-numba-{'user' if user is None else user}")
@@ -238,20 +243,18 @@ def _private_folder() -> str:
         return ""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return ""
-    private = stat.S_ISDIR(found.st_mode) and (
-        user is None or (found.st_uid == user and not found.st_mode & 0o022)
+    private = stat.S_ISDIR(status.st_mode) and (
+        user is None or (status.st_uid == user and not status.st_mode & 0o022)
     )
     return str(folder) if private else ""
 
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Inside, nothing is small: every loop is compiled (``annealed warmup``; not for several
-    threads at once).
-    """
+    """Context in which every loop is compiled (``annealed warmup``; not thread-safe)."""
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -261,24 +264,23 @@ def compiled_only() -> Iterator[None]:
 
 
 def seconds_compiling() -> float:
-    """Seconds that this process has spent on compiling, so far."""
+    """Seconds that this process has spent on compilation."""
     return _watch.spent
 
 
-class _Watch:
-    """Says on stderr that code is compiled, once it has taken a second.
-
-    On a terminal the line says which function it is, and goes when it is compiled.
+class _CompilationReporter:
+    """Reports compilation on stderr once it has taken a second. On a terminal the line names the
+    function and is cleared afterwards.
     """
 
-    told = line_shown = False
+    reported = line_shown = False
     spent = begin = 0.0
     depth = 0
-    place = ""  # where machine code is kept, if not where numba keeps it
+    place = ""  # where machine code is cached, if not in numba's default folder
     timer: threading.Timer
 
     def notify(self, event: Any) -> None:
-        """Note that numba begins, or has ended, to compile a function: one of ours or another."""
+        """Handle the start or the end of a compilation."""
         function = event.data["dispatcher"].py_func
         if not (function.__module__ or "").startswith(__name__.split(".")[0] + "."):
             return
@@ -286,7 +288,7 @@ class _Watch:
         if event.is_start and self.depth == 1:
             self.begin = time.perf_counter()
             self.timer = threading.Timer(
-                max(TELL_AFTER - self.spent, 0.0), self.tell, [function.__name__]
+                max(REPORT_AFTER - self.spent, 0.0), self.report, [function.__name__]
             )
             self.timer.daemon = True
             self.timer.start()
@@ -297,8 +299,8 @@ class _Watch:
                 self.line_shown = False
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def tell(self, name: str) -> None:
-        line = f"annealed: compiling for this processor, once: some seconds to a minute{self.place}"
+    def report(self, name: str) -> None:
+        line = f"annealed: compiling (first run only; up to a minute){self.place}"
         with suppress(AttributeError, OSError, ValueError):  # no stderr to write to
             if os.environ.get("ANNEALED_QUIET"):
                 return
@@ -310,27 +312,27 @@ class _Watch:
                     flush=True,
                 )
                 self.line_shown = True
-            elif not self.told:
+            elif not self.reported:
                 print(line, file=sys.stderr, flush=True)
-            self.told = True
+            self.reported = True
 
 
-_watch = _Watch()
+_watch = _CompilationReporter()
 
 
 class _Interrupts:
-    """Puts Ctrl-C off while the compiler works: LLVM's callbacks swallow a KeyboardInterrupt and
-    fail in another place.
+    """Defers Ctrl-C during compilation: LLVM's callbacks swallow a KeyboardInterrupt and fail
+    later.
 
-    The signal is raised again, for the handler that was there before, when compiling has ended,
-    well or not. Signals are handled by the main thread alone; what others compile is of no concern.
+    The signal is raised again for the previous handler when compilation ends or fails. Only the
+    main thread handles signals, so compilation in other threads is ignored.
     """
 
     depth, interrupted = 0, False
     former: Any = None
 
     def notify(self, event: Any) -> None:
-        """Take note that numba begins, or has ended, to compile."""
+        """Handle the start or the end of a compilation."""
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth += 1 if event.is_start else -1
@@ -353,36 +355,37 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Threads that may be used at most: NUMBA_NUM_THREADS, or the processors of this process."""
-    asked = os.environ.get("NUMBA_NUM_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
+    requested = os.environ.get("NUMBA_NUM_THREADS", "")
+    if requested.isdigit() and int(requested) > 0:
+        return int(requested)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_limit() -> int:
-    """Threads that compiled loops use now."""
+    """Number of threads that compiled loops currently use."""
     return _limit.get() or all_threads()
 
 
 def threads(limit: int) -> AbstractContextManager[None]:
-    """Inside, and in this thread, compiled loops use so many threads."""
+    """Context in which the compiled loops of this thread use ``limit`` threads."""
     return _inside(_limit, limit)
 
 
-def in_threads(kernel: Callable, n: int, *args: Any) -> None:
-    """Call ``kernel(first, last, *args)`` on ranges that make up 0..n, one for each thread.
+def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
+    """Call ``kernel(first, last, *args)`` on ranges that partition 0..n, one per thread.
 
-    Threads of Python and no parallel region of a compiler: a process may fork after any fit.
+    These are Python threads, not a parallel region of the compiler, so the process can fork after
+    any fit.
 
     Parameters
     ----------
     kernel : callable
-        Releases Python's lock; what it writes for one range is of no concern to another.
+        Releases the GIL; different ranges write to different memory.
     n : int
-        Chunks, columns, or whatever is shared.
+        Number of items, such as chunks or columns.
     *args
-        Handed on.
+        Passed to ``kernel``.
     """
     parts = min(thread_limit(), n)
     if parts <= 1:
@@ -404,7 +407,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads, and must not wait for a lock that one held."""
+    """Reset threads and locks in a forked child, which has none of its parent's threads."""
     global _lock
     _lock = threading.RLock()
     _workers.cache_clear()

@@ -1,6 +1,4 @@
-"""Plots of schedules, paths, responses and losses; matplotlib is imported when the first one is
-drawn.
-"""
+"""Plots of schedules, paths, responses and losses; matplotlib is imported on first use."""
 
 from __future__ import annotations
 
@@ -26,12 +24,12 @@ def plot_schedule(
     schedule: Any = "inverse",
     ax: Any = None,
 ) -> Any:
-    """Number of features left after each step, on logarithmic axes; Figure 1 of [1]_.
+    """Plot the number of features after each step, on logarithmic axes; Figure 1 of [1]_.
 
     Parameters
     ----------
     n_features, k : int
-        Features at the start, M, and at the end.
+        Number of features at the start, M, and at the end.
     mu : float or sequence of float, default (30, 100, 300)
         Speeds of the schedule; one curve for each.
     n_steps : int, default 500
@@ -68,7 +66,7 @@ def plot_schedule(
 
 
 def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any = None) -> Any:
-    """Standardised coefficients along a path; Figure 2 of [1]_.
+    """Plot standardised coefficients along a path; Figure 2 of [1]_.
 
     Parameters
     ----------
@@ -79,7 +77,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         the step, which needs ``FSAPath(..., trajectory=True)``. Features with several coefficients
         show the norm.
     n_labels : int, default 10
-        How many of the features that remain longest get a colour and a name; the others are grey.
+        Number of features to label: those that remain longest get a colour and a name; the others
+        are grey.
     ax : matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
 
@@ -91,7 +90,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     Raises
     ------
     ValueError
-        If ``against`` is unknown, or the path has kept no trajectory.
+        If ``against`` is unknown, or the path has no trajectory.
 
     References
     ----------
@@ -115,8 +114,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     else:
         raise ValueError(f"against={against!r} is unknown; expected 'size' or 'step'")
     ax = _axes(ax)
-    # Those that remain longest, the strongest first among equals; a line ends where its feature is
-    # dropped.
+    # Features that remain longest, ties by strength; a line ends where its feature is dropped.
     order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -n_kept))
     named = order[: min(n_labels, int((n_kept > 0).sum()))]
     for feature in order[len(named) :][:2000]:
@@ -135,25 +133,24 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
 def plot_responses(
     model: Any, features: Any = None, *, n_columns: int = 4, axes: Any = None
 ) -> Any:
-    """Response curves of a piecewise-linear model; Figure 4 of [1]_.
+    """Plot the response curves of a piecewise-linear model; Figure 4 of [1]_.
 
     Parameters
     ----------
     model : FSAClassifier, FSARegressor or FSARanker
         Fitted with ``response="piecewise"``.
     features : array of int or None, default None
-        Columns of X among the selected ones; the twelve of greatest importance by default, in that
-        order.
+        Selected columns of X to plot; by default the twelve most important, in that order.
     n_columns : int, default 4
-        Panels side by side.
+        Number of panels per row.
     axes : array of matplotlib.axes.Axes or None, default None
         One for each feature; a new figure by default.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One for each feature. A dotted line is the response to NaN where training had some. Several
-        classes or outputs have a line each.
+        One for each feature. A dotted line is the response to NaN if the training data had any.
+        Several classes or outputs have a line each.
 
     Raises
     ------
@@ -168,7 +165,8 @@ def plot_responses(
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):
         raise ValueError(
-            f"response={model.response!r} has no curves; expected a model fitted with response='piecewise'"
+            f"response={model.response!r} has no curves; "
+            "expected a model fitted with response='piecewise'"
         )
     selected = np.flatnonzero(model.support_)
     if features is None:
@@ -206,12 +204,12 @@ def plot_responses(
 
 
 def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
-    """Training loss before each step of the annealing.
+    """Plot the training loss before each annealing step.
 
     Parameters
     ----------
     model : fitted estimator or FSAPath
-        What was trained.
+        The model to plot.
     ax : matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
     **line
@@ -232,16 +230,16 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
 def plot_inclusion(
     model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None
 ) -> Any:
-    """Inclusion probabilities of the columns that the chains use most.
+    """Plot the inclusion probabilities of the columns that the chains use most.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
         Fitted.
     n_features : int, default 30
-        Columns shown.
+        Number of columns shown.
     threshold : float, default 0.5
-        Where a line is drawn, in [0, 1].
+        Position of a reference line, in [0, 1].
     ax : matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
 
@@ -268,7 +266,7 @@ def plot_inclusion(
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Graph of the columns that act together: steps from one to the next within the atoms, per
+    """Plot a graph of interacting columns: transitions between columns within the atoms, per
     sample.
 
     Parameters
@@ -276,14 +274,14 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     model : SparseFourierClassifier or SparseFourierRegressor
         Fitted.
     n_pairs : int, default 20
-        Most edges drawn: the pairs with most steps, in either direction.
+        Maximum number of edges: the pairs with most transitions, in either direction.
     ax : matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn. Width of an edge: steps per sample; size of a node: inclusion
+        Where it was drawn. Width of an edge: transitions per sample; size of a node: inclusion
         probability.
     """
     check_is_fitted(model, "transition_counts_")
@@ -324,14 +322,14 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
 
 
 def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
-    """Traces of the chains: log likelihood and number of atoms, with their split R-hat.
+    """Plot traces of the chains: log likelihood and number of atoms, with their split R-hat.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
         Fitted by chains.
     output : int, default 0
-        Which output, of several classes.
+        Index of the output, for several classes.
     axes : array of 2 matplotlib.axes.Axes or None, default None
         Where to draw; a new figure by default.
 
@@ -348,7 +346,8 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     check_is_fitted(model, "traces_")
     if model.solver == "annealed":
         raise ValueError(
-            "solver='annealed' has no chains; expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
+            "solver='annealed' has no chains; "
+            "expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
         )
     axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
     at = (1 + np.arange(model.traces_.shape[2])) * model.n_steps / model.traces_.shape[2]
@@ -386,9 +385,7 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
 
 
 def _signed(model: Any) -> np.ndarray:
-    """Standardised coefficient of each feature, NaN where not selected; its norm where there are
-    several.
-    """
+    """Standardised coefficient (or norm of several) of each feature; NaN if not selected."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):
@@ -397,8 +394,8 @@ def _signed(model: Any) -> np.ndarray:
 
 
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps that each
-    feature remained.
+    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps each feature
+    remained.
     """
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)

@@ -1,8 +1,7 @@
-"""scikit-learn's base classes, with types.
+"""scikit-learn's base classes, with type annotations.
 
-scikit-learn has no annotations: of a dataclass with a base of unknown type, a type checker knows no
-constructor. Here it reads what these bases add to an estimator; at run time they are
-scikit-learn's own.
+scikit-learn has no annotations, and a type checker cannot infer the constructor of a dataclass with
+a base of unknown type. It reads the declarations below; at run time the bases are scikit-learn's.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ else:
     except ImportError:  # scikit-learn before 1.9
 
         class CallbackSupportMixin:
-            """Stands in where scikit-learn has no callbacks."""
+            """Fallback for scikit-learn before version 1.9, which has no callbacks."""
 
         def with_callbacks(method):
-            """Nothing to manage."""
+            """No callbacks to manage."""
             return method

@@ -19,18 +19,18 @@ from .types import ArrayLike, Matrix, Seed
 
 
 def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
-    """Agreement of two selections beyond chance.
+    """Agreement of two selections beyond chance (Cohen's kappa).
 
     Parameters
     ----------
     a, b : ndarray of bool, shape (n_features,)
-        Which features each of them selected.
+        Masks of the selected features.
 
     Returns
     -------
     float
-        1 for equal selections, about 0 for independent ones. Two selections of everything or of
-        nothing are equal: 1.
+        1 for equal selections (also if both select everything or nothing), about 0 for independent
+        ones.
 
     References
     ----------
@@ -49,7 +49,7 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class SelectionStability:
-    """What :func:`selection_stability` found.
+    """Result of :func:`selection_stability`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class SelectionStability:
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
-        What each repeat selected.
+        Selection of each repeat.
     """
 
     kappa: float
@@ -67,7 +67,7 @@ class SelectionStability:
     supports: np.ndarray
 
     def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
-        """Bars of the most often selected features.
+        """Plot the features that are selected most often.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class SelectionStability:
         ax.set_yticks(np.arange(len(order)), labels)
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
-        ax.set_xlabel("fraction of the repeats that select it")
+        ax.set_xlabel("fraction of repeats")
         ax.set_title(f"mean kappa {self.kappa:.2f} over {len(self.supports)} repeats")
         return ax
 
@@ -117,7 +117,7 @@ def selection_stability(
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> SelectionStability:
-    """Fit a selector to resampled data and compare what it selects.
+    """Fit a selector to resampled data and compare the selections.
 
     Parameters
     ----------
@@ -129,20 +129,20 @@ def selection_stability(
     y : array-like of shape (n_samples,)
         Targets.
     n_repeats : int, default 20
-        Fits; at least 2.
+        Number of fits; at least 2.
     resample : {"permute", "bootstrap", "half"}, default "permute"
-        What changes between them: the order of the rows, a bootstrap sample, or a random half (of
-        each class). A ``random_state`` of the estimator is set anew each time. A selector that does
-        not depend on the order of the rows has a kappa of 1 with "permute".
+        What changes between fits: the order of the rows, a bootstrap sample, or a random half
+        (stratified by class). Each fit gets a new ``random_state`` if the estimator has one. A
+        selector that does not depend on the order of the rows has a kappa of 1 with "permute".
     n_features : int or None, default None
         Compare the ``n_features`` largest absolute coefficients of each fit instead of its
         selection: for comparable kappas of estimators of different sparsity.
     sample_weight : array of shape (n_samples,) or None, default None
         Weights of the rows in each fit.
     random_state : int, RandomState or None, default None
-        How the data are resampled.
+        Random seed of the resampling.
     n_jobs : int or None, default None
-        Fits side by side; the result does not depend on it.
+        Number of parallel fits; the result does not depend on it.
 
     Returns
     -------
@@ -152,8 +152,8 @@ def selection_stability(
     Raises
     ------
     ValueError
-        For fewer than two repeats, another ``resample``, another length of ``y``, or an estimator
-        whose selection cannot be read.
+        For fewer than two repeats, an unknown ``resample``, a wrong length of ``y``, or an
+        estimator without a readable selection.
 
     References
     ----------
@@ -220,7 +220,7 @@ def _support(
         fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
         if (
             not fractions and halves.sum() <= 0.75 * n
-        ):  # half of each class; of numbers, which hardly repeat, half of all
+        ):  # half of each class; half of all rows for numeric targets, which hardly repeat
             rows = np.concatenate(
                 [rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)]
             )
@@ -242,14 +242,14 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     estimator : estimator
         Fitted.
     n_features_in : int
-        Columns of its training data.
+        Number of columns in its training data.
     n_features : int or None, default None
-        Take so many of its largest absolute coefficients instead.
+        Use this many of its largest absolute coefficients instead.
 
     Returns
     -------
     ndarray of bool, shape (n_features_in,)
-        What is selected.
+        Mask of the selected features.
 
     Raises
     ------
@@ -260,7 +260,8 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     if n_features is not None:
         if not hasattr(estimator, "coef_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no coef_; expected a linear estimator when n_features is given"
+                f"{type(estimator).__name__} has no coef_; "
+                "expected a linear estimator when n_features is given"
             )
         mask[strongest(np.abs(np.atleast_2d(estimator.coef_)).max(axis=0), n_features)] = True
     elif hasattr(estimator, "get_support"):
@@ -271,6 +272,7 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
         mask[:] = (np.atleast_2d(estimator.coef_) != 0).any(axis=0)
     else:
         raise ValueError(
-            f"{type(estimator).__name__} does not say what it selects; expected get_support, selected_features_ or coef_"
+            f"{type(estimator).__name__} does not expose its selection; "
+            "expected get_support, selected_features_ or coef_"
         )
     return mask

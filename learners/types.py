@@ -1,4 +1,4 @@
-"""Names for annotations: what callers of the learners may pass."""
+"""Type aliases for the arguments of the learners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
 Matrix: TypeAlias = Any
-# targets, weights, labels: whatever numpy.asarray takes, also a series
+# targets, weights, labels: anything that numpy.asarray accepts, including a series
 ArrayLike: TypeAlias = npt.ArrayLike | Any
 ClassWeight: TypeAlias = dict[Any, Any] | Literal["balanced"] | None
 Seed: TypeAlias = "int | np.random.RandomState | None"

@@ -1,1 +1,1 @@
-"""What all estimators share: checks of parameters, encoding of targets, docstrings."""
+"""Code that all estimators share: validation of parameters and encoding of targets."""

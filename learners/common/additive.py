@@ -1,4 +1,4 @@
-"""A fitted sum of responses of single columns: the one place where it is evaluated."""
+"""A fitted sum of single-column responses, and its evaluation."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,9 +12,9 @@ class AdditiveModel:
     """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
     et al. (2017) [1]_.
 
-    The shapes say what a response is: linear without knots; linear between ``n_knots`` knots and
-    constant outside; constant in each of ``n_knots - 1`` bins, where there is one response fewer
-    than knots. Windows of images are scored by compiled loops instead
+    The shapes determine the kind of response: linear without knots; linear between ``n_knots``
+    knots and constant outside; constant in each of ``n_knots - 1`` bins, where there is one
+    response fewer than knots. Windows of images are scored by compiled loops instead
     (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection
     threshold after each term.
 
@@ -69,13 +69,14 @@ class AdditiveModel:
         ):
             missing = None if self.missing_responses is None else self.missing_responses.shape
             raise ValueError(
-                f"{len(self.selected)} columns, knots {self.knots.shape}, responses {self.responses.shape}, missing {missing}: "
+                f"{len(self.selected)} columns, knots {self.knots.shape}, responses "
+                f"{self.responses.shape}, missing {missing}: "
                 "the shapes do not fit together"
             )
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Take over the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
+        """Copy the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
 
         Parameters
         ----------
@@ -119,7 +120,7 @@ class AdditiveModel:
         return self.scores_of_selected(X[:, self.selected])
 
     def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
-        """Scores from the selected columns alone, in the order of ``selected``.
+        """Scores from the selected columns only, in the order of ``selected``.
 
         Parameters
         ----------
@@ -142,7 +143,7 @@ class AdditiveModel:
         return scores
 
     def contributions(self, X: Any, reference: float | None = None) -> npt.NDArray[np.floating]:
-        """What each selected column adds to the scores.
+        """Contribution of each selected column to the scores.
 
         Parameters
         ----------
@@ -156,10 +157,10 @@ class AdditiveModel:
         (n_samples, k, n_outputs) ndarray
         """
         values = _dense(X[:, self.selected])
-        found = np.empty((*values.shape, self.responses.shape[2]))
+        terms = np.empty((*values.shape, self.responses.shape[2]))
         for j in range(values.shape[1]):
-            found[:, j] = self._response(j, values[:, j])
-        return found if reference is None else found - self.responses_at(reference)
+            terms[:, j] = self._response(j, values[:, j])
+        return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
         """Responses of all columns to the same value.
@@ -181,16 +182,16 @@ class AdditiveModel:
         """Responses (n, n_outputs) of the j-th selected column to values (n,)."""
         knots, table = self.knots[j], self.responses[j]
         if not len(knots):
-            found = x[:, None] * table[0]
+            result = x[:, None] * table[0]
         elif len(table) == len(knots):
-            found = np.stack([np.interp(x, knots, curve) for curve in table.T], axis=1)
+            result = np.stack([np.interp(x, knots, curve) for curve in table.T], axis=1)
         else:
-            found = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
+            result = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
         if self.missing_responses is not None:
             missing = np.isnan(x)
             if missing.any():
-                found[missing] = self.missing_responses[j]
-        return found
+                result[missing] = self.missing_responses[j]
+        return result
 
 
 def _dense(values: Any) -> npt.NDArray[np.floating]:
@@ -198,6 +199,6 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
 
 
 def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability that a label is observed as +1 where it is +1 with probability ``p``, and a share
-    ``flip`` was flipped."""
+    """Probability of observing the label +1, given that the true label is +1 with probability ``p``
+    and a fraction ``flip`` of the labels was flipped."""
     return flip + (1.0 - 2.0 * flip) * p if flip else p

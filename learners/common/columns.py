@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
 def included_and_excluded(
     include: Any, exclude: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns that stay and columns that may not come.
+    """Required columns and excluded columns.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def included_and_excluded(
     Raises
     ------
     ValueError
-        For columns that are not there, that are both in and out, and where all are out.
+        For unknown columns, columns that are both included and excluded, and if all are excluded.
     """
     included, excluded = (
         column_mask("include", include, n_features, names),
@@ -48,7 +48,7 @@ def included_and_excluded(
 def column_mask(
     parameter: str, which: Any, n_features: int, names: np.ndarray | None
 ) -> np.ndarray:
-    """Columns given by index, by name or as a mask."""
+    """Mask of columns given by index, by name or as a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
         return mask
@@ -56,7 +56,8 @@ def column_mask(
     if chosen.dtype == bool:
         if chosen.shape != (n_features,):
             raise ValueError(
-                f"{parameter} has shape {chosen.shape}; expected one entry for each of the {n_features} features"
+                f"{parameter} has shape {chosen.shape}; "
+                f"expected one entry for each of the {n_features} features"
             )
         return chosen.copy()
     for column in chosen.ravel().tolist():
@@ -65,25 +66,23 @@ def column_mask(
 
 
 def column_position(parameter: str, column: Any, n_features: int, names: np.ndarray | None) -> int:
-    """Number of one column, given by number or by name."""
+    """Index of one column, given by index or by name."""
     if isinstance(column, str):
-        found: np.ndarray = np.flatnonzero([] if names is None else names == column)
-        if not len(found):
+        matches: np.ndarray = np.flatnonzero([] if names is None else names == column)
+        if not len(matches):
             known = "X has no column names" if names is None else "no column has that name"
             raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
-        return int(found[0])
+        return int(matches[0])
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:
         raise ValueError(
-            f"{parameter}: {column!r} is not a column; expected a name or a number from 0 to {n_features - 1}"
+            f"{parameter}: {column!r} is not a column; "
+            f"expected a name or a number from 0 to {n_features - 1}"
         )
     return int(column)
 
 
 def feature_names(estimator: BaseEstimator) -> np.ndarray:
-    """Names (n_features_in_,) of the columns that an estimator was fitted to: x0, x1, ...
-
-    where they had none.
-    """
+    """Names (n_features_in_,) of the training columns; x0, x1, ... for unnamed columns."""
     names = getattr(estimator, "feature_names_in_", None)
     return (
         np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)

@@ -1,4 +1,4 @@
-"""What scikit-learn asks of many estimators, written once."""
+"""Parts of scikit-learn's interface that several estimators share."""
 
 import numpy as np
 from sklearn.utils import Tags
@@ -18,7 +18,7 @@ class SupportMixin(SelectorMixin):
 
 
 class SparseInputMixin:
-    """An estimator that takes sparse matrices."""
+    """An estimator that accepts sparse matrices."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a bar on a terminal, one line a minute elsewhere."""
+"""Progress reports on stderr: a bar on a terminal, one line a minute elsewhere."""
 
 import os
 import sys
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sized
 from functools import partial
 from typing import Any, Self
 
-#: From one line to the next where no bar can be shown.
+#: Interval between lines when no bar can be shown.
 SECONDS = 60.0
 
 
 class _Lines:
-    """A bar for what is no terminal: a line when a minute has passed, the first after ``wait``
-    seconds, after the piece of work in hand; none unless ``shown``."""
+    """Progress as lines, for outputs that are not terminals: one a minute, the first after ``wait``
+    seconds; nothing unless ``shown``."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class _Lines:
         self.close()
 
     def close(self) -> None:
-        """Nothing to clear away."""
+        """Lines need no cleanup."""
 
     def update(self, n: int = 1) -> None:
         self._done += n
@@ -64,11 +64,11 @@ class _Lines:
             )
 
     def describe(self, text: str) -> None:
-        """A word beside a bar about the piece of work in hand; lines do without."""
+        """Set the note beside a bar; lines ignore it."""
 
 
 class _Bar(_Lines):
-    """A bar of rich from the first piece of work to :meth:`close`; with ``leave`` it stays."""
+    """A rich progress bar, removed by :meth:`close` unless ``leave``."""
 
     def __init__(
         self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool
@@ -79,10 +79,14 @@ class _Bar(_Lines):
         super().__init__(iterable, title, total, shown=False, wait=SECONDS)
         plain = partial(progress.TextColumn, markup=False)
         columns = (
-            plain("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(), progress.TimeRemainingColumn(), plain("{task.fields[note]}"),
-        )  # fmt: skip
-        # what the work prints goes where it would go without a bar
+            plain("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            plain("{task.fields[note]}"),
+        )
+        # output of the work is not redirected
         kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
         self._rich = progress.Progress(
             *columns, console=Console(stderr=True), transient=not leave, **kept
@@ -112,11 +116,11 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """A bar on stderr over an iterable, or to be moved by ``update`` in a ``with``; one that shows
-    nothing unless ``shown``.
+    """A progress bar on stderr over an iterable, or advanced by ``update`` in a ``with``; silent
+    unless ``shown``.
 
     ``leave``: whether the bar stays when the work is done. ``wait``: seconds before the first line
-    where there is no bar.
+    when no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

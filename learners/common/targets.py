@@ -1,5 +1,5 @@
-"""Targets: classes as the losses want them and back again, targets of unit variance, groups of
-columns as numbers."""
+"""Encoding of targets: classes for the losses and back, scaled targets, groups of columns as
+integers."""
 
 import warnings
 from typing import Any
@@ -23,17 +23,17 @@ from ..types import ArrayLike, Matrix
 from .additive import observed_probability
 from .validation import check_sample_weight
 
-# Of a class that is rarer than a tenth, below which its probabilities are rough: a choice
+# minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
 _MIN_ROWS_OF_CLASS = 10
 
 
 def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in ascending order, and the place of each row's label among them.
+    """Classes in ascending order, and the index of each row's class.
 
     Raises
     ------
     ValueError
-        For numbers that are no labels, labels that cannot be ordered, or one class only.
+        For continuous numbers, labels that cannot be ordered, or a single class.
     TypeError
         For labels that are bytes.
     """
@@ -42,14 +42,14 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
-        if len(kinds) == 1:  # scikit-learn says why they cannot be labels
+        if len(kinds) == 1:  # scikit-learn explains why they cannot be labels
             raise
         raise ValueError(
             f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type"
         ) from None
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two"
+            f"y holds only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
         )
     return classes, codes
 
@@ -57,26 +57,24 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
 ) -> None:
-    """Complain where the labels of the rows that count are of one class: a weight of zero removes a
-    row.
+    """Raise if all rows of positive weight have the same class.
 
     Raises
     ------
     ValueError
-        Names the class.
+        Naming the class.
     """
     present = np.unique(np.asarray(y)[weight > 0]).tolist()
     if len(present) == 1:
         raise ValueError(
-            f"the {rows} hold one class only ({present[0]!r}); a classifier needs at least two"
+            f"the {rows} hold only one class ({present[0]!r}); a classifier needs at least two"
         )
 
 
 def encode_classes(
     y: ArrayLike, loss: str | Loss, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, Loss]:
-    """Classes, targets for the loss, and the loss that several classes need: one rule for all
-    estimators.
+    """Encode classes as targets, and extend the loss to several classes.
 
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
     multinomial loss, any other loss of the margin acts on the differences of the classes' scores
@@ -98,30 +96,30 @@ def encode_classes(
     classes : ndarray of shape (n_classes,)
         In ascending order.
     targets : ndarray of shape (n_samples, 1 or n_classes)
-        One 0/1 column per class for the losses of several classes, else -1 and +1.
+        One-hot columns for the losses of several classes, else -1 and +1.
     loss : Loss
     """
     classes, codes = class_codes(y)
     several = len(classes) > 2
     if isinstance(loss, str) and loss == "auto":
         loss = MultinomialLoss.name if several else FlippedLogisticLoss.name
-    found = pointwise_loss(loss)
-    if isinstance(loss, str) and isinstance(found, FlippedLogisticLoss):
+    resolved = pointwise_loss(loss)
+    if isinstance(loss, str) and isinstance(resolved, FlippedLogisticLoss):
         counts = np.bincount(codes, weight)
-        found = FlippedLogisticLoss.of_shares(counts / max(counts.sum(), 1e-300))
+        resolved = FlippedLogisticLoss.of_shares(counts / max(counts.sum(), 1e-300))
     if several:
-        found = loss_of_several_classes(found)
-    if found.several_classes:
+        resolved = loss_of_several_classes(resolved)
+    if resolved.several_classes:
         targets = np.eye(len(classes))[codes]
     elif several:
         targets = 2.0 * np.eye(len(classes))[codes] - 1.0
     else:
         targets = np.where(codes == 1, 1.0, -1.0)[:, None]
-    return classes, targets, found
+    return classes, targets, resolved
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Labels in, labels and probabilities out, for every classifier with ``_scores(X)``."""
+    """Label encoding and predictions of a classifier that implements ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None
@@ -133,12 +131,12 @@ class SparseClassifierMixin(ClassifierMixin):
         """Set ``classes_``; return targets, the loss that fits them, and the weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
-            class_codes(y)  # says what is wrong with labels
+            class_codes(y)  # raises a clear error for bad labels
             weight = weight * compute_sample_weight(self.class_weight, y)
-        self.classes_, targets, found = encode_classes(y, loss, weight)
+        self.classes_, targets, resolved = encode_classes(y, loss, weight)
         check_two_classes(y, weight)
         _warn_of_rare_class(y, self.classes_, weight)
-        return targets, found, weight
+        return targets, resolved, weight
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores of the classes.
@@ -158,7 +156,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Labels.
+        """Predict labels.
 
         Parameters
         ----------
@@ -186,7 +184,8 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities: of the model for logistic losses, squashed scores for others.
+        """Predict probabilities: those of the model for logistic losses, squashed scores for
+        others.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
         flip) / (1 + exp(-score)).
@@ -212,13 +211,14 @@ class SparseClassifierMixin(ClassifierMixin):
 
 
 def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:
-    """Warn where the rarest class of many rows has too few for its probability to mean much."""
+    """Warn if the rarest class has too few rows for reliable probabilities."""
     present = np.asarray(y)[weight > 0]
     counts = np.array([np.count_nonzero(present == label) for label in classes])
     rarest = int(counts.argmin())
     if counts[rarest] < _MIN_ROWS_OF_CLASS and counts[rarest] < len(present) / _MIN_ROWS_OF_CLASS:
         warnings.warn(
-            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; its probabilities are rough: "
+            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; "
+            "its probabilities are unreliable: "
             f"expected at least {_MIN_ROWS_OF_CLASS} rows",
             stacklevel=4,
         )
@@ -228,7 +228,7 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means
     and their scales.
 
-    Otherwise a support that all outputs share would serve the output with the largest unit.
+    Without scaling, the output with the largest unit would dominate a shared support.
 
     Raises
     ------
@@ -242,13 +242,15 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares overflow; expected numbers of moderate size"
+            f"y holds values up to {most:g}, whose squares overflow; "
+            "expected numbers of moderate size"
         )
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares underflow; expected numbers of moderate size"
+            f"y holds values up to {most:g}, whose squares underflow; "
+            "expected numbers of moderate size"
         )
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
@@ -257,8 +259,8 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) as ``target_scaling`` of a loss asks for, with what was subtracted and what
-    they were divided by.
+    """Targets (n, q) scaled as the ``target_scaling`` of a loss requires, with the shift and the
+    scale.
 
     Raises
     ------
@@ -280,7 +282,7 @@ def scaled_targets(
 
 
 def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Groups of columns as whole numbers 0, 1, ... in the order of their first column.
+    """Groups of columns as integers 0, 1, ... in the order of their first column.
 
     Raises
     ------
@@ -292,7 +294,8 @@ def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
     labels = np.asarray(groups)
     if labels.shape != (n_features,):
         raise ValueError(
-            f"groups has shape {labels.shape}; expected one label for each of the {n_features} features"
+            f"groups has shape {labels.shape}; "
+            f"expected one label for each of the {n_features} features"
         )
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]

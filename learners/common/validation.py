@@ -1,4 +1,4 @@
-"""Checks of parameters: one clear line for every bad value."""
+"""Validation of parameters and data, with one-line errors."""
 
 import sys
 import warnings
@@ -18,11 +18,8 @@ from ..types import ArrayLike, Matrix
 
 
 @contextmanager
-def whole_or_as_before(estimator: BaseEstimator) -> Iterator[None]:
-    """A fit that fails or is interrupted leaves the estimator as it was.
-
-    Not fitted, or with its last fit.
-    """
+def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore the estimator's previous state if a fit fails or is interrupted."""
     before = vars(estimator).copy()
     try:
         yield
@@ -33,8 +30,7 @@ def whole_or_as_before(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Complain about data that hold no numbers yet or hide some; where ``numbers`` are expected,
-    about dates too.
+    """Reject lazy frames and masked arrays, and dates where ``numbers`` are expected.
 
     Raises
     ------
@@ -52,12 +48,14 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     """
     if type(values).__name__ == "LazyFrame":
         raise TypeError(
-            f"{name} is a LazyFrame, which holds no values yet; expected data: call its collect() first"
+            f"{name} is a LazyFrame, which holds no values yet; "
+            "expected data: call its collect() first"
         )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
         raise ValueError(
-            f"{name} is an array with {n} masked values; expected numbers without a mask, as filled() gives them"
+            f"{name} is an array with {n} masked values; "
+            "expected numbers without a mask, as filled() gives them"
         )
     if not numbers:
         return
@@ -75,12 +73,13 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
         ):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(
-                f"{name} holds {dtype} values; expected numbers, as ({name} - {name}.min()) / {unit}"
+                f"{name} holds {dtype} values; "
+                f"expected numbers, as ({name} - {name}.min()) / {unit}"
             )
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
-    """X, or X and y, as scikit-learn's ``validate_data`` checks them, their containers first.
+    """X, or X and y, checked by :func:`check_container` and scikit-learn's ``validate_data``.
 
     Raises
     ------
@@ -101,10 +100,9 @@ def n_threads(n_jobs: int | None) -> int:
     return max(1, min(limit, n_jobs if n_jobs > 0 else limit + 1 + n_jobs))
 
 
-def number_to_keep(k: int | float, n_features: int, what: str = "features") -> int:
-    """How many of ``n_features`` are selected for ``n_features_to_select=k``.
-
-    An integer, or a fraction in (0, 1].
+def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
+    """Number of features that ``n_features_to_select=k`` selects of ``n_features``; k is an integer
+    or a fraction in (0, 1].
 
     Raises
     ------
@@ -113,7 +111,8 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
     """
     if not is_size(k):
         raise ValueError(
-            f"n_features_to_select={k!r} is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+            f"n_features_to_select={k!r} is not valid; "
+            "expected an integer >= 1 or a fraction in (0, 1]"
         )
     if not isinstance(k, Integral):
         return max(1, round(float(k) * n_features))
@@ -128,9 +127,7 @@ def number_to_keep(k: int | float, n_features: int, what: str = "features") -> i
 def check_finite(
     X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
 ) -> None:
-    """Complain in one line, with the place.
-
-    About the first NaN or infinity in a dense or sparse matrix, whose columns may have names.
+    """Raise at the first NaN or infinity of a dense or sparse matrix, naming its row and column.
 
     Raises
     ------
@@ -146,7 +143,7 @@ def check_finite(
     """
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        # The sum is cheap and nearly always enough
+        # The sum is cheap and nearly always sufficient
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
@@ -159,14 +156,12 @@ def check_finite(
 
 
 def check_squares(X: Matrix) -> None:
-    """Complain about a column of a finite dense or CSR matrix whose values have no squares.
-
-    Too large, or small and not zero.
+    """Raise if the squares of a column of a finite dense or CSR matrix overflow or underflow.
 
     Raises
     ------
     ValueError
-        Names the first such column.
+        Naming the first such column.
 
     Examples
     --------
@@ -182,15 +177,16 @@ def check_squares(X: Matrix) -> None:
         column = int(np.argmax(wrong))
         what = "overflow" if most[column] > 1 else "underflow"
         raise ValueError(
-            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; expected numbers of moderate size"
+            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; "
+            "expected numbers of moderate size"
         )
 
 
-def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
-    """Complain unless ``value`` is an integer from ``least`` to ``most``."""
-    expected = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
+    """Raise unless ``value`` is an integer from ``low`` to ``high``."""
+    expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     _require(
-        _is_whole(value) and value >= least and (most is None or value <= most),
+        _is_whole(value) and value >= low and (high is None or value <= high),
         name,
         value,
         expected,
@@ -200,29 +196,26 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None) ->
 def check_real(
     name: str,
     value: Any,
-    least: float,
-    most: float = sys.float_info.max,
+    low: float,
+    high: float = sys.float_info.max,
     *,
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Complain unless ``value`` is a number of at least (or ``above``) ``least``.
-
-    And at most (or ``below``) ``most``.
-    """
-    expected = f"a number {'>' if above else '>='} {least:g}"
-    if most < sys.float_info.max:
-        expected += f" and {'<' if below else '<='} {most:g}"
+    """Raise unless ``low <= value <= high``; ``above`` and ``below`` make the limits strict."""
+    expected = f"a number {'>' if above else '>='} {low:g}"
+    if high < sys.float_info.max:
+        expected += f" and {'<' if below else '<='} {high:g}"
     inside = (
         _is_number(value)
-        and (value > least if above else value >= least)
-        and (value < most if below else value <= most)
+        and (value > low if above else value >= low)
+        and (value < high if below else value <= high)
     )
     _require(inside, name, value, expected)
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Complain unless ``n_jobs`` counts as scikit-learn's does."""
+    """Raise unless ``n_jobs`` is a non-zero integer or None."""
     _require(
         n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
         "n_jobs",
@@ -245,7 +238,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_choice(name: str, value: Any, allowed: tuple) -> None:
-    """Complain unless ``value`` is one of those allowed."""
+    """Raise unless ``value`` is in ``allowed``."""
     if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
@@ -254,7 +247,7 @@ def _is_one_of(value: Any, allowed: tuple) -> bool:
     return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
 
 
-def check_each(
+def check_parameters(
     check: Callable,
     estimator: BaseEstimator,
     names: tuple[str, ...],
@@ -263,7 +256,7 @@ def check_each(
     **options: bool,
 ) -> None:
     """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
-    :func:`check_choice`, but for those whose value is one of ``unless``."""
+    :func:`check_choice`, except for values in ``unless``."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):
@@ -273,7 +266,7 @@ def check_each(
 def check_greedy(
     criterion: str, delta: float | None, epsilon: float | None, size: int | float | None
 ) -> None:
-    """Check how features enter in a greedy search and where it ends.
+    """Check the entry criterion and the thresholds of a greedy search.
 
     Raises
     ------
@@ -298,12 +291,12 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Weights (n_samples,) as float64: ones for None, the same number for all rows where it is one.
+    """Row weights (n_samples,) as float64; None gives ones, a number is repeated.
 
     Raises
     ------
     ValueError
-        For another shape, a negative weight, NaN or infinity, and where all are zero.
+        For a wrong shape, negative weights, NaN or infinity, or if all weights are zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)
@@ -314,7 +307,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
     )
     if weight.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}; expected one weight for each of the {n_samples} rows"
+            f"sample_weight has shape {weight.shape}; "
+            f"expected one weight for each of the {n_samples} rows"
         )
     if (weight < 0).any():
         raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")

@@ -1,2 +1,2 @@
-"""How data look to the solvers: scores, gradients and the columns that remain, in memory, on disk,
-on Dask and on torch."""
+"""Designs, the solvers' interface to the data: scores, gradients and column subsets, in memory, on
+disk, on Dask and on torch."""

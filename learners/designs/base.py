@@ -1,6 +1,6 @@
-"""Designs: how the data look to the annealing loop.
+"""Designs: the interface of the annealing loop to the data.
 
-A design stands for a matrix whose columns are centred and scaled without being copied. Feature j
+A design represents a matrix whose columns are centred and scaled without being copied. Feature j
 owns ``width`` neighbouring columns u_j(x) (one for a linear response, the B + 1 hat functions for a
 piecewise-linear one); with m_j their means and s_j one scale per feature, the scores are
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..objective.base import Loss
 
-# Columns are copied together when fewer than one in so many stored ones remain: a copy costs some
+# Columns are compacted when fewer than one in this many stored ones remain: a copy costs a few
 # reads
 COMPACT_RATIO = 3
 
@@ -28,7 +28,7 @@ COMPACT_RATIO = 3
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """1 / standard deviation, and 0 for columns that are constant to rounding: those never score.
+    """1 / standard deviation, or 0 for columns that are constant up to rounding.
 
     Parameters
     ----------
@@ -54,11 +54,10 @@ def inverse_scale(
 
 
 def rounding_of(dtype: npt.DTypeLike) -> float:
-    """Variance over second moment up to which values of this precision count as constant, for
-    moments about a value among them.
+    """Ratio of variance to second moment up to which values of this precision count as constant.
 
-    Numbers in float32 are mostly rounded once, by half a unit in the last place; those in float64
-    were computed, in several steps.
+    float32 data are usually rounded once, by half a unit in the last place; float64 data come from
+    several computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -66,48 +65,48 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
 def check_underflow(
     mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64
 ) -> None:
-    """Refuse columns that are not zero, but so small that their squares are: their scale is
-    unknown.
+    """Raise for non-zero columns whose squares underflow: their scale is unknown.
 
     Parameters
     ----------
     mean, square : ndarray of shape (m,)
         Means of the values and of their squares, of each column.
     dtype : dtype, default float64
-        In which the squares were summed.
+        Precision in which the squares were summed.
 
     Raises
     ------
     ValueError
-        Names the first such column.
+        Naming the first such column.
     """
     small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
-            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow {np.dtype(dtype)}; "
+            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow "
+            f"{np.dtype(dtype)}; "
             "expected numbers of moderate size"
         )
 
 
 def warn_if_constant(inv: np.ndarray) -> None:
-    """Warn where features were to be had and all that may be selected are constant, by their
-    inverse scales."""
+    """Warn if all selectable features are constant, by their inverse scales."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
-            "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant",
+            "no column of X that may be selected varies: the selection is arbitrary, and the "
+            "model predicts a constant",
             stacklevel=4,
         )
 
 
 class NotFiniteError(ValueError):
-    """The data hold NaN or infinity: found in the first read that is made of them."""
+    """The data hold NaN or infinity, detected in the first read."""
 
 
 def moments(
     total: np.ndarray, square: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and inverse scales from the first two of :func:`first_sums`, of weights that sum to
+    """Means and inverse scales from the first two of :func:`first_sums`, for weights that sum to
     one.
 
     Parameters
@@ -115,7 +114,7 @@ def moments(
     total, square : ndarray of shape (m,)
         Sums of w d and w d^2.
     shift : ndarray of shape (m,)
-        What was subtracted.
+        Offset subtracted from the data.
 
     Returns
     -------
@@ -127,12 +126,13 @@ def moments(
     Raises
     ------
     NotFiniteError
-        If the data were not finite, or their squares.
+        If the data or their squares are not finite.
     """
     if not (np.isfinite(total).all() and np.isfinite(square).all()):
         column = np.flatnonzero(~np.isfinite(total + square))[0]
         raise NotFiniteError(
-            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first in column {column}); "
+            f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first "
+            f"in column {column}); "
             "expected finite numbers of moderate size"
         )
     check_underflow(total, square, shift.dtype)
@@ -142,8 +142,8 @@ def moments(
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`moments` of a dense matrix (n, m), about its first row: no digits are lost to a large
-    common offset."""
+    """:func:`moments` of a dense matrix (n, m), about its first row, so that a large offset costs
+    no precision."""
     shift = X[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         centred = X - shift
@@ -198,7 +198,7 @@ class Design:
         Parameters
         ----------
         residual : ndarray of shape (n_samples, n_outputs)
-            Gradient of a loss with respect to the scores, say.
+            For example the gradient of a loss with respect to the scores.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class Design:
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
-        """A new design with some of the features; this one stays usable.
+        """Return a new design with some of the features; this one stays usable.
 
         Parameters
         ----------
@@ -223,7 +223,8 @@ class Design:
         Returns
         -------
         Design
-            Features outside ``kept`` are dropped; how the others are standardised stays the same.
+            Features outside ``kept`` are dropped; the standardisation of the others does not
+            change.
         """
         new = copy(self)
         new.n_features = len(kept)
@@ -243,13 +244,13 @@ class Design:
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature is NaN in one of the rows of a mask (n_samples,): never where
-        responses are linear."""
+        """Whether each feature has NaN in the rows of a mask (n_samples,); False for linear
+        responses."""
         return np.zeros(self.n_features, bool)
 
     def matrix(self) -> np.ndarray:
-        """The standardised columns themselves, (n_samples, n_features * width), in the data's
-        precision: for small designs."""
+        """The standardised columns (n_samples, n_features * width), in the data's precision; for
+        small designs."""
         raise NotImplementedError
 
     def scores_and_gradient(
@@ -260,8 +261,8 @@ class Design:
         y: np.ndarray,
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data where a
-        design can.
+        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data if
+        possible.
 
         Parameters
         ----------
@@ -272,7 +273,7 @@ class Design:
         loss : Loss
             Of pairs, or pointwise.
         y : ndarray of shape (n_samples, n_outputs)
-            Targets as the loss wants them.
+            Targets encoded for the loss.
         sample_weight : ndarray of shape (n_samples,)
             Sums to one.
 
@@ -317,8 +318,7 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """A design whose moments are found in the first read of the data, together with the first
-    gradient."""
+    """A design whose first read of the data computes both the moments and the first gradient."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None
@@ -343,6 +343,6 @@ class FirstReadDesign(Design):
         self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Find the moments; returns the gradient of ``residual`` (n_samples, n_outputs), shaped
+        """Compute the moments; return the gradient of ``residual`` (n_samples, n_outputs), shaped
         like coef."""
         raise NotImplementedError

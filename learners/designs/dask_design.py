@@ -1,10 +1,10 @@
 """A design on Dask arrays: tiles of rows and columns that stay on the workers.
 
-Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is worked on by itself;
+Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is processed separately;
 scores are summed over the tiles of a row, gradients over those of a column, in a fixed order, so
-that neither lost workers nor the order in which tasks end change the result. The remaining columns
-are joined into tiles of the old size and persisted, as often as a third of them is left, until they
-fit into the memory of the client.
+that neither lost workers nor the completion order of tasks changes the result. Whenever a third of
+the columns is left, they are joined into tiles of the old size and persisted, until they fit into
+the memory of the client.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from .responses import PiecewiseLinear, even_knots
 GATHER_BYTES = 512 << 20
 # Columns are joined along rows until a tile is as large as this, or as the largest of the data
 TILE_BYTES = 128 << 20
-# More than this comes to the client from one column in so many on: to send columns costs some steps
-# on them
+# Larger data move to the client only once one column in this many remains: sending columns costs
+# some steps on them
 EASY_BYTES = 32 << 20
 LEFT = 10
 
@@ -54,7 +54,7 @@ class DaskDesign(OutOfCoreDesign):
     response : PiecewiseLinear or None, default None
         None for linear responses.
     random_state : int, RandomState or None, default None
-        Which rows a step reads where the data are subsampled.
+        Random seed of subsampling.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class DaskDesign(OutOfCoreDesign):
         Which of its stored columns remain in a column of tiles; None for all. A copy is made when
         few are left, as in memory.
     stored : int
-        Columns that the tiles hold; 0 for the tiles of the data themselves, which are left in the
-        first cut.
+        Number of columns stored in the tiles; 0 for the original tiles, which the first cut
+        replaces.
     rows : list of slice
         Rows of each row of tiles.
 
@@ -78,7 +78,7 @@ class DaskDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    _targets: Any = None  # what is on the workers already
+    _targets: Any = None  # objects already on the workers
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class DaskDesign(OutOfCoreDesign):
             )
             for j in range(len(self.parts))
         ]
-        found = dask.compute(*ranges)
+        partial = dask.compute(*ranges)
         lines = even_knots(
-            np.concatenate([r[0] for r in found]), np.concatenate([r[1] for r in found]), n_bins
+            np.concatenate([r[0] for r in partial]), np.concatenate([r[1] for r in partial]), n_bins
         )
         if response.bins == "quantile":
             whole = X.array.rechunk({0: -1, 1: "auto"})
@@ -125,7 +125,7 @@ class DaskDesign(OutOfCoreDesign):
             lines = np.concatenate(
                 dask.compute(*[task(response.knots, t, weight) for t in whole.to_delayed()[0]])
             )
-        missing = any(r[2] for r in found)
+        missing = any(r[2] for r in partial)
         self.coding = replace(self.coding, knots=lines, even=evenly_spaced(lines), missing=missing)
         self.n_bins, self.n_knots, self.width = n_bins, n_bins + 1, n_bins + 1 + missing
         self.basis = hat_basis(n_bins, missing)
@@ -144,24 +144,23 @@ class DaskDesign(OutOfCoreDesign):
                 for t, r in zip(self.tiles, self.rows)
             ]
             results.append(reduced(sums, tasks.add_first_reads))
-        found = dask.compute(*results)
+        partial = dask.compute(*results)
         if self.knots is None:
-            shift, total, square = (np.concatenate([f[i] for f in found]) for i in (0, 3, 4))
+            shift, total, square = (np.concatenate([f[i] for f in partial]) for i in (0, 3, 4))
             self._moments = moments(total, square, shift)
-            product = np.concatenate([f[5] for f in found], axis=1).T + np.multiply.outer(
-                shift.astype(np.float64), found[0][2]
+            product = np.concatenate([f[5] for f in partial], axis=1).T + np.multiply.outer(
+                shift.astype(np.float64), partial[0][2]
             )
             product = product[:, None]
         else:
-            weight, *histograms = np.concatenate(found, axis=1)
+            weight, *histograms = np.concatenate(partial, axis=1)
             self._moments = block_moments(weight, self.basis)
             product = np.stack([h @ self.basis for h in histograms], axis=2)
         self.coding = replace(self.coding, mean=self.mean, inv=self.inv)
         return self._standardised(product, residual)
 
     def _states(self, values: np.ndarray | None = None) -> list[Any]:
-        """For each column of tiles what its columns mean, the coefficients there and which columns
-        they are."""
+        """For each column of tiles its coding, its coefficients and its remaining columns."""
         states = []
         for part, remaining in zip(self.parts, self.remaining):
             state = self.coding[part], None if values is None else values[part], remaining
@@ -181,8 +180,8 @@ class DaskDesign(OutOfCoreDesign):
                 )
                 for tiles, r in zip(self.tiles, self.rows)
             ]
-            for rows, found in zip(self.rows, dask.compute(*sums)):
-                out[rows] = found
+            for rows, block in zip(self.rows, dask.compute(*sums)):
+                out[rows] = block
         return out
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
@@ -201,8 +200,8 @@ class DaskDesign(OutOfCoreDesign):
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
-        """Targets and weights by rows of tiles, sent to the workers once; beside the tiles if these
-        hold whole rows."""
+        """Targets and weights by rows of tiles, sent to the workers once; next to the tiles if
+        these hold whole rows."""
         if (
             self._targets is None
             or self._targets[0] is not y
@@ -274,8 +273,8 @@ class DaskDesign(OutOfCoreDesign):
         )[0]
 
     def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
-        """Drop columns; where few are left, join those of neighbouring tiles, none larger than the
-        largest before."""
+        """Drop columns; if few are left, join neighbouring tiles, none larger than the largest
+        before."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
@@ -341,16 +340,16 @@ class DaskDesign(OutOfCoreDesign):
         return new._collected()
 
     def _collected(self) -> np.ndarray:
-        found = dask.compute(*[tile for row in self.tiles for tile in row])
+        blocks = dask.compute(*[tile for row in self.tiles for tile in row])
         width = len(self.parts)
         rows = [
-            found[i] if width == 1 else np.concatenate(found[i : i + width], axis=1)
-            for i in range(0, len(found), width)
+            blocks[i] if width == 1 else np.concatenate(blocks[i : i + width], axis=1)
+            for i in range(0, len(blocks), width)
         ]
         if self.knots is None:
             return np.concatenate(rows)
         codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)
-        for r, part in zip(self.rows, rows):  # tiles begin anywhere in a block of codes
+        for r, part in zip(self.rows, rows):  # tiles may begin inside a block of codes
             lanes = part.transpose(1, 0, 2).reshape(part.shape[1], -1)[:, : r.stop - r.start]
             start = r.start
             while start < r.stop:

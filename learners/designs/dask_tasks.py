@@ -1,4 +1,4 @@
-"""Tasks on the tiles of a Dask array, and what a tile's values mean."""
+"""Tasks on the tiles of a Dask array, and the coding of a tile's values."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .kernels import ROWS
 from .piecewise_linear import PiecewiseDesign, encode
 from .responses import add_ranges
 
-FAN_IN = 16  # so many partial sums are added by one task
-SMALL_BYTES = 1 << 20  # what is larger is sent to the workers once, not with every task
+FAN_IN = 16  # number of partial sums added by one task
+SMALL_BYTES = 1 << 20  # larger objects are sent to the workers once, not with every task
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    """One call, to be made by a worker."""
+    """A delayed call for a worker."""
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
 def shared(value: Any, n_bytes: int) -> Any:
-    """What several tasks need: a part of each while it is small, so that they wait for their tile
-    alone and run where it lies."""
+    """An argument of several tasks: embedded in each if small, so that a task depends only on its
+    tile and runs where it is stored."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
 
 @dataclass
 class Coding:
-    """How values become standardised responses: the moments of the columns and, for
-    piecewise-linear responses, their knots.
+    """Coding of values as standardised responses: column moments and, for piecewise-linear
+    responses, knots.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Coding:
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays."""
+        """Bytes of the arrays."""
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
@@ -85,7 +85,7 @@ class Coding:
         )
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
-        """Values or codes as they are kept."""
+        """Values or codes in stored form."""
         if self.knots is None or values.ndim == 3:
             return np.asarray(values)
         codes = np.zeros((-(-len(values) // ROWS), values.shape[1], ROWS), np.uint8)
@@ -93,7 +93,7 @@ class Coding:
         return codes
 
 
-# What a tile's columns mean, their coefficients, and which are left
+# coding of a tile's columns, their coefficients, and the remaining columns
 State: TypeAlias = tuple[Coding, Any, np.ndarray | None]
 Rows: TypeAlias = tuple[np.ndarray, np.ndarray]  # targets and weights
 At: TypeAlias = tuple[
@@ -104,7 +104,7 @@ At: TypeAlias = tuple[
 
 
 def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Least and greatest value of each column, and whether there is NaN."""
+    """Minimum and maximum of each column, and whether there is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
     add_ranges(values, weight, low, high)
@@ -112,7 +112,7 @@ def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The ranges of several tiles in one."""
+    """Combine the ranges of several tiles."""
     return (
         np.min([p[0] for p in parts], axis=0),
         np.max([p[1] for p in parts], axis=0),
@@ -142,23 +142,23 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """The sums of several tiles, about the first row of the first of them."""
+    """Add the sums of several tiles, about the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
     total, square, product = total.copy(), square.copy(), product.copy()
     for other, w, r, t, s, p in parts[1:]:
-        away = other.astype(np.float64) - shift
-        square += s + away * (2.0 * t + w * away)
-        total += t + w * away
-        product += p + np.multiply.outer(r, away)
+        offset = other.astype(np.float64) - shift
+        square += s + offset * (2.0 * t + w * offset)
+        total += t + w * offset
+        product += p + np.multiply.outer(r, offset)
         weight, rest = weight + w, rest + r
     return shift, weight, rest, total, square, product
 
 
 def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
-    """Partial scores of the rows of a tile; ``state``: what its columns mean, their coefficients,
-    and which are left."""
+    """Partial scores of the rows of a tile; ``state``: coding, coefficients and remaining
+    columns."""
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)
 
@@ -171,7 +171,7 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
 
 
 def beside(pair: Rows, _: object) -> Rows:
-    """Targets and weights, on the worker where their tile is."""
+    """Targets and weights, on the worker that holds their tile."""
     return pair
 
 
@@ -217,7 +217,7 @@ def add(*parts: Any) -> Any:
 
 
 def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -> np.ndarray:
-    """The chosen columns of neighbouring tiles, side by side and as they are kept: codes for
+    """The chosen columns of neighbouring tiles, concatenated in stored form: codes for
     piecewise-linear responses."""
     chosen = [
         v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)

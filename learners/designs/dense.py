@@ -4,34 +4,34 @@ from typing import Self
 
 import numpy as np
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from ..objective.base import Loss
 from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
 
-# |mean| / sd of a column from which products in float32 are taken about the mean: they lose digits
-# before
+# |mean| / sd of a column from which float32 products are taken about the mean, to keep precision
 _MAX_RATIO = 1e3
-BLOCK_BYTES = 1 << 20  # rows read at once: scores and gradient find them in the second-level cache
+# rows read at once: they stay in the second-level cache for scores and gradient
+BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):
     """Linear responses on a dense matrix, row- or column-major, float32 or float64, read in place.
 
-    The remaining columns are copied together when fewer than a third of the stored ones are left
-    (``COMPACT_RATIO``), in the next read; until then the dropped ones count zero.
+    The next read compacts the remaining columns once fewer than a third of the stored ones are left
+    (``COMPACT_RATIO``); until then dropped columns have coefficient zero.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed where the moments are known.
+        Sums to one; not needed if the moments are known.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, 1) and inverse scales (m,) of the columns of a larger matrix of which X is a part.
+        Means (m, 1) and inverse scales (m,) of the columns of a larger matrix that contains X.
     columns : ndarray of int or None, default None
-        The columns of X that count, with ``moments`` for these; all by default.
+        The columns of X to use, matching ``moments``; all by default.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class DenseDesign(FirstReadDesign):
         self._stored = X
         self.n_samples, self.n_features = len(X), X.shape[1] if columns is None else len(columns)
         self._columns = columns
-        # A row-major matrix and the columns of it (uint32) that the next read copies together
+        # A row-major matrix and its columns (uint32) that the next read compacts
         self._pending: tuple[np.ndarray, np.ndarray] | None = None
         self._weight, self._moments = sample_weight, moments
 
@@ -57,7 +57,7 @@ class DenseDesign(FirstReadDesign):
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         assert self._weight is not None
-        # Moments about the first row: no digits are lost to a large common offset
+        # Moments about the first row: a large offset costs no precision
         shift = self._stored[0].copy()
         total, square, product = first_sums(self._stored, shift, self._weight, residual[:, 0])
         self._moments = moments(total, square, shift)
@@ -66,12 +66,12 @@ class DenseDesign(FirstReadDesign):
 
     def _gathered(self) -> np.ndarray:
         if self._pending is not None:
-            in_threads(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
+            parallel_ranges(kernels.gather_rows, self.n_samples, *self._pending, self._stored)
             self._pending = None
         return self._stored
 
     def _row_blocks(self) -> list[slice]:
-        step = 16 * CHUNK  # the rows of one column lie together
+        step = 16 * CHUNK  # column-major
         if self._by_rows:
             step = max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
@@ -85,8 +85,7 @@ class DenseDesign(FirstReadDesign):
         return full
 
     def _rounded_mean(self) -> np.ndarray | None:
-        """Means in the matrix' own precision, where its products have to be taken about them; else
-        None."""
+        """Means in the matrix' precision if products are taken about them, else None."""
         mean = self.mean[:, 0]
         if self._stored.dtype == np.float64 or not (np.abs(mean) * self.inv > _MAX_RATIO).any():
             return None
@@ -153,7 +152,7 @@ class DenseDesign(FirstReadDesign):
         else:
             data = (self._stored,)
         run = kernels.fused_rows if self._by_rows else kernels.fused_columns
-        in_threads(
+        parallel_ranges(
             run,
             len(partial),
             *data,
@@ -215,7 +214,7 @@ def first_sums(
     X : ndarray of shape (n_samples, n_features)
         Row- or column-major.
     shift : ndarray of shape (n_features,)
-        Subtracted from each row, so that a large common offset costs no digits.
+        Subtracted from each row, so that a large offset costs no precision.
     sample_weight : ndarray of shape (n_samples,)
         The weights w.
     residual : ndarray of shape (n_samples,)
@@ -228,7 +227,7 @@ def first_sums(
     """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
     run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns
-    in_threads(
+    parallel_ranges(
         run,
         len(partial),
         X,

@@ -1,4 +1,4 @@
-"""The standardised columns themselves: for small data, which need no compiled code."""
+"""Explicit standardised columns, for small data without compiled code."""
 
 from typing import Self
 
@@ -10,10 +10,9 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 
 class ExplicitDesign(Design):
-    """All standardised columns in memory, as one matrix: scores and gradients are products of BLAS.
-
-    What every other design computes without forming it: the readable form, and the reference of the
-    tests.
+    """All standardised columns in memory, as one matrix: scores and gradients are BLAS products.
+    The other designs compute the same without forming the matrix; tests use this one as the
+    reference.
 
     Parameters
     ----------
@@ -22,7 +21,7 @@ class ExplicitDesign(Design):
         dropping columns is cheap.
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
-        How they were standardised.
+        Means and inverse scales of the standardisation.
     n_knots : int, default 1
     knots : ndarray of shape (n_features, n_knots) or None, default None
     missing : ndarray of shape (n_features, n_samples), bool, or None, default None
@@ -46,7 +45,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """Linear responses on a dense matrix (n, m) with these moments."""
+        """Design of linear responses on a dense matrix (n, m) with given moments."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
             columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64
@@ -55,11 +54,12 @@ class ExplicitDesign(Design):
 
     @classmethod
     def piecewise_linear(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Piecewise-linear responses, rounded to the same one-byte codes as in larger designs."""
+        """Design of piecewise-linear responses, rounded to the same one-byte codes as in larger
+        designs."""
         n_samples, n_features = X.shape
-        blocks, found = encoded(X, knots, evenly_spaced(knots))
+        blocks, has_missing = encoded(X, knots, evenly_spaced(knots))
         codes = blocks.transpose(1, 0, 2).reshape(n_features, -1)[:, :n_samples]
-        basis = hat_basis(knots.shape[1] - 1, found)
+        basis = hat_basis(knots.shape[1] - 1, has_missing)
         mean, second = np.empty((2, n_features, basis.shape[1]))
         columns = np.empty((n_features, basis.shape[1], n_samples), X.dtype)
         for j in range(n_features):
@@ -69,7 +69,12 @@ class ExplicitDesign(Design):
         inv = inverse_scale(np.maximum(second - mean**2, 0.0).sum(axis=1), second.sum(axis=1))
         columns *= inv.astype(X.dtype)[:, None, None]
         return cls(
-            columns, mean, inv, knots.shape[1], knots, codes == kernels.MISSING if found else None
+            columns,
+            mean,
+            inv,
+            knots.shape[1],
+            knots,
+            codes == kernels.MISSING if has_missing else None,
         )
 
     def rescale(self, inv: np.ndarray) -> None:

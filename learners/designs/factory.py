@@ -1,5 +1,4 @@
-"""One design for every kind of data: arrays, sparse matrices, files, Dask collections, torch
-tensors; and the units of columns."""
+"""Choice of the design for arrays, sparse matrices, files, Dask collections and torch tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,18 +24,18 @@ from .sparse import SparseBlockDesign, SparseDesign
 
 
 def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
-    """The data as a matrix out of core.
+    """Wrap data as an out-of-core matrix.
 
     Parameters
     ----------
     X : object
-        What was given to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array: wrapped by
-        `on_disk` it is read in blocks.
+        Argument of ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; wrap it by
+        `on_disk` to read it in blocks.
 
     Returns
     -------
     OutOfCoreMatrix or None
-        None for what scikit-learn's ordinary checks take.
+        None for data that scikit-learn's checks accept.
     """
     module = type(X).__module__.split(".")[0]
     if isinstance(X, OutOfCoreMatrix):
@@ -54,7 +53,7 @@ def make_design(
     response: str | PiecewiseLinear = "linear",
     random_state: Seed = None,
 ) -> Design:
-    """The design of checked data.
+    """Make the design of validated data.
 
     Parameters
     ----------
@@ -65,17 +64,17 @@ def make_design(
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         How scores depend on a feature.
     random_state : int, RandomState or None, default None
-        Which rows are read where the data are subsampled.
+        Random seed of subsampling.
 
     Returns
     -------
     Design
-        The one for this kind of data and response.
+        The design for this kind of data and response.
 
     Raises
     ------
     ValueError
-        For other responses; for NaN or infinity where the response does not take them.
+        For unknown responses, and for NaN or infinity that the response does not accept.
     """
     piecewise = as_response(response) if response != "linear" else None  # type: ignore[comparison-overlap]
     if isinstance(X, SparseSource) and piecewise is None:
@@ -109,7 +108,7 @@ def make_design(
 
 
 def local(values: Any) -> np.ndarray:
-    """Targets or weights as ordinary arrays, wherever they are."""
+    """Targets or weights as NumPy arrays."""
     if hasattr(values, "compute"):
         values = values.compute()
     if type(values).__module__.split(".")[0] == "torch":
@@ -123,8 +122,8 @@ def rowwise(
     n_columns: int = 0,
     dtype: npt.DTypeLike = np.float64,
 ) -> Any:
-    """``function`` of scores, row by row: (n, n_columns), or (n,) where that is 0; lazily where the
-    scores are a Dask array."""
+    """Apply ``function`` to scores row by row: (n, n_columns), or (n,) for 0 columns; lazily for
+    Dask arrays."""
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
@@ -139,10 +138,9 @@ def rowwise(
 
 
 def unscaled(design: Design, X: Matrix) -> Design:
-    """The design with columns as they are: large ones win.
+    """The design with raw column units, which favours large columns.
 
-    All columns have one factor in common, which makes their mean variance one: step sizes stay
-    right.
+    A common factor scales the mean variance to one, so that step sizes stay valid.
 
     Parameters
     ----------
@@ -161,7 +159,8 @@ def unscaled(design: Design, X: Matrix) -> Design:
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(
-            "scaling='none' is for linear responses on arrays and sparse matrices; expected the default here"
+            "scaling='none' needs linear responses on an array or a sparse matrix; "
+            "expected 'standardize'"
         )
     moving = design.inv > 0
     variance = np.mean(design.inv[moving] ** -2.0) if moving.any() else 1.0

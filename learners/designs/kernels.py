@@ -1,5 +1,5 @@
-"""Hot loops of the designs: free functions on arrays. Those with ``begin, end`` do a part of the
-work, see ``in_threads``.
+"""Hot loops of the designs: free functions on arrays. Functions with ``begin, end`` process a part,
+see ``parallel_ranges``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
 axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers
@@ -49,7 +49,7 @@ def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.nda
             codes[j, i] = np.uint8((b + part) * sublevels + 0.5)
 
 
-_TILE = 512  # columns whose codes are made before they are turned, a multiple of eight
+_TILE = 512  # columns encoded before they are transposed, a multiple of eight
 
 
 def _encode_even(
@@ -76,7 +76,7 @@ def _exchange(words: np.ndarray, distance: int, shift: int, mask: int) -> None:
 
 @jit
 def _turn(words: np.ndarray) -> None:
-    """Turn eight rows of eight bytes: halves, quarters and eighths of the words change places."""
+    """Transpose eight rows of eight bytes by swapping halves, quarters and eighths of words."""
     _exchange(words, 4, np.uint64(32), np.uint64(0x00000000FFFFFFFF))
     _exchange(words, 2, np.uint64(16), np.uint64(0x0000FFFF0000FFFF))
     _exchange(words, 1, np.uint64(8), np.uint64(0x00FF00FF00FF00FF))
@@ -124,7 +124,7 @@ def encode_even(
 def encode_even_columns(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """The same for a column-major X."""
+    """:func:`encode_even` for a column-major X."""
     n, m = X.shape
     zero = top - top
     half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
@@ -185,7 +185,7 @@ def table_histograms(
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
     """
     m = len(features)
-    # Made once: threads that allocate wait for each other
+    # Allocated once: threads that allocate block each other
     h, g = np.empty((4, 256)), np.empty((4, 256))
     # Two features at once, in four parts each: equal codes in a row need not wait for each other
     for pair in range(begin, end):
@@ -209,18 +209,17 @@ def table_histograms(
 
 
 # -- dense matrices --------------------------------------------------------------------------------
-#  Rows are cut into chunks of fixed size; each chunk sums by itself, in the data's precision, and
-# the chunks' sums are added in their order in double precision: the result does not depend on how
-# many threads share the chunks. Values are centred by ``shift`` as they are read, so that a large
-# common offset costs no digits.
+#  Rows are cut into chunks of fixed size; each chunk is summed in the data's precision, and the
+# chunk sums are added in order in double precision, so the result does not depend on the number of
+# threads. Values are centred by ``shift`` when read, so that a large offset costs no precision.
 
 
-# Reordering only: NaN and infinity stay what they are
+# Reordering only: NaN and infinity are preserved
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-# Rows are read as X[i, j], not by names of their own: a view counts its references, which takes as
-# long as fifty values.
+# Rows are read as X[i, j], not through views: reference counting of a view takes as long as fifty
+# values.
 
 
 @jit(fastmath=_FAST, error_model="numpy")
@@ -306,7 +305,7 @@ def _fused_chunk(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """One chunk of rows: gather columns of ``source`` (where there are any), scores, loss,
+    """One chunk of rows: gather columns of ``source`` (if any), scores, loss,
     gradient, in one read."""
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0

@@ -1,9 +1,8 @@
-"""Designs on files: read in blocks, the next one while this one is worked on, until the remaining
-columns fit into memory.
+"""Designs on files, read in blocks with read-ahead until the remaining columns fit into memory.
 
-A block of rows is itself a design (dense or piecewise-linear) with the moments of the whole, and
-what the loop asks for is a sum over rows: the sum over the blocks is the result. Barbu et al.
-(2017), section 2.2, "Large Scale Implementation".
+A block of rows is itself a design (dense or piecewise-linear) with the moments of all rows, and all
+results are sums over rows, so blocks are added up. Barbu et al. (2017), section 2.2, "Large Scale
+Implementation".
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,18 +28,18 @@ from .piecewise_linear import (
 from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
-_TILE = 6  # two blocks of a sixth of the limit each: one is worked on while the other is read
+_TILE = 6  # two blocks of a sixth of the limit each: one is processed while the other is read
 # Columns stay in memory once they need no more than half of the limit: their first cut makes a
 # smaller copy
 _RESIDENT = 2
-_HELD = 0.75  # with the columns that polishing asks for later
-_STRETCHES = 4  # so many stretches of rows at least make a random part of the rows
+_HELD = 0.75  # including the columns that polishing requests later
+_STRETCHES = 4  # minimum number of row ranges in a random subset
 
 
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Which stretches of rows to read for a share of all, and the factor for their weights."""
+    """Random row ranges for a fraction of all rows, and the factor for their weights."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -49,11 +48,11 @@ def random_part(
 
 
 class OutOfCoreDesign(FirstReadDesign):
-    """What designs on data out of core share: where the remaining columns are kept once they fit.
+    """Base of the out-of-core designs: keeps the remaining columns in memory once they fit.
 
-    The moments are found in the first read, together with the first gradient. As soon as the
-    remaining columns fit into half of the memory limit they are read once more and stay, as a
-    design in memory; polishing finds them there.
+    The first read computes the moments and the first gradient. As soon as the remaining columns fit
+    into half of the memory limit they are read once more and kept as a design in memory, which
+    polishing reuses.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class OutOfCoreDesign(FirstReadDesign):
 
     columns: np.ndarray
     limit: int
-    itemsize: int  # bytes of a value in memory
+    itemsize: int  # bytes per value in memory
     # shared: columns in memory, ascending, and their designs
     _pieces: list[tuple[np.ndarray, DenseDesign | PiecewiseDesign]]
 
@@ -81,14 +80,14 @@ class OutOfCoreDesign(FirstReadDesign):
         return new._out_of_core()
 
     def _fits(self) -> bool:
-        """Whether the features come into memory."""
+        """Whether the features fit into memory."""
         return self._bytes(self.n_features) * _RESIDENT <= self.limit
 
     def _narrow(self, kept: np.ndarray) -> None:
-        """What else belongs to features."""
+        """Restrict other per-feature state."""
 
     def _out_of_core(self) -> Design:
-        """The design where its columns stay out of core."""
+        """The design whose columns stay out of core."""
         return self
 
     def _missing(self) -> np.ndarray:
@@ -99,7 +98,7 @@ class OutOfCoreDesign(FirstReadDesign):
         return missing
 
     def in_memory(self) -> Design:
-        """The same as a design in memory; columns that were read before are not read again."""
+        """The design in memory; columns that were read before are not read again."""
         for have, design in self._pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))
@@ -140,8 +139,8 @@ class OutOfCoreDesign(FirstReadDesign):
 class BlockDesign(OutOfCoreDesign):
     """Linear responses to the columns of a file.
 
-    A step reads the remaining columns once, in blocks of whole rows; twice where the chunks of the
-    file are too high for that, and for losses of pairs.
+    A step reads the remaining columns once, in blocks of whole rows; twice if the chunks of the
+    file are too tall, and for losses of pairs.
 
     Parameters
     ----------
@@ -150,7 +149,7 @@ class BlockDesign(OutOfCoreDesign):
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     random_state : int, RandomState or None, default None
-        Which rows a step reads where the source is subsampled.
+        Random seed of subsampling.
 
     References
     ----------
@@ -180,8 +179,8 @@ class BlockDesign(OutOfCoreDesign):
         Parameters
         ----------
         whole : {"", "rows", "columns"}
-            What must not be cut. None where whole rows do not fit; whole columns are read one at a
-            time if need be.
+            What must not be cut. None if whole rows do not fit; whole columns are read one at a
+            time if necessary.
         """
         n, m = self.source.shape[0], len(columns)
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
@@ -197,7 +196,7 @@ class BlockDesign(OutOfCoreDesign):
             )
         if self.source.order == "F" or height < self.source.row_step:
             height = max(1, values // min(m, 64))
-        found = []
+        tiles = []
         for r in [slice(0, n)] if whole == "columns" else self.source.cuts(height):
             width = max(1, values // (r.stop - r.start))
             first = 0
@@ -212,15 +211,15 @@ class BlockDesign(OutOfCoreDesign):
                         if aligned > first
                         else int(np.searchsorted(columns, (columns[first] // unit + 1) * unit))
                     )
-                found.append((r, slice(first, last)))
+                tiles.append((r, slice(first, last)))
                 first = last
-        return found
+        return tiles
 
     def _read(
         self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """The rectangles' values: the next is read while the caller works on this one, which is
-        gone afterwards."""
+        """Values of the rectangles; the next is read while the caller uses this one, whose memory
+        is then reused."""
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
         buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
 
@@ -290,24 +289,24 @@ class BlockDesign(OutOfCoreDesign):
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         tiles = self._tiles(self.columns, "rows") if loss.pointwise else None
-        # No scores, no need of whole rows: the file is read as it lies
+        # Without scores rows may be cut: read in file order
         if tiles is None or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         tiles, weight = self._some(tiles, sample_weight)
         gradient, residual_sum, value = np.zeros(coef.shape), np.zeros(coef.shape[2]), 0.0
         for rows, part, block in self._blocks(tiles=tiles):
-            found = self._tile(block, part).scores_and_gradient(
+            terms = self._tile(block, part).scores_and_gradient(
                 coef, intercept, loss, y[rows], weight[rows]
             )
-            gradient += found[0]
-            residual_sum += found[1]
-            value += found[2]
+            gradient += terms[0]
+            residual_sum += terms[1]
+            value += terms[2]
         return gradient, residual_sum, value
 
     def _some(
         self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
     ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
-        """Blocks of rows, or some of them at random, and weights that make up for the others."""
+        """Blocks of rows, or a random subset with scaled weights."""
         chosen, scale = random_part(
             [rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random
         )
@@ -335,8 +334,8 @@ class PiecewiseBlockDesign(BlockDesign):
     """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in
     memory as one-byte codes.
 
-    One more read finds the knots: the columns' ranges, or whole columns for quantiles (then a
-    row-major file is read once for every block of columns that fits).
+    One additional read computes the knots: from the columns' ranges, or from whole columns for
+    quantiles (a row-major file is then read once per block of columns that fits).
 
     Parameters
     ----------
@@ -345,9 +344,9 @@ class PiecewiseBlockDesign(BlockDesign):
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     response : PiecewiseLinear
-        Number of bins, and where the knots lie.
+        Number of bins and position of the knots.
     random_state : int, RandomState or None, default None
-        Which rows a step reads where the source is subsampled.
+        Random seed of subsampling.
 
     References
     ----------
@@ -391,7 +390,7 @@ class PiecewiseBlockDesign(BlockDesign):
         return self._from_codes(codes, len(block), part)
 
     def _from_codes(self, codes: np.ndarray, n_samples: int, part: slice) -> PiecewiseDesign:
-        found, dtype = (self.mean[part], self.inv[part]), self.source.dtype
+        moments, dtype = (self.mean[part], self.inv[part]), self.source.dtype
         return PiecewiseDesign(
             codes,
             n_samples,
@@ -399,7 +398,7 @@ class PiecewiseBlockDesign(BlockDesign):
             self.missing,
             None,
             dtype,
-            moments=found,
+            moments=moments,
             knots=self.knots[part],
         )
 

@@ -5,13 +5,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from . import kernels
 from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Piecewise-linear responses on one-byte codes, wherever these lie.
+    """Piecewise-linear responses on one-byte codes in any storage.
 
     A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``),
     and reads the codes of one feature (``_codes_of``).
@@ -54,8 +54,8 @@ class CodedDesign(Design):
             return out
         raw = coef * self.inv[:, None, None]
         for q in range(coef.shape[2]):
-            found = self._table_scores((raw[:, :, q] @ self.basis.T).astype(self.dtype))
-            out[:, q] = found - (self.mean * raw[:, :, q]).sum()
+            scores = self._table_scores((raw[:, :, q] @ self.basis.T).astype(self.dtype))
+            out[:, q] = scores - (self.mean * raw[:, :, q]).sum()
         return out
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
@@ -71,25 +71,24 @@ class PiecewiseDesign(CodedDesign):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0. Remaining features stay where they are until few are
-        left.
+        Rows past the last sample have code 0. Features are not moved until few are left.
     n_samples : int
         Rows.
     n_bins : int
         B, 1 to 126.
     missing : bool
-        Whether NaN has its own coefficient.
+        Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed where the moments are known.
+        Sums to one; not needed if the moments are known.
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, width) and inverse scales (m,) of the features of a larger matrix of which the
-        codes are a part.
+        Means (m, width) and inverse scales (m,) of the features of a larger matrix that contains
+        the codes.
     features : ndarray of int or None, default None
-        Which features of ``codes`` count, with ``moments`` and ``knots`` for these; all by default.
+        Features of ``codes`` to use, matching ``moments`` and ``knots``; all by default.
     knots : ndarray of shape (m, B + 1) or None, default None
-        From which the codes were made.
+        Knots of the codes.
 
     References
     ----------
@@ -131,14 +130,14 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: where there
-        is NaN."""
-        codes, found = encoded(X, knots, evenly_spaced(knots))
+        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: if there is
+        NaN."""
+        codes, has_missing = encoded(X, knots, evenly_spaced(knots))
         return cls(
             codes,
             len(X),
             knots.shape[1] - 1,
-            found if missing is None else missing,
+            has_missing if missing is None else missing,
             sample_weight,
             X.dtype,
             knots=knots,
@@ -152,7 +151,9 @@ class PiecewiseDesign(CodedDesign):
 
     def _table_scores(self, table: np.ndarray) -> np.ndarray:
         total = np.zeros((self.codes.shape[0], kernels.ROWS), self.dtype)
-        in_threads(kernels.table_scores, len(self.codes), self.codes, self.features, table, total)
+        parallel_ranges(
+            kernels.table_scores, len(self.codes), self.codes, self.features, table, total
+        )
         return total.ravel()[: self.n_samples]
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -168,7 +169,7 @@ class PiecewiseDesign(CodedDesign):
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """A column (n,) in blocks of rows (n_blocks, ROWS), zeros behind it."""
+    """A column (n,) in blocks of rows (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded
@@ -178,7 +179,7 @@ def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> n
     """Sums (f, 256) of the entries of a column (n_samples,) over the rows of each code, for some
     features of codes (n_blocks, m, ROWS)."""
     out = np.empty((len(features), 256))
-    in_threads(
+    parallel_ranges(
         kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out
     )
     return out
@@ -259,7 +260,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
             if lane:
                 block[:, lane : lane + len(rows)] = out[:, : len(rows)]
 
-    in_threads(encode_blocks, len(missing))
+    parallel_ranges(encode_blocks, len(missing))
     return bool(missing.any())
 
 

@@ -1,5 +1,4 @@
-"""How scores depend on a feature: linear or piecewise-linear responses, and where their knots
-lie."""
+"""Responses of the scores to a feature, linear or piecewise linear, and their knots."""
 
 from __future__ import annotations
 
@@ -7,24 +6,23 @@ from numbers import Integral
 
 import numpy as np
 
-from ..compilation import in_threads
+from ..compilation import parallel_ranges
 from ..sklearn_bases import BaseEstimator
 
-_SORTED_VALUES = (
-    1 << 20
-)  # of columns that are sorted together, some 8 MB each for them and their order
-_ROWS = 1 << 14  # that are looked through at a time: those without weight are left out of a copy
+# values of columns that are sorted together, about 8 MB each for them and their order
+_SORTED_VALUES = 1 << 20
+_ROWS = 1 << 14  # rows processed at a time: rows without weight are dropped from a copy
 
 
 class PiecewiseLinear(BaseEstimator):
-    """Piecewise-linear responses, and where their knots lie.
+    """Piecewise-linear responses and the position of their knots.
 
     Parameters
     ----------
     n_bins : int, default 6
         B, 1 to 126: a response is linear between B + 1 knots.
     bins : {"range", "quantile"}, default "range"
-        Knots equidistant between each column's least and greatest value, or at its quantiles.
+        Knots equidistant between each column's minimum and maximum, or at its quantiles.
 
     References
     ----------
@@ -64,16 +62,16 @@ class PiecewiseLinear(BaseEstimator):
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Ascending knots of each column.
 
-        Equidistant from the least to the greatest value (Barbu et al. 2014, section 4.1), or at the
-        weighted quantiles b / B; where many equal values make quantiles coincide, equidistant in
-        the rank among the DIFFERENT values.
+        Equidistant from the minimum to the maximum (Barbu et al. 2014, section 4.1), or at the
+        weighted quantiles b / B; if ties make quantiles coincide, equidistant in the rank among the
+        DISTINCT values.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            May hold NaN, which is left out.
+            May hold NaN, which is ignored.
         sample_weight : ndarray of shape (n_samples,)
-            Rows of weight zero are left out.
+            Rows of weight zero are ignored.
 
         Returns
         -------
@@ -89,10 +87,10 @@ class PiecewiseLinear(BaseEstimator):
             low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
             add_ranges(X, sample_weight, low, high)
             return even_knots(low, high, self.n_bins)
-        found = np.empty((X.shape[1], self.n_bins + 1))
-        in_threads(_quantiles, X.shape[1], X, sample_weight, found)
-        _check_finite(found)
-        return found
+        knots = np.empty((X.shape[1], self.n_bins + 1))
+        parallel_ranges(_quantiles, X.shape[1], X, sample_weight, knots)
+        _check_finite(knots)
+        return knots
 
 
 def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLinear | None:
@@ -112,31 +110,32 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     Raises
     ------
     ValueError
-        For anything else, and for parameters out of range.
+        For unknown responses and parameters out of range.
     """
     if isinstance(response, PiecewiseLinear):
         response.check()
         return response
     if not isinstance(response, str) or response not in ("linear", "piecewise"):
         raise ValueError(
-            f"response={response!r} is not valid; expected 'linear', 'piecewise' or a PiecewiseLinear"
+            f"response={response!r} is not valid; "
+            "expected 'linear', 'piecewise' or a PiecewiseLinear"
         )
     return PiecewiseLinear(n_bins) if response == "piecewise" else None
 
 
 def width_of(response: PiecewiseLinear | None) -> int:
-    """Columns per feature, but for a further one where there is NaN: the knots of piecewise-linear
+    """Columns per feature without the one for NaN: the number of knots of piecewise-linear
     responses, else 1."""
     return 1 if response is None else response.n_bins + 1
 
 
 def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
-    """Equidistant knots between each column's least and greatest value.
+    """Equidistant knots between each column's minimum and maximum.
 
     Parameters
     ----------
     low, high : ndarray of shape (m,)
-        Least and greatest values; ``low`` above ``high`` for a column without any.
+        Minimum and maximum; ``low`` above ``high`` for a column without values.
     n_bins : int
         B.
 
@@ -160,13 +159,14 @@ def _check_finite(knots: np.ndarray) -> None:
     wrong = np.flatnonzero(~np.isfinite(knots).all(axis=1))
     if len(wrong):
         raise ValueError(
-            f"X contains infinity (in column {wrong[0]}); response='piecewise' needs finite numbers or NaN"
+            f"X contains infinity (in column {wrong[0]}); "
+            "response='piecewise' needs finite numbers or NaN"
         )
 
 
 def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    """Widen each column's least and greatest value, in place, to those of more rows of positive
-    weight; NaN is ignored."""
+    """Update each column's minimum and maximum in place with further rows of positive weight; NaN
+    is ignored."""
     for first in range(0, len(X), _ROWS):
         rows, used = X[first : first + _ROWS], weight[first : first + _ROWS] > 0
         rows = rows if used.all() else rows[used]
@@ -175,8 +175,8 @@ def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndar
 
 
 def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
-    """Weighted quantiles of the columns ``begin`` .. ``end - 1``, into ``out`` (m, B + 1); of a
-    column with fewer values quantiles of its different values."""
+    """Weighted quantiles of the columns ``begin`` .. ``end - 1``, into ``out`` (m, B + 1); for a
+    column with fewer values, quantiles of its distinct values."""
     shares, used = np.linspace(0.0, 1.0, out.shape[1]), weight > 0
     step = max(1, _SORTED_VALUES // len(X))
     for first in range(begin, end, step):

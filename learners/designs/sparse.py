@@ -13,14 +13,14 @@ from ..types import Matrix
 from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, inverse_scale, rounding_of
 from .out_of_core import MEMORY_LIMIT
 
-_BLOCK_ENTRIES = 1 << 22  # of a product at a time: their copy in float64 takes 34 MB
-_BLOCK_BYTES = 128  # of memory a stored value of a block read from a file: its copies
-_LOADED_BYTES = 128  # and of one that comes into memory: its row, its column, and the sorted copy
+_BLOCK_ENTRIES = 1 << 22  # stored values per product: their copy in float64 takes 34 MB
+_BLOCK_BYTES = 128  # bytes per stored value of a block read from a file, including copies
+_LOADED_BYTES = 128  # and of one kept in memory: its row, its column, and the sorted copy
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix whose entries stand once each, in order: itself, or a copy where they do not
-    (squares would not add up)."""
+    """A sparse matrix in canonical format: itself, or a copy with sorted entries and summed
+    duplicates."""
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -46,8 +46,8 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
 def _moments(
     total: np.ndarray, rest: np.ndarray, square: np.ndarray, full: np.ndarray, dtype: npt.DTypeLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values: no
-    digits are lost to a large mean.
+    """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values, so
+    that a large mean costs no precision.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def _moments(
     rest, square : ndarray of shape (m,)
         Weighted sums of the stored values less ``total``, and of their squares.
     full : ndarray of shape (m,), bool
-        Where nothing but rows of weight zero is not stored.
+        Columns that are stored in all rows of positive weight.
     """
-    # Rounding of the mean where all is stored; else the mean times the weight of the zeros
+    # Rounding of the mean if all values are stored; else the mean times the weight of the zeros
     mean = total + np.where(full, rest, 0.0)
     variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
     if not np.isfinite(variance).all():
@@ -72,16 +72,15 @@ def _moments(
 
 
 class SparseDesign(Design):
-    """Linear responses on a scipy sparse matrix, held by columns; centring is applied to the
-    results, so nothing is densified.
+    """Linear responses on a scipy sparse matrix in CSC format; centring is applied to the results,
+    so nothing is densified.
 
-    Dropped columns stay stored, with coefficient zero, until few remain: then these are copied
-    together.
+    Dropped columns stay stored, with coefficient zero, until few remain, which are then compacted.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Of any format; one that is held by columns is not copied.
+        Any format; CSC is not copied.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     """
@@ -107,7 +106,7 @@ class SparseDesign(Design):
         )
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of all columns as they are stored, and the scores of the means."""
+        """Raw coefficients of all stored columns, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
@@ -133,22 +132,22 @@ class SparseDesign(Design):
         return new
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        """Add to each column's variance what one row adds to that of a column: values that occur in
-        one or two rows are then not louder than those that many have.
+        """Add to each variance the contribution of one row, so that rare columns do not dominate
+        frequent ones.
 
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,)
             Sums to one.
         n_rows : float
-            Rows, each as often as its weight.
+            Sum of the row weights.
         """
         weight = sample_weight[self.X.indices]
         one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows
         self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
-        """The columns that :meth:`matrix` has, each up to a constant, as they are stored."""
+        """The columns of :meth:`matrix` in stored form, each up to a constant."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
@@ -158,7 +157,7 @@ class SparseDesign(Design):
 class SparseBlockDesign(SparseDesign):
     """Linear responses on a sparse matrix in files; a step reads them once.
 
-    The first two reads find the moments. Columns come into memory, as a :class:`SparseDesign`, once
+    The first two reads compute the moments. Columns are loaded into a :class:`SparseDesign` once
     the memory limit allows.
 
     Parameters
@@ -198,7 +197,7 @@ class SparseBlockDesign(SparseDesign):
                 mass + float(weight.sum()),
             )
         self._one = energy / max(mass, 1e-300)
-        for rows, part in self._blocks():  # about the mean: no digits are lost to a large one
+        for rows, part in self._blocks():  # about the mean: a large mean costs no precision
             part.data = part.data - total[part.indices]
             rest += part.T @ sample_weight[rows]
             part.data *= part.data
@@ -235,12 +234,12 @@ class SparseBlockDesign(SparseDesign):
         every, offset = self._raw(coef)
         product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
         for rows, part in self._blocks():
-            found, residual = loss.value_and_gradient(
+            block_value, residual = loss.value_and_gradient(
                 y[rows], part @ every - offset + intercept, sample_weight[rows]
             )
             product += part.T @ residual
             residual_sum += residual.sum(axis=0)
-            value += found
+            value += block_value
         return (
             self._standardised(product[self.stored][:, None], residual_sum),
             residual_sum[0],
@@ -256,7 +255,7 @@ class SparseBlockDesign(SparseDesign):
         )
 
     def in_memory(self) -> SparseDesign:
-        """The same as a design in memory; of columns that were read before nothing is read."""
+        """The design in memory; columns that were read before are not read again."""
         have, design = next(
             ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
         )
@@ -271,9 +270,9 @@ class SparseBlockDesign(SparseDesign):
                 sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight
             )
             self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
-        found = design.keep(np.searchsorted(have, self.stored))
-        found.mean, found.inv = self.mean, self.inv
-        return found
+        reduced = design.keep(np.searchsorted(have, self.stored))
+        reduced.mean, reduced.inv = self.mean, self.inv
+        return reduced
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
         self.inv = self.inv / np.sqrt(1.0 + self._one / n_rows * self.inv**2)

@@ -11,12 +11,12 @@ from .base import Design, moments
 from .piecewise_linear import CodedDesign, block_moments, encoded, evenly_spaced
 from .responses import PiecewiseLinear
 
-BLOCK_BYTES = 256 << 20  # what is worked on together
-BLOCK_ROWS = 16384  # rows at most that are summed in single precision
+BLOCK_BYTES = 256 << 20  # values processed together
+BLOCK_ROWS = 16384  # maximum rows summed in single precision
 
 
 class TorchDesign(Design):
-    """Linear responses to the columns of a tensor, on the device where it lies.
+    """Linear responses to the columns of a tensor, on its device.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class TorchDesign(Design):
         self.X = X
         self.n_samples, self.n_features = X.shape
         total, square = np.zeros(self.n_features), np.zeros(self.n_features)
-        weight = self._there(sample_weight[:, None])
+        weight = self._on_device(sample_weight[:, None])
         shift = X[0].clone()
         for rows in self._blocks():
             centred = X[rows] - shift
@@ -38,11 +38,11 @@ class TorchDesign(Design):
             square += (weight[rows] * centred * centred).sum(0).double().cpu().numpy()
         self.mean, self.inv = moments(total, square, shift.cpu().numpy())
 
-    def _there(self, values: np.ndarray) -> torch.Tensor:
+    def _on_device(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
     def _blocks(self) -> list[slice]:
-        """Stretches of rows: sums over each are taken in single precision, and added in double
+        """Ranges of rows: each is summed in single precision, and the sums are added in double
         precision."""
         step = max(
             CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK
@@ -56,13 +56,13 @@ class TorchDesign(Design):
         if not coef.any():
             return np.zeros((self.n_samples, coef.shape[2]))
         raw = coef[:, 0] * self.inv[:, None]
-        return (self.X @ self._there(raw)).double().cpu().numpy() - self.mean[:, 0] @ raw
+        return (self.X @ self._on_device(raw)).double().cpu().numpy() - self.mean[:, 0] @ raw
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        there = self._there(residual)
+        on_device = self._on_device(residual)
         product = np.zeros((self.n_features, residual.shape[1]))
         for rows in self._blocks():
-            product += (self.X[rows].T @ there[rows]).double().cpu().numpy()
+            product += (self.X[rows].T @ on_device[rows]).double().cpu().numpy()
         return self._standardised(product[:, None], residual)
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -89,7 +89,7 @@ class TorchPiecewiseDesign(CodedDesign):
     lines : ndarray of shape (n_features, B + 1)
         Knots.
     missing : bool
-        Whether NaN has its own coefficient.
+        Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     """
@@ -116,10 +116,10 @@ class TorchPiecewiseDesign(CodedDesign):
         even, missing = evenly_spaced(lines), False
         codes = torch.empty((m, n), dtype=torch.uint8, device=X.device)
         for part in blocks:
-            found, some = encoded(X[:, part].contiguous().cpu().numpy(), lines[part], even)
+            block, some = encoded(X[:, part].contiguous().cpu().numpy(), lines[part], even)
             missing |= some
             lanes = np.ascontiguousarray(
-                found.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n]
+                block.transpose(1, 0, 2).reshape(part.stop - part.start, -1)[:, :n]
             )
             codes[part] = torch.from_numpy(lanes).to(X.device)
         return cls(codes, lines, missing, sample_weight)
@@ -135,20 +135,20 @@ class TorchPiecewiseDesign(CodedDesign):
         ]
 
     def _histograms(self, column: np.ndarray) -> np.ndarray:
-        there = torch.from_numpy(np.ascontiguousarray(column, dtype=np.float64)).to(
+        on_device = torch.from_numpy(np.ascontiguousarray(column, dtype=np.float64)).to(
             self.codes.device
         )
         out = torch.zeros((self.n_features, 256), dtype=torch.float64, device=self.codes.device)
         for part in self._blocks():
             codes = self.codes[part].long()
-            out[part].scatter_add_(1, codes, there.expand(len(codes), -1))
+            out[part].scatter_add_(1, codes, on_device.expand(len(codes), -1))
         return out.cpu().numpy()
 
     def _table_scores(self, table: np.ndarray) -> np.ndarray:
-        there = torch.from_numpy(table).to(self.codes.device)
+        on_device = torch.from_numpy(table).to(self.codes.device)
         total = torch.zeros(self.n_samples, dtype=torch.float64, device=self.codes.device)
         for part in self._blocks():
-            total += there[part].gather(1, self.codes[part].long()).sum(0)
+            total += on_device[part].gather(1, self.codes[part].long()).sum(0)
         return total.cpu().numpy()
 
     def keep(self, kept: np.ndarray) -> Self:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
-from ..common.validation import check_choice, whole_or_as_before
+from ..common.validation import check_choice, rollback_on_error
 from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
@@ -31,8 +31,7 @@ from .size_search import held_out
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SizeParameters:
-    """Parameters of the choice; last among the bases, so that they come before those of the
-    estimator."""
+    """Parameters of the size search; the last base, so that they precede those of the estimator."""
 
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
@@ -43,13 +42,13 @@ class _SizeParameters:
 
 @dataclass(eq=False, repr=False)
 class _SizeChoice(FSAEstimator, _SizeParameters):
-    """Choice of the size along paths, before the fit of the estimator that this is mixed into."""
+    """Mixin that chooses the size along paths before the estimator is fitted."""
 
-    # Chosen by ``fit``: no parameter
+    # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the size, then select that many features of all rows and fit.
+        """Choose the size, then select that many features on all rows and fit.
 
         Parameters
         ----------
@@ -57,8 +56,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
         sample_weight : array of shape (n_samples,) or None, default None
         groups : array of shape (n_samples,) or None, default None
-            Group of each ROW, such as a patient: no group is in the training and the test part of a
-            fold. Given to ``cv``; with a number of folds these are by groups.
+            Group of each ROW, such as a patient: no group is split between the training and the
+            test part of a fold. Passed to ``cv``; an integer ``cv`` makes group folds.
 
         Returns
         -------
@@ -68,11 +67,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Raises
         ------
         ValueError
-            What the estimators raise, and for sizes that are not positive integers.
+            As the estimators, and for sizes that are not positive integers.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight)
             if self.criterion == "ebic":
@@ -106,7 +105,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         sample_weight: Any,
         groups: Any,
     ) -> FitSettings:
-        """Set ``n_features_`` and how it came about; return the settings of the best fits."""
+        """Set ``n_features_`` by cross-validation; return the best settings and a description."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
         if is_classifier(self):
             for i, (train, _) in enumerate(splits):
@@ -123,13 +122,15 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
-        # Other ridges of annealing, at the sizes that have one
+        # Other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
-            own = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
+            needs_ridge = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
-            for ridge in ridges if own.any() else ():
+            for ridge in ridges if needs_ridge.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
-                scores[:, own] = held_out(problem, tried, splits, self.sizes_[own], score)
+                scores[:, needs_ridge] = held_out(
+                    problem, tried, splits, self.sizes_[needs_ridge], score
+                )
                 new = choose_size(-scores, self.rule, -constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried
@@ -139,17 +140,17 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
     ) -> Callable[[FitProblem, Solution, np.ndarray], float]:
-        """The score of the rows that are held out by a solution."""
+        """Function that scores a solution on held-out rows."""
         scorer = check_scoring(self, self.scoring)
-        model = copy.copy(self)  # takes one solution after the other
+        model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        rows_of = X if named else problem.X  # a frame keeps its names
+        rows_of = X if named else problem.X  # a data frame keeps its names
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
             if self.scoring is None and is_classifier(self):
-                # The rows are checked already, which takes longer than to predict them.
+                # The rows are already checked, and checking takes longer than predicting.
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
                 p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
@@ -164,39 +165,40 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return score
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
-        """Folds; by groups of rows where these are given."""
+        """The splitter; by groups of rows if given."""
         classification = is_classifier(self)
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
             return check_cv(self.cv, y, classifier=classification)
         n_folds = min(5 if self.cv is None else int(self.cv), len(np.unique(groups)))
         if n_folds < 2:
-            raise ValueError(f"groups holds {n_folds} group of rows; expected at least two")
+            raise ValueError(f"groups holds {n_folds} group of rows; expected at least two groups")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
-    """Classifier on features found by annealing ([1]_), their number chosen by the data.
+    """FSA classifier ([1]_) whose number of features is chosen from the data.
 
-    Minimises what the estimator of that size does; the size is chosen by the scores of held-out
-    rows, or that of the least criterion.
+    The size has the best scores on held-out rows, or the smallest value of a criterion; the model
+    of that size minimises the same objective as the plain estimator.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Folds: five by default.
+        Cross-validation folds; five by default.
     scoring : str, function or None, default None
-        Any of scikit-learn's; by default minus the log loss, of probabilities of 0.001 at least.
+        Any scorer of scikit-learn; by default the negative log loss, with probabilities clipped at
+        0.001.
     criterion : {"cv", "ebic"}, default "cv"
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         The smallest size whose mean score is 97% of the way from a constant's to the best size's;
-        the size of the best mean score; or the smallest that is as good but for one standard error
-        of their difference. With 0 among the sizes a constant is chosen where no size is better;
-        ``"auto"`` and ``annealed select`` ask for one standard error.
+        the size with the best mean score; or the smallest size within one standard error of the
+        best. With 0 among the sizes, a constant is chosen if no size is better; ``"auto"`` and
+        ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -234,32 +236,32 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     array([3, 7])
     """
 
-    class_weight: ClassWeight = None  # hidden by _SizeChoice, which serves regression too
+    class_weight: ClassWeight = None  # hidden by _SizeChoice, which regression uses too
 
 
 @dataclass(eq=False, repr=False)
 class FSARegressorCV(_SizeChoice, FSARegressor):
-    """Regression on features found by annealing ([1]_), their number chosen by the data.
+    """FSA regressor ([1]_) whose number of features is chosen from the data.
 
-    Minimises what the estimator of that size does; the size is chosen by the scores of held-out
-    rows, or that of the least criterion.
+    The size has the best scores on held-out rows, or the smallest value of a criterion; the model
+    of that size minimises the same objective as the plain estimator.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Folds: five by default.
+        Cross-validation folds; five by default.
     scoring : str, function or None, default None
-        Any of scikit-learn's; R^2 by default.
+        Any scorer of scikit-learn; R^2 by default.
     criterion : {"cv", "ebic"}, default "cv"
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         The smallest size whose mean score is 97% of the way from a constant's to the best size's;
-        the size of the best mean score; or the smallest that is as good but for one standard error
-        of their difference. With 0 among the sizes a constant is chosen where no size is better;
-        ``"auto"`` and ``annealed select`` ask for one standard error.
+        the size with the best mean score; or the smallest size within one standard error of the
+        best. With 0 among the sizes, a constant is chosen if no size is better; ``"auto"`` and
+        ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object

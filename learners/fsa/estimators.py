@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.additive import AdditiveModel
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight, whole_or_as_before
+from ..common.validation import check_sample_weight, rollback_on_error
 from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
@@ -27,7 +27,7 @@ from .callbacks import reported_steps
 from .fit import Start, solve
 from .problem import FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
-from .size_search import decided
+from .size_search import resolve_size
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -48,41 +48,40 @@ class FSAParameters:
     warm_start: bool = False
     class_weight: ClassWeight = field(
         default=None, init=False
-    )  # here for its place: classifiers alone have it
+    )  # declared here for its position; only classifiers use it
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: bool = False
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """What the FSA estimators share: the fit, the fitted attributes, and scores.
+    """Base of the FSA estimators: the fit, the fitted attributes, and scores.
 
-    All of them minimise, over the coefficients theta and the intercept,
+    They minimise, over the coefficients theta and the intercept,
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
-    by annealing: start with all features, alternate a gradient step with dropping the weakest on a
-    schedule (Algorithm 1 of [1]_), then refine what remains. Features are standardised inside;
-    ``coef_`` is in the units of the raw columns.
+    by annealing: start with all features, alternate a gradient step with dropping the weakest
+    features on a schedule (Algorithm 1 of [1]_), then refine the model. Features are standardised
+    internally; ``coef_`` is in the units of the raw columns.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        For linear responses; 0 where not selected. The first for regression with one target and for
-        ranking, else (1, n_features) for two classes and one row for each of several classes or
-        targets.
+        For linear responses; 0 where not selected. Regression with one target and ranking have the
+        first shape, two classes (1, n_features), several classes or targets one row each.
     intercept_ : float or ndarray of shape (n_outputs,)
     ridge_ : float
-        Ridge of the fit.
+        Ridge penalty of the fit.
     refinement_ : str
-        What was done after annealing, what was decided, and by what.
+        Description of the refinement, the settings chosen, and how they were chosen.
     alternatives_ : dict of int to list of (int, float)
-        For each selected column up to five that could take its place, and the share of the
-        objective that this is predicted to cost (below 0.05; negative where it would gain), least
-        first; among the columns that were dropped late. Groups stand as wholes, each by its first
-        column. Empty along paths, out of core, and where the fit is too large for Newton's method.
+        For each selected column, up to five columns that could replace it, and the predicted
+        relative increase of the objective (below 0.05; negative for an improvement), in ascending
+        order. Candidates are columns that were dropped late. A group is represented by its first
+        column. Empty along paths, out of core, and for fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
         For piecewise-linear responses: ascending knots of each selected column.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
@@ -94,7 +93,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean training loss before each step.
     n_iter_ : int
-        Steps of annealing: with a refinement they end when k is reached.
+        Annealing steps; with a refinement, annealing ends when k is reached.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -113,14 +112,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
     coef_: np.ndarray
     intercept_: Any
-    _last: Start | None = None  # the last solution, with ``warm_start``
+    _last: Start | None = None  # the previous solution, for ``warm_start``
     loss_: Loss
-    # Checks the data of ``fit``, encodes the targets, sets what is known before the fit
+    # Checks the data of ``fit``, encodes the targets, sets the attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
 
     def fit_settings(self) -> FitSettings:
-        """The parameters, checked.
+        """The validated parameters.
 
         Returns
         -------
@@ -154,16 +153,16 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            One class only, NaN with linear responses, a parameter out of range.
+            For a single class, NaN with linear responses, or a parameter out of range.
         """
         settings = self.fit_settings()
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
-        """Decide what is left to the data, anneal, refine, and set the fitted attributes."""
+        """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
-            settings, why = decided(problem, settings)
+            settings, why = resolve_size(problem, settings)
         reported = (
             reported_steps(self, problem)
             if getattr(self, "_skl_callbacks", None)
@@ -181,7 +180,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         self.__dict__.update(fitted_attributes(problem, solution, why))
         return self
 
-    # -- what scikit-learn asks --------------------------------------------------------------------
+    # -- scikit-learn's interface ------------------------------------------------------------------
 
     @property
     def _is_piecewise(self) -> bool:
@@ -200,7 +199,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Out of core the selected columns alone are read, on Dask lazily.
+            Out of core only the selected columns are read, on Dask lazily.
 
         Returns
         -------
@@ -226,76 +225,73 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifier(SparseClassifierMixin, FSAEstimator):
-    """Classifier on exactly k features, found by annealing (Algorithm 1 of [1]_).
+    """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        k: how many features are selected, or which fraction of them, in (0, 1]; of groups where the
-        constraints have them. More than there are keeps all, with a warning. "auto": the size of
-        the least extended Bayesian information criterion along one path; where the rows support
-        fewer than ten coefficients, that of the least loss in five folds. "auto" may select none.
+        k: number of features to select, or a fraction of them in (0, 1]; of groups if the
+        constraints define any. A larger number than available keeps all, with a warning. "auto"
+        minimises the extended Bayesian information criterion along one path, or the loss in five
+        folds if the rows support fewer than ten coefficients. "auto" may select no feature.
     loss : str or Loss, default "auto"
-        With more than two classes a loss of the margin acts on the differences of the classes'
-        scores; one support serves all.
+        With more than two classes a margin loss acts on the differences of the classes' scores; all
+        classes share one support.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
-        * "flipped_logistic": logistic, of labels of which a small share may be wrong;
+        * "flipped_logistic": logistic, robust to a small fraction of wrong labels;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
-        * "multinomial": of several classes;
+        * "multinomial": for several classes;
         * "squared": on labels -1 and +1;
         * a :class:`Loss`.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Whether a feature acts through a coefficient or through a piecewise-linear function of its
-        value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
-        which has a response of its own.
+        Response to a feature: a coefficient, or a piecewise-linear function of its value ([2]_,
+        section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which gets a
+        separate response.
     constraints : Constraints or None, default None
-        Groups of columns, columns that stay or may not come, bounds of coefficients, directions of
+        Groups of columns, required and excluded columns, bounds of coefficients, directions of
         responses.
     prior : Prior or None, default None
-        Shrinkage and smoothness of the responses, in annealing and in the fit.
+        Shrinkage and smoothness of the responses, during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features compete: columns of variance one, or as they are: then large columns
-        win. Of a sparse matrix the ridge of the fit acts in raw units; where a tenth of its values
-        are stored at most, variances count one further row with a value.
+        Units in which features are compared: columns of variance one, or raw columns, which favours
+        columns with large values. For a sparse matrix the final ridge acts in raw units; if at most
+        a tenth of its values are stored, variances include one additional row with a value.
     schedule : str, Schedule or function, default "inverse"
-        How many features are left after each step.
+        Number of features after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
           mu = 100 in 100 steps; mu = 20 in 200 with several classes and 400 rows, in 500 with
           bounds or directions;
-        * ``Schedule("inverse", mu=..., n_steps=...)``: the greater mu, the sooner features are
-          dropped;
-        * a function of (n_features, k, n_steps) that gives the numbers, never rising, the last one
-          k.
+        * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
+        * a function of (n_features, k, n_steps) that returns the non-increasing numbers, ending
+        with k.
     learning_rate : float or "auto", default "auto"
-        Step size > 0 on standardised columns and mean gradients. "auto" is that of the loss
-        (``default_step_size``), or one over the Lipschitz constant of the gradient, by power
-        iteration on the columns that remain.
+        Step size > 0 on standardised columns and mean gradients. "auto" is the loss'
+        ``default_step_size``, or the inverse Lipschitz constant of the gradient, by power iteration
+        on the remaining columns.
     momentum : float or "auto", default "auto"
-        In [0, 1): part of the last step that is added to each step; it is dropped with the
-        features. "auto" is 0.
+        In [0, 1): fraction of the previous step that is added to each step. "auto" is 0.
     refinement : "auto", None or Refinement, default "auto"
-        What follows annealing. None is the paper's algorithm: nothing. "auto" is ``Refinement()``:
-        exchanges of features where the rows can tell supports apart, a longer search where labels
-        look noisy, and a fit with a ridge that the data choose.
+        Steps after annealing. None is the paper's algorithm, without any. "auto" is
+        ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
+        longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True
-        Whether the scores have a constant; it is neither dropped nor shrunk.
+        Whether the scores have an intercept; it is neither dropped nor shrunk.
     warm_start : bool, default False
-        Start the next call of ``fit`` from the coefficients of the last one, where its shapes
-        agree.
+        Start each call of ``fit`` from the previous coefficients if the shapes agree.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total
+        Factor for the row weights of each class; "balanced" gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Which rows are read of data that are subsampled (see :func:`on_disk`, :func:`on_dask`). All
-        else is deterministic.
+        Random seed of subsampled data (see :func:`on_disk`, :func:`on_dask`). Everything else is
+        deterministic.
     n_jobs : int or None, default None
-        Threads, -1 for all; None is one. The result does not depend on it.
+        Number of threads, -1 for all; None is one. The result does not depend on it.
     verbose : bool, default False
         Show a progress bar.
 
@@ -306,7 +302,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     loss_ : Loss
         The loss that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        And the others that all FSA estimators have: see `FSAEstimator`.
+        Attributes of all FSA estimators, see `FSAEstimator`.
 
     References
     ----------
@@ -331,7 +327,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     class_weight: ClassWeight = None
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
+        the fit.
 
         Parameters
         ----------
@@ -355,19 +352,19 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
 class FSARegressor(RegressorMixin, FSAEstimator):
-    """Regression on exactly k features, found by annealing (Algorithm 1 of [1]_).
+    """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        As in :class:`FSAClassifier`; "auto" asks five folds where the rows support fewer than 30
+        As in :class:`FSAClassifier`; "auto" uses five folds if the rows support fewer than 30
         coefficients.
     loss : str or Loss, default "auto"
         * "auto", "squared": on targets of mean 0 and variance 1;
-        * "huber" (outliers count little), "quantile" (the median; ``QuantileLoss(0.9)`` for
-          another): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
+        * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
+        quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
         * "poisson": counts;
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two
@@ -389,7 +386,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     loss_ : Loss
         The loss that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        And the others that all FSA estimators have: see `FSAEstimator`.
+        Attributes of all FSA estimators, see `FSAEstimator`.
 
     References
     ----------
@@ -411,7 +408,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _momentum = 0.9
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
+        the fit.
 
         Parameters
         ----------
@@ -448,7 +446,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict.
+        """Predict targets.
 
         Parameters
         ----------
@@ -457,15 +455,15 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`. With the Poisson loss the mean, with Cox's the
-            logarithm of the relative hazard.
+            Shaped like the ``y`` of :meth:`fit`. The mean for the Poisson loss, the log relative
+            hazard for Cox's.
         """
         scores = self._scores(X)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2; the explained deviance (Poisson loss), or the index of concordance (Cox's loss).
+        """Score: R^2, the explained deviance (Poisson loss) or the concordance index (Cox's loss).
 
         Parameters
         ----------
@@ -477,7 +475,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         Returns
         -------
         float
-            The greater the better.
+            Higher is better.
         """
         return self.loss_.quality(y, self.predict(X), sample_weight)
 

@@ -1,5 +1,5 @@
-"""The fit from a problem and its settings to solutions: make the design, anneal along the sizes,
-refine each of them."""
+"""Fitting: from a problem and its settings to solutions. Make the design, anneal along the sizes,
+refine each solution."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..common.progress import progress_bar
-from ..common.validation import check_finite, number_to_keep
-from ..compilation import n_values, problem_of, threads
+from ..common.validation import check_finite, resolve_n_features
+from ..compilation import n_values, problem_size, threads
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
@@ -25,7 +25,7 @@ from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
-_STEPS_PER_SIZE = 5  # gradient steps before each further cut along a path: a choice
+_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path: a choice
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
@@ -38,7 +38,7 @@ def solve(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
-    """Solve for the one size that the settings name.
+    """Solve for the single size in the settings.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def solve(
     settings : FitSettings
         Its ``size`` is a number.
     start : (kept, coef, intercept) or None
-        Where annealing begins, if the shapes agree; zero and the best constant where None.
+        Starting point of annealing, if the shapes agree; None starts from zero and the best
+        constant.
     callbacks : sequence of functions
         Called as ``callback(step, state)`` after each step.
     """
@@ -68,7 +69,7 @@ def solve(
     gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(
         solution.value + charges[0], n_rows, squared
     )
-    residual = 2.0 * shrunken.value  # of targets of variance one
+    residual = 2.0 * shrunken.value  # for targets of variance one
     return (
         solution
         if keeps_swaps(problem.facts, size, len(solution.kept) * width, gain, residual)
@@ -83,12 +84,12 @@ def solve_path(
     *,
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
-    patient: bool = True,
+    early_stop: bool = False,
 ) -> list[Solution]:
     """Solve for all ascending ``sizes``: annealing passes through each; 0 is the best constant.
 
-    Unless ``patient``, the path ends with sizes beyond twice that of the least information
-    criterion so far (plus ten).
+    With ``early_stop`` the path ends at sizes beyond ten plus twice the size with the lowest
+    information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -102,8 +103,8 @@ def solve_path(
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
-        # Where rows are few for the greater sizes alone these have a run of their own, with a
-        # ridge; callbacks follow the other.
+        # If rows are few only for the larger sizes, these are annealed in a separate run, with a
+        # ridge; callbacks follow the other run.
         few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, shrinks in ((sizes[few], True), (sizes[~few], False)):
@@ -115,7 +116,7 @@ def solve_path(
                 )
         previous = None
         for k in sorted(states):
-            if not patient and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
+            if early_stop and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
                 break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
@@ -139,7 +140,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether annealing to each of the sizes has a ridge of its own, by the plan."""
+    """Whether annealing to each size uses a ridge, by the plan."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -148,14 +149,14 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Threads as asked for, and an error that says where X is not finite."""
+    """Context of a fit: sets the threads, and locates non-finite values of X in errors."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
-        with threads(settings.n_threads), problem_of(n_values(problem.X) * width):
+        with threads(settings.n_threads), problem_size(n_values(problem.X) * width):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
-            check_finite(problem.X, problem.names, FINITE)  # says where
+            check_finite(problem.X, problem.names, FINITE)  # names the position
         raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
 
 
@@ -165,14 +166,15 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     Raises
     ------
     ValueError
-        If fewer than are included.
+        If it is below the number of included features.
     """
     what, k = "features" if problem.groups is None else "groups", settings.size
-    if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than there are
-        k = number_to_keep(k, problem.n_units, what)  # type: ignore[arg-type]
+    if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than available
+        k = resolve_n_features(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
         raise ValueError(
-            f"include names {problem.n_included} {what}, but n_features_to_select is {k}; expected at most that many"
+            f"include names {problem.n_included} {what}, but n_features_to_select is {k}; "
+            "expected at most that many"
         )
     return k
 
@@ -205,7 +207,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
 def _start(
     design: Design, problem: FitProblem, start: Start | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Coefficients of all features, and the intercept."""
+    """Starting coefficients of all features, and the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
     if (
         start is None
@@ -227,8 +229,7 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of the loop at each of the ascending ``sizes``, from one run by the plan of the
-    first."""
+    """State of one annealing run at each of the ascending ``sizes``, by the plan of the first."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
     if loss.has_surrogate:
         loss = loss.surrogate(problem.y, weight)
@@ -242,7 +243,7 @@ def _anneal(
         or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     )
     momentum = settings.momentum
-    if momentum is None:  # steps longer than the curvature allows leave no room for it
+    if momentum is None:  # unstable with steps longer than the curvature allows
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
     coef, intercept = _start(design, problem, start)
     counts = _counts(problem, settings, plan, sizes)
@@ -250,11 +251,14 @@ def _anneal(
     size_after, states = dict(zip(last.tolist(), sizes.tolist(), strict=True)), {}
 
     def after_step(step: int, state: Annealed) -> None:
-        if step in size_after:  # the loop goes on with its arrays
+        if step in size_after:  # the loop reuses its arrays
             states[size_after[step]] = replace(
-                state, coef=state.coef.copy(), intercept=state.intercept.copy(), dropped_at=state.dropped_at.copy(),
+                state,
+                coef=state.coef.copy(),
+                intercept=state.intercept.copy(),
+                dropped_at=state.dropped_at.copy(),
                 loss_curve=list(state.loss_curve),
-            )  # fmt: skip
+            )
         if shown is not None:
             shown.update()
         for callback in callbacks:
@@ -267,21 +271,31 @@ def _anneal(
     )
     with bar as shown:
         anneal(
-            design, problem.y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, momentum=momentum,
-            fit_intercept=settings.fit_intercept, groups=problem.groups, fixed=problem.included,
-            project=problem.project if problem.bounded else None, coef=coef, intercept=intercept, callback=after_step,
-        )  # fmt: skip
+            design,
+            problem.y,
+            loss,
+            counts,
+            sample_weight=weight,
+            learning_rate=rate,
+            prior=prior,
+            momentum=momentum,
+            fit_intercept=settings.fit_intercept,
+            groups=problem.groups,
+            fixed=problem.included,
+            project=problem.project if problem.bounded else None,
+            coef=coef,
+            intercept=intercept,
+            callback=after_step,
+        )
     return states
 
 
 def _counts(
     problem: FitProblem, settings: FitSettings, plan: Plan, sizes: np.ndarray
 ) -> np.ndarray:
-    """Number of features after each step: down to the greatest size by the schedule, then on
-    through the others.
-
-    With a refinement the schedule ends with the step that reaches the greatest size: a refit does
-    better than gradient steps.
+    """Number of features after each step: the schedule down to the largest size, then the others.
+    With a refinement the schedule ends when the largest size is reached: a refit is better than
+    further gradient steps.
     """
     counts = step_counts(plan.schedule, problem.n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:

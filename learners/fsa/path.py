@@ -1,4 +1,4 @@
-"""Models of every size from one annealing run."""
+"""Models of many sizes from one annealing run."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from .problem import fitted_attributes
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """The models of many sizes from one annealing run.
 
-    Each model minimises what the estimator of its size does. Annealing passes through every size on
-    its way down, so a path costs little more than one fit. At each size in ``sizes`` the remaining
-    features are refitted; with ``Refinement(exchange=True)`` also exchanged with others that were
-    dropped late.
+    Each model minimises the same objective as the estimator of its size. Annealing passes through
+    every size, so a path costs little more than one fit. At each size in ``sizes`` the remaining
+    features are refitted; with ``Refinement(exchange=True)`` they are also exchanged with features
+    that were dropped late.
 
     Parameters
     ----------
     estimator : FSAClassifier, FSARegressor or FSARanker
         Its ``n_features_to_select`` is not used.
     sizes : array of int or "auto", default "auto"
-        Numbers of features (of groups, where the constraints have them); 0 is the best constant.
-        "auto": every one up to 8, then in steps of about a fifth, up to a third of the rows and at
+        Numbers of features (of groups, if the constraints define any); 0 is the best constant.
+        "auto": all sizes up to 8, then steps of about a fifth, up to a third of the rows and at
         most 300.
     exchange : bool, default False
-        Exchange features at each size as a fit of that size alone does, where that takes some ten
-        milliseconds.
+        Exchange features at each size as a single fit does, if that takes about ten milliseconds.
     trajectory : bool, default False
         Keep the coefficients of every step, for ``plot_path``.
 
@@ -49,15 +48,15 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     losses_ : ndarray of shape (n_sizes,)
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
-        Extended Bayesian information criterion [1]_, with the sum of the sample weights for the
+        Extended Bayesian information criterion [1]_, with the sum of the sample weights as the
         number of rows.
     best_size_ : int
-        The size of the least ``ebic_``.
+        Size with the lowest ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)
-        Loss before each step of the annealing.
+        Loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
         Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
-        step; empty unless asked for.
+        step; empty unless ``trajectory=True``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -94,14 +93,14 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         self.trajectory = trajectory
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
-        """Solve the path.
+        """Fit models of all sizes.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None, default None
         **fit_params
-            As for the estimator's own ``fit``.
+            Passed to the ``fit`` of the estimator.
 
         Returns
         -------
@@ -111,11 +110,12 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            What the estimator raises, and for sizes that are no integers >= 0.
+            As the estimator, and for sizes that are not integers >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(
-                f"estimator={self.estimator!r} is not valid; expected FSAClassifier, FSARegressor or FSARanker"
+                f"estimator={self.estimator!r} is not valid; "
+                "expected FSAClassifier, FSARegressor or FSARanker"
             )
         model = clone(self.estimator)
         settings = replace(model.fit_settings(), exchange_along_path=self.exchange)
@@ -162,7 +162,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the path has no such size.
+            If ``k`` is not on the path.
         """
         check_is_fitted(self, "sizes_")
         where = np.flatnonzero(self.sizes_ == k)
@@ -180,7 +180,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         scoring : str, function or None, default None
-            Any of scikit-learn's; None is accuracy or R^2.
+            Any scorer of scikit-learn; None is accuracy or R^2.
         **score_params
             Such as ``sample_weight``.
 
@@ -194,13 +194,13 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
 
 def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
-    """Ascending different sizes, at most ``n_units`` and at least ``n_included``; see
+    """Validated sizes: ascending, distinct, from ``n_included`` to ``n_units``; see
     :class:`FSAPath`.
 
     Raises
     ------
     ValueError
-        If one of them is no integer >= 0.
+        If one of them is not an integer >= 0.
     """
     if isinstance(sizes, str) and sizes == "auto":
         return np.unique(np.clip(default_sizes(n_units, n_samples), n_included, None))

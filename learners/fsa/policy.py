@@ -1,8 +1,7 @@
-"""Every "when" of a fit, in one place: facts of the problem and the user's settings in, a plan out.
+"""Decisions of a fit: from facts of the problem and the user's settings to a plan.
 
-The solvers obey the plan and decide nothing. A rule that compares with a number has it in the table
-below, with what set it: the script of a measurement, a reference, or "a choice" between values that
-hardly differ.
+The solvers follow the plan. The table lists each rule that compares with a number, and the origin
+of the number: a benchmark script, a reference, or "a choice" between values that hardly differ.
 
 ============================== =============================================== ==============
 what                           when                                            set by
@@ -32,63 +31,64 @@ from typing import Literal
 
 from ..model_selection.size import support_price
 from ..objective.losses import Loss
-from ..solvers.exchanges import POOL
+from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
 
-# Rows for each coefficient that they can tell apart: of the rarest class, of numbers (Peduzzi)
+# Rows needed for each coefficient: of the rarest class; of numeric targets (Peduzzi)
 ROWS_PER_COEFFICIENT, ROWS_PER_COEFFICIENT_OF_NUMBERS = 10.0, 5.0
-MAX_STORED = 0.1  # share of stored values up to which columns are like words: a choice
+MAX_STORED = 0.1  # share of stored values up to which columns resemble word counts: a choice
 # Ridge of annealing with few rows, for losses that are not quadratic and that are: repeated
 # cross-validation on eleven gene and face tables and four of regression (benchmarks/few_rows.py);
 # 0.003 to 0.03 differ little, 0.1 and 0.3 are worse
 SMALL_SAMPLE_RIDGE, SMALL_SAMPLE_RIDGE_SQUARED = 0.01, 0.1
-# Slow annealing with several classes: the sets "choose" of benchmarks/many_classes.py and draws of
-# usps; with fewer rows it gains nothing, and 500 steps have the error of 200. With bounds, which no
-# exchanges follow, more steps (a choice)
+# Slow annealing with several classes: the data sets "choose" of benchmarks/many_classes.py and
+# samples of usps; with fewer rows it gains nothing, and 500 steps have the error of 200. With
+# bounds, which exclude exchanges, more steps (a choice)
 SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
-# Of the loss' default step, with very sparse columns: tens of thousands of them that are hardly
-# correlated overshoot together; the sets "choose" of benchmarks/sparse_words.py
+# Factor of the loss' default step with very sparse columns: tens of thousands of nearly
+# uncorrelated columns overshoot together; the data sets "choose" of benchmarks/sparse_words.py
 SPARSE_STEP = 1.0 / 30.0
 # Multiplications per round of exchanges (about a second), for each size of a path (some ten
 # milliseconds), and per step of Newton's method: choices
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
-# Coefficients that rows of numbers support (1,000 rows), from which on exchanges are not checked: a
+# Supported coefficients with numeric targets (1,000 rows) from which exchanges are not checked: a
 # choice
 MAX_CHECKED = 200.0
-# Times sqrt(columns / rows), of what the extended criterion charges for a support: the gain that a
-# checked exchange needs. With noise alone they gain less, as a rule (benchmarks/few_rows.py)
+# Gain that a checked exchange needs: this times sqrt(columns / rows) times the extended criterion's
+# penalty of a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py)
 SWAP_GAIN_FACTOR = 2.6
-# Share of the targets' variance that a shrunken fit leaves, above which a signal is weak: a choice.
-# With a strong one exchanges are checked below 150 rows and ten for each coefficient alone
+# A signal is weak if a shrunken fit leaves more than this share of the targets' variance: a choice.
+# With a strong signal exchanges are checked only below 150 rows and ten rows per coefficient
 WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
 MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
-# Coefficients that rows of classes and of numbers support, below which held-out rows choose the
+# Supported coefficients, for classes and for numeric targets, below which held-out rows choose the
 # size: the criterion keeps one to six features on gene tables, with twice the error of twenty. The
 # simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
-MAX_ROWS_HELD_OUT = 1000  # up to which folds choose between exchanges and shrinkage: a choice
+MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and shrinkage: a choice
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules know of a problem.
+    """Facts of a problem, the input of the rules.
 
     Attributes
     ----------
     loss : Loss
-        Its attributes are facts: ``pointwise``, ``has_curvature``, ``is_quadratic``, ...
+        The rules read ``pointwise``, ``has_curvature``, ``is_quadratic``, ...
     classification : bool
     n_samples, n_features, n_units, n_outputs : int
-        Rows; columns that may be selected; groups of them, where there are any; outputs.
+        Numbers of rows, of selectable columns, of groups (or columns without groups) and of
+        outputs.
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
     n_rarest : float
-        Rows of the rarest class; of numbers, rows that say something about the scores.
+        Rows of the rarest class; for numeric targets, rows that inform the scores.
     sparse : bool
         Whether X is a sparse matrix.
     share_stored, stored_per_row : float
-        Share of its values that are stored; their number in a mean row.
+        Fraction of its values that are stored, and their mean number per row.
     bounded, grouped, out_of_core : bool
         Whether coefficients have bounds or directions, columns have groups, and X is out of core.
     """
@@ -110,52 +110,53 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Coefficients that the rows can tell apart: beyond, a lower training loss says little."""
+        """Number of coefficients that the rows support; beyond it a lower training loss means
+        little."""
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
 
     @property
     def very_sparse(self) -> bool:
-        """Whether columns are mostly zero, as those of words."""
+        """Whether columns are mostly zero, like word counts."""
         return self.sparse and self.share_stored <= MAX_STORED
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit of one size does.
+    """Plan of a fit of one size.
 
     Attributes
     ----------
     schedule, n_steps : function, int
-        Of annealing.
+        Schedule of annealing.
     step_share : float
-        Of the loss' default step.
+        Factor of the loss' default step.
     few_rows : bool
         Whether the rows support fewer coefficients than the size has.
     annealing_ridge : float
         0 is none.
     refinement : {"none", "gradient", "newton", "exchange"}
     newton : bool
-        Whether a step of Newton's method on all columns of the support is affordable.
+        Whether a Newton step on all columns of the support is affordable.
     keeps_sparse : bool
-        Whether Newton's method takes the columns as they are stored.
+        Whether Newton's method works on the stored sparse columns.
     chooses_ridge, raw_ridge : bool
-        Whether the data choose the ridge, and whether it acts in units of the raw columns, so that
+        Whether the ridge is automatic, and whether it acts in units of the raw columns, so that
         rare words do not dominate.
     search : bool
         Whether the longer search follows exchanges where labels look noisy.
     checks_swaps : bool
-        Whether exchanges may overfit, so that a fit with shrinkage in their place is compared.
+        Whether exchanges may overfit and are compared with a fit that uses shrinkage instead.
     alternatives : bool
-        Whether features that may take the place of selected ones are named.
+        Whether alternatives of selected features are listed.
     discriminant : bool
-        Whether the scores are averaged with those of linear discriminant analysis.
+        Whether to average the scores with those of linear discriminant analysis.
     size_by : {"user", "criterion", "folds"}
-        What chooses the size.
+        How the size is chosen.
     treatment_by_folds : bool
         Whether folds choose between exchanges and shrinkage.
     reasons : tuple of str
-        For what is not the default, in words.
+        Explanations of decisions that differ from the default.
     """
 
     schedule: Counts
@@ -180,16 +181,16 @@ class Plan:
 def decide(
     facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along_path: bool = False
 ) -> Plan:
-    """Decide what a fit does.
+    """Make the plan of a fit.
 
     Parameters
     ----------
     facts : Facts
     settings : FitSettings
     n_columns : float, default 0.0
-        Columns of the design that the size keeps: features times the width of a response.
+        Selected columns of the design: features times the width of a response.
     along_path : bool, default False
-        One of many sizes: no passes over all columns, and exchanges only on demand.
+        For one of many sizes: no passes over all columns, and exchanges only on request.
 
     Returns
     -------
@@ -209,16 +210,16 @@ def decide(
     refinement = _refinement(facts, settings, n_columns, few, keeps_sparse, along_path)
     newton = _newton_cost(facts, n_columns) <= MAX_NEWTON_COST
 
-    # With few rows the best subset of the training rows says little: a ridge makes correlated
-    # columns share their weight, so that what is common to them is selected. With enough rows it
-    # would blur which of them is the right one, and exchanges do better.
+    # With few rows the best subset on the training rows is unreliable: a ridge makes correlated
+    # columns share their weight, so that their common signal is selected. With enough rows it would
+    # hide which of them is right, and exchanges do better.
     annealing_ridge = 0.0
     shrinks = few and settings.chooses_ridge and given is not None and given.exchange is not True
     if shrinks and linear and loss.pointwise:
         default = SMALL_SAMPLE_RIDGE_SQUARED if loss.is_quadratic else SMALL_SAMPLE_RIDGE
         annealing_ridge = default if settings.annealing_ridge is None else settings.annealing_ridge
 
-    # The longer search is made for two classes, a loss that allows for flipped labels, and linear
+    # The longer search supports two classes, a loss that allows for flipped labels, and linear
     # responses without groups
     plain = settings.fit_prior is None and settings.fit_intercept and linear and not facts.grouped
     search = (
@@ -270,11 +271,11 @@ def decide(
 
 
 def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
-    """A schedule given by its name is slow with several classes and rows enough, or with
-    coefficients that no exchanges follow.
+    """Whether a named schedule uses the slow settings: with several classes and enough rows, or
+    without exchanges because of bounds.
 
-    The gradient of the multinomial loss is about as many times smaller as there are classes: after
-    a few steps the order of the columns is not yet settled.
+    The multinomial gradient shrinks with the number of classes, so after a few steps the order of
+    the columns is not yet stable.
     """
     schedule, n_steps = settings.schedule, settings.n_steps
     several = facts.classification and facts.n_outputs > 1 and facts.n_rows >= MIN_ROWS_SLOW
@@ -291,7 +292,7 @@ def _refinement(
     keeps_sparse: bool,
     along_path: bool,
 ) -> Literal["none", "gradient", "newton", "exchange"]:
-    """How one size is refined, by the first row that applies.
+    """Refinement method of one size, by the first row that applies.
 
     ============ ======================================== ==========
     refinement   condition                                method
@@ -315,11 +316,11 @@ def _refinement(
     limit = MAX_SWAP_COST
     if along_path:
         limit = MAX_PATH_SWAP_COST if settings.exchange_along_path else -1.0
-    affordable = POOL * _newton_cost(facts, n_columns) <= limit
+    affordable = POOL_FACTOR * _newton_cost(facts, n_columns) <= limit
     if given.exchange is True or (given.exchange is not False and affordable and not few_rows):
         return "exchange"
     cost = _newton_cost(facts, n_columns, keeps_sparse)
-    # No gradient step of one length is safe where the curvature has no bound
+    # No fixed step length is safe if the curvature is unbounded
     return (
         "newton"
         if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature)
@@ -328,32 +329,31 @@ def _refinement(
 
 
 def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
-    """Multiplications of one step of Newton's method, or the dominant cost where columns stay
-    sparse."""
+    """Multiplications of one Newton step, or its dominant cost if columns stay sparse."""
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Whether the longer search follows exchanges that left ``share_wrong`` of the training rows on
-    the wrong side."""
+    """Whether the longer search follows exchanges that misclassify ``share_wrong`` of the training
+    rows."""
     affordable = float(facts.n_samples) * facts.n_features * n_kept <= MAX_SWAP_COST
     return plan.search and 1 < n_kept < facts.n_features and affordable and share_wrong > MIN_WRONG
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Whether exchanges that are checked gain enough over shrinkage without them.
+    """Whether checked exchanges gain enough over shrinkage without exchanges.
 
     Parameters
     ----------
     facts : Facts
     size, n_columns : int
-        Units and columns that are selected.
+        Selected units and columns.
     gain : float
-        Of exchanges, in deviance.
+        Gain of the exchanges, in deviance.
     residual : float
-        Share of the targets' variance that shrinkage leaves.
+        Fraction of the targets' variance left by the shrunken fit.
     """
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
@@ -364,10 +364,8 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Ways to refine that folds compare: with exchanges, and with shrinkage as for few rows.
-
-    Both are the same in the folds and in the fit of all rows, however many coefficients the rows of
-    either support.
+    """Refinements that folds compare: exchanges, and shrinkage as for few rows. Both are fixed for
+    the folds and for all rows, however many coefficients these support.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

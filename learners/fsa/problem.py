@@ -1,5 +1,4 @@
-"""What one call of ``fit`` has to solve, what solves it, and the fitted attributes that the
-estimators get from both."""
+"""The problem of one call of ``fit``, its solution, and the fitted attributes made from both."""
 
 from __future__ import annotations
 
@@ -23,50 +22,53 @@ from ..sources.matrix import OutOfCoreMatrix
 from .policy import Facts, Plan
 from .settings import Constraints
 
-FINITE = "response='linear' needs finite numbers, response='piecewise' accepts NaN; SimpleImputer fills it"
+FINITE = (
+    "response='linear' needs finite numbers, response='piecewise' accepts NaN; "
+    "SimpleImputer fills it"
+)
 
 
 @dataclass
 class FitProblem:
-    """What one call of ``fit`` has to solve.
+    """The problem of one call of ``fit``.
 
     Attributes
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
     y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
+        Targets encoded for the loss.
     loss : Loss
     weight : ndarray of shape (n_samples,)
         Weights as given: a row of weight two counts as two rows.
     shift, scale : ndarray of shape (n_outputs,) or float
-        Scores times ``scale`` plus ``shift`` are in the units of the user's targets.
+        ``scale * scores + shift`` is in the units of the user's targets.
     flat : bool
         Whether the user's targets were 1-D, so that ``coef_`` is too.
     classification : bool
     names : ndarray of shape (n_features,) or None
-        Of the columns.
+        Column names.
     groups : ndarray of shape (n_features,), int, or None
         Number of each feature's group.
     allowed : ndarray of int or None
-        Columns that may be selected; None are all. Features are numbered among these.
+        Selectable columns; None for all. Features are positions among these.
     included : ndarray of shape (n_features,), bool, or None
-        Features that stay.
+        Mask of required features.
     bounds : (ndarray, ndarray) or None
-        Least and greatest coefficients (n_features,) of raw columns.
+        Smallest and largest coefficients (n_features,) of raw columns.
     monotone : ndarray of shape (n_features,), int, or None
-        +1 or -1 where a piecewise-linear response may not fall or rise, else 0.
+        +1 for a non-decreasing, -1 for a non-increasing piecewise-linear response, else 0.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
     n_features, n_units, n_included : int
-        Columns that may be selected; groups of them, where there are any; how many of these stay.
+        Numbers of selectable columns, of groups (or columns without groups), and of required ones.
     columns_per_unit : float
         Mean number of columns of a group; 1 without groups.
     bounded : bool
         Whether coefficients have bounds or responses a direction.
     facts : Facts
-        What the rules of a fit know of the problem.
+        Input of the rules in ``policy``.
     """
 
     X: Any
@@ -132,7 +134,8 @@ class FitProblem:
 
     @property
     def n_copies(self) -> float:
-        """Rows, each as often as its weight; the effective number where weights count no copies."""
+        """Sum of the row weights, or the effective number of rows if weights do not count
+        copies."""
         return effective_rows(self.weight)
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
@@ -140,17 +143,17 @@ class FitProblem:
         return kept if self.allowed is None else self.allowed[kept]
 
     def rows(self, which: np.ndarray) -> Self:
-        """The problem of some rows."""
+        """The problem restricted to some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Bounds (k, 1, 1) of the standardised coefficients of the features ``kept`` of a design
-        that holds these alone."""
+        """Bounds (k, 1, 1) of the standardised coefficients of a design with only the features
+        ``kept``."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
     def project(self, state: Annealed | Solution) -> None:
-        """Move coefficients to the nearest that respect the bounds and directions."""
+        """Project coefficients onto the bounds and directions."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
         if self.monotone is not None:
@@ -161,8 +164,8 @@ class FitProblem:
     def factors(
         self, kept: np.ndarray, design: Design
     ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-        """Basis and bounds for :func:`bounded_fit`: a response with a direction is its first value
-        plus the increments from knot to knot, of one sign."""
+        """Basis and bounds for :func:`bounded_fit`: a monotone response is its first value plus
+        increments of one sign."""
         if self.monotone is None:
             return None, self.bounds_of(kept, design)
         sign = np.zeros((len(kept), design.width), int)
@@ -173,13 +176,13 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """The problem under constraints.
+        """The problem with constraints.
 
         Raises
         ------
         ValueError
-            For columns that are not there, that are both in and out, and for bounds and directions
-            that cannot be met.
+            For unknown columns, columns both included and excluded, and for infeasible bounds and
+            directions.
         """
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
@@ -214,20 +217,22 @@ class FitProblem:
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
     """+1, -1 or 0 for each column."""
-    found = np.zeros(n_features, int)
+    directions = np.zeros(n_features, int)
     if not isinstance(monotone, dict):
         if np.shape(monotone) != (n_features,):
             raise ValueError(
-                f"monotone={monotone!r} is not valid; expected {{column: direction}} or one of +1, 0, -1 for each column"
+                f"monotone={monotone!r} is not valid; "
+                "expected {column: direction} or one of +1, 0, -1 for each column"
             )
         monotone = dict(enumerate(monotone))
     for column, direction in monotone.items():
         if isinstance(direction, str) or direction not in (-1, 0, 1):
             raise ValueError(
-                f"monotone: {direction!r} is no direction for column {column!r}; expected +1 or -1"
+                f"monotone: {direction!r} is not a valid direction for column {column!r}; "
+                "expected +1 or -1"
             )
-        found[column_position("monotone", column, n_features, names)] = direction
-    return found
+        directions[column_position("monotone", column, n_features, names)] = direction
+    return directions
 
 
 def _signs(
@@ -236,7 +241,7 @@ def _signs(
     n: int,
     names: np.ndarray | None,
 ) -> Any:
-    """Directions of linear responses as bounds, beside those of other columns."""
+    """Bounds, including the directions of linear responses."""
     lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
@@ -275,7 +280,8 @@ def _pair(pair: Any) -> tuple[float, float]:
         low = high = np.nan
     if not low <= 0 <= high:
         raise ValueError(
-            f"bounds: {pair!r} is not valid; expected (least, greatest) with least <= 0 <= greatest, None for no bound"
+            f"bounds: {pair!r} is not valid; "
+            "expected (lower, upper) with lower <= 0 <= upper, None for no bound"
         )
     return low, high
 
@@ -283,7 +289,7 @@ def _pair(pair: Any) -> tuple[float, float]:
 @dataclass
 class Solution:
     """A model of one size: the selected features (ascending), their standardised coefficients and
-    what they reach."""
+    the objective."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -295,25 +301,33 @@ class Solution:
     ebic: float = np.nan
     ridge: float = 0.0
     plan: Plan | None = None
-    done: tuple[str, ...] = ()  # what made the model, in words
+    done: tuple[str, ...] = ()  # description of the steps that made the model
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
-        """What annealing left, as it is; not evaluated."""
-        left = state.kept, state.coef, state.intercept, state.design
+        """The final state of annealing, not evaluated."""
         return cls(
-            *left, size, np.nan, np.array(state.loss_curve), ridge=ridge, done=("annealing alone",)
+            state.kept,
+            state.coef,
+            state.intercept,
+            state.design,
+            size,
+            np.nan,
+            np.array(state.loss_curve),
+            ridge=ridge,
+            done=("annealing alone",),
         )
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
-        """Scores of rows of X with linear responses."""
+        """Scores of rows of X, for linear responses."""
         raw, offset = self.design.unstandardise(self.coef, self.intercept)
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
-    """The fitted attributes of one solution by their names; ``size_by``: what chose the size."""
+    """Fitted attributes of a solution, by name; ``size_by``: description of how the size was
+    chosen."""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
@@ -342,11 +356,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
         coef = np.zeros((q, m))
         coef[:, kept] = raw[:, 0].T
         return attributes | {"coef_": coef[0] if problem.flat else coef}
-    # The hat functions add up to one, so a curve's level is free: its mean over the training rows
-    # becomes zero.
+    # The hat functions sum to one, so a curve's level is arbitrary: set its mean over the training
+    # rows to zero.
     level = np.einsum("kw,kwq->kq", design.mean, raw)
     raw = raw - level[:, None]
-    # Where training saw no NaN in a column, one met later says nothing.
+    # NaN contributes nothing in columns without NaN in training.
     seen = design.has_missing(problem.weight > 0)
     attributes.update(
         knots_=design.knots,  # type: ignore[attr-defined]
@@ -357,7 +371,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     return attributes
 
 
-# -- checks of X: as scikit-learn does them, of data out of core without reading them --------------
+# -- checks of X: by scikit-learn, or without reading the data if they are out of core -------------
 
 
 def check_data(
@@ -369,8 +383,8 @@ def check_data(
     reset: bool = True,
     **options: Any,
 ) -> Any:
-    """X, or X and y, checked; sets ``n_features_in_`` and ``feature_names_in_`` where ``reset``;
-    NaN in dense matrices alone."""
+    """Validate X, or X and y; ``reset`` sets ``n_features_in_`` and ``feature_names_in_``. Only
+    dense matrices may hold NaN."""
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
@@ -387,7 +401,7 @@ def check_data(
         **options,
     )
     matrix = checked[0] if isinstance(checked, tuple) else checked
-    # A dense matrix to fit is checked by the first read that is made of it.
+    # A dense training matrix is checked during its first read.
     if sp.issparse(matrix) or not (piecewise or reset):
         check_finite(matrix, getattr(estimator, "feature_names_in_", None), FINITE)
     return checked
@@ -396,7 +410,7 @@ def check_data(
 def _check_out_of_core(
     estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any
 ) -> Any:
-    """The checks that need no values: shapes, names and targets."""
+    """Check shapes, names and targets, without reading values."""
     like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
     if not reset:
         named = like

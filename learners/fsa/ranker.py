@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..common.validation import check_sample_weight, whole_or_as_before
+from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
@@ -16,10 +16,10 @@ from .problem import FitProblem, check_data
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSARanker(FSAEstimator):
-    """Learning to rank on exactly k features, by annealing ([1]_; [2]_, section 5).
+    """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
     Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
-    theta_j != 0. There is no intercept: a constant orders nothing.
+    theta_j != 0. There is no intercept, which would not change the order.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FSARanker(FSAEstimator):
     Attributes
     ----------
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        And the others that all FSA estimators have: see `FSAEstimator`.
+        Attributes of all FSA estimators, see `FSAEstimator`.
 
     References
     ----------
@@ -80,15 +80,15 @@ class FSARanker(FSAEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None, default None
-            Relevance grades, greater is better. Not needed with ``pairs``.
+            Relevance grades, higher is better. Not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item: items are compared within a query only; one query when neither this
-            nor ``pairs`` is given.
+            Query of each item: only items of the same query are compared. Without ``qid`` and
+            ``pairs`` all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5); takes the
-            place of ``y`` and ``qid``.
+            Rows (i, j, r): i should score above j (r = 1), below (0) or equal (0.5); replaces ``y``
+            and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
-            A pair weighs as much as the product of its items' weights.
+            The weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class FSARanker(FSAEstimator):
             If no pair has a preference, NaN with linear responses, or a parameter out of range.
         """
         settings = self.fit_settings()
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             return self._solve(
                 self.encode(X, y, qid=qid, pairs=pairs, sample_weight=sample_weight), settings
             )
@@ -115,7 +115,8 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set what is known before the fit.
+        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
+        the fit.
 
         Parameters
         ----------
@@ -128,7 +129,8 @@ class FSARanker(FSAEstimator):
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(
-                f"loss={self.loss!r} does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs"
+                f"loss={self.loss!r} does not compare rows; "
+                "expected 'auto', 'pairwise_logistic' or a loss of pairs"
             )
         if pairs is None:
             X, y = check_data(self, X, y, piecewise=self._is_piecewise, y_numeric=True)
@@ -139,13 +141,15 @@ class FSARanker(FSAEstimator):
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={X.shape[0]}); nothing can be learnt"
+                f"no two items of a query differ in grade (n_samples={X.shape[0]}); "
+                "nothing can be learnt"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError(
-                "sample_weight is zero in every pair; expected at least one pair of rows with positive weights"
+                "sample_weight is zero in every pair; "
+                "expected at least one pair of rows with positive weights"
             )
         self.loss_, names = (
             PairwiseLogisticLoss(ij, r, pair_weight),
@@ -170,7 +174,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The greater the better.
+            Higher is better.
         """
         return self._scores(X)[:, 0]
 

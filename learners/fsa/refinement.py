@@ -1,5 +1,5 @@
-"""After annealing: exchange features where the data can tell which is better, and fit the remaining
-ones to the end."""
+"""Refinement after annealing: exchange features if the data support it, and fit the selected ones
+to convergence."""
 
 from dataclasses import replace
 
@@ -31,22 +31,22 @@ def refine(
     along_path: bool = False,
     previous: Solution | None = None,
 ) -> Solution:
-    """Refine one size.
+    """Refine the solution of one size.
 
     Parameters
     ----------
     design : Design
         All features.
     state : Annealed
-        What annealing left.
+        Final state of annealing.
     problem : FitProblem
     settings : FitSettings
     solution : Solution
-        The same, to be changed.
+        The solution of ``state``; changed in place.
     along_path : bool, default False
-        One of many sizes: no passes over all columns, and exchanges only on demand.
+        For one of many sizes: no passes over all columns, and exchanges only on request.
     previous : Solution or None, default None
-        Of the size before, whose ridge is a good guess.
+        Solution of the previous size, whose ridge is a good initial guess.
     """
     facts, width = problem.facts, design.width
     plan = decide(facts, settings, len(state.kept) * width, along_path=along_path)
@@ -54,7 +54,7 @@ def refine(
         solution = _refined_by_gradient(problem, settings, solution)
     elif plan.refinement == "exchange":
         solution = _exchanged(design, state, problem, settings, plan, solution, along_path)
-        # groups of another size may have come in
+        # exchanges may have brought in groups of another size
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
     if plan.refinement == "newton" or (
@@ -64,7 +64,7 @@ def refine(
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
-        # Centring takes one knot, the losses of several classes one class
+        # Centring removes one knot, the losses of several classes one class
         k, width, q = solution.coef.shape
         degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
         solution.ebic = ebic(
@@ -90,9 +90,16 @@ def _support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
     return SupportProblem(
-        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
-        shrinkage, n_rows=problem.n_copies,
-    )  # fmt: skip
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        settings.fit_intercept,
+        settings.fit_prior,
+        design.width,
+        design.n_knots,
+        shrinkage,
+        n_rows=problem.n_copies,
+    )
 
 
 def _refined_by_gradient(
@@ -120,7 +127,7 @@ def _exchanged(
     solution: Solution,
     along_path: bool,
 ) -> Solution:
-    """Exchanges of features and, where labels look noisy, the longer search."""
+    """Exchange features and, if labels look noisy, run the longer search."""
     support = _support_problem(problem, settings, design)
     rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
@@ -128,9 +135,7 @@ def _exchanged(
     )
     done = "exchanges"
     small = design.keep(kept)
-    wrong = (
-        problem.y * (small.scores(coef) + intercept) <= 0
-    )  # means something of two classes alone
+    wrong = problem.y * (small.scores(coef) + intercept) <= 0  # defined for two classes only
     if searches(problem.facts, plan, len(kept), float(problem.sample_weight @ wrong[:, 0])):
         flip = problem.loss.flip
         searched = search(
@@ -169,13 +174,13 @@ def _refined_by_newton(
     previous: Solution | None,
     along_path: bool,
 ) -> Solution:
-    """Newton's method on the support, with the ridge that the user gave or that the data choose."""
+    """Fit the support by Newton's method, with the user's or an automatic ridge."""
     small, coef, plan = solution.design, solution.coef, solution.plan
     assert plan is not None
     support = _support_problem(problem, settings, small)
     theta, sparse = coef.reshape(-1, problem.y.shape[1]), plan.keeps_sparse
     A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
-    # Centring moves the intercept alone
+    # Centring changes the intercept only
     shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
     intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""
@@ -193,9 +198,15 @@ def _refined_by_newton(
         )
         near = previous.ridge if previous is not None and similar else None
         fit, ridge, chosen = choose_ridge(
-            support, scaled, theta / unit[:, None], intercept, left_out,
-            few_rows=plan.few_rows, near=near, to_the_end=not along_path,
-        )  # fmt: skip
+            support,
+            scaled,
+            theta / unit[:, None],
+            intercept,
+            left_out,
+            few_rows=plan.few_rows,
+            near=near,
+            until_stationary=not along_path,
+        )
         fit.theta = fit.theta * unit[:, None]
     else:
         fit = refit(support, A, theta, intercept)
@@ -219,7 +230,7 @@ def _refined_by_newton(
         ridge=ridge,
         done=done,
     )
-    if problem.bounded:  # but for rounding it is there
+    if problem.bounded:  # converged up to rounding
         problem.project(fitted)
     elif plan.discriminant:
         _average_with_discriminant(problem, fitted)
@@ -227,7 +238,7 @@ def _refined_by_newton(
 
 
 def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
-    """Make the scores the mean of those of the fit and of linear discriminant analysis."""
+    """Average the scores with those of linear discriminant analysis."""
     several = problem.y.shape[1] > 1
     members = problem.y if several else np.hstack([problem.y < 0, problem.y > 0]).astype(float)
     coef, intercept = shrunken_discriminant(

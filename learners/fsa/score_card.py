@@ -1,4 +1,4 @@
-"""Score cards: rules on single columns with whole points, whose sum gives a probability."""
+"""Score cards: single-column rules with integer points, whose sum gives a probability."""
 
 from __future__ import annotations
 
@@ -12,58 +12,57 @@ from ..common.additive import AdditiveModel
 from ..common.columns import feature_names
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_integer, validated, whole_or_as_before
-from ..compilation import problem_of
+from ..common.validation import check_integer, rollback_on_error, validated
+from ..compilation import problem_size
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss
 from ..sklearn_bases import BaseEstimator
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 
-_MAX_SCALES = 40  # scalings of the coefficients that are rounded: a choice
+_MAX_SCALES = 40  # scale factors tried before rounding the coefficients: a choice
 _BLOCK = 256  # rules evaluated at a time
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
-    """Score card of two classes: k rules such as ``age >= 60``, each with whole points.
+    """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
-    Minimises the logistic loss over k rules found by annealing (:class:`FSAClassifier`) among all
-    thresholds of all columns. Their coefficients are scaled and rounded, as in [1]_, in many ways;
-    the points of the least loss are changed by one while that lowers it. The sum of the points
-    becomes a probability by a logistic curve that is fitted to it as in [2]_.
+    Minimises the logistic loss over k rules that annealing (:class:`FSAClassifier`) selects among
+    all thresholds of all columns. Their coefficients are rounded at many scales, as in [1]_; the
+    points with the lowest loss are changed by one while the loss falls. A logistic curve maps the
+    sum of the points to a probability, as in [2]_.
 
     Parameters
     ----------
     n_features_to_select : int, default 5
-        k: how many rules at most; several may be of one column. A rule whose points are rounded to
-        0
-        is left out.
+        k: maximum number of rules; several may use the same column. A rule whose points round to 0
+        is dropped.
     points : int, default 5
-        Most points of a rule: each has from -points to points.
+        Maximum points of a rule: each has from -points to points.
     n_thresholds : int, default 9
-        Most thresholds tried of each column, at its quantiles: deciles by default. A column with
-        NaN has the rule ``is missing`` too.
+        Maximum number of thresholds per column, at its quantiles: deciles by default. A column with
+        NaN also has the rule ``is missing``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Labels in ascending order; points speak for the second.
+        Labels in ascending order; positive points favour the second.
     rule_columns_ : ndarray of shape (k,), int
         Column of each rule, ascending.
     rule_thresholds_ : ndarray of shape (k,)
-        A rule holds from this value on; NaN is the rule ``is missing``.
+        A rule holds for values >= the threshold; NaN is the rule ``is missing``.
     points_ : ndarray of shape (k,), int
     risk_table_ : ndarray of shape (n_totals, 2)
-        Each sum of points that a row can have, ascending, and the probability of ``classes_[1]``.
+        Every possible sum of points, ascending, and the probability of ``classes_[1]``.
     scale_ : float
-        Log odds of one point.
+        Log odds per point.
     intercept_ : ndarray of shape (1,)
-        Log odds of no points.
+        Log odds at a sum of 0.
     support_ : ndarray of shape (n_features,), bool
         Columns with a rule.
     knots_, responses_, missing_responses_ : ndarray
-        The card as a sum of step functions, in log odds: see :class:`LogitBoostClassifier`.
+        The card as step functions, in log odds: see :class:`LogitBoostClassifier`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -95,7 +94,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     n_thresholds: int = 9
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the rules, their points and the probabilities.
+        """Fit the rules, their points and the probabilities.
 
         Parameters
         ----------
@@ -113,12 +112,12 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For more or fewer than two classes, infinity, constant columns alone, and parameters out
-            of range.
+            Unless there are exactly two classes; for infinity, if all columns are constant, and for
+            parameters out of range.
         """
         for name, most in (("n_features_to_select", None), ("points", 1000), ("n_thresholds", 125)):
             check_integer(name, getattr(self, name), 1, most)
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             X, y = validated(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
@@ -127,12 +126,14 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
                 )
             columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
             if not len(columns):
-                raise ValueError("every column of X is constant; expected at least one that is not")
+                raise ValueError("every column of X is constant; expected at least one that varies")
             held = rule_matrix(X, columns, thresholds)
-            different = np.sort(_different(held[weight > 0].T)[0])  # else their order would decide
-            found = FSAClassifier(self.n_features_to_select, loss="logistic")
-            found.fit(held[:, different], targets[:, 0], sample_weight=weight)
-            chosen, coef = different[found.support_], found.coef_[0, found.support_]
+            different = np.sort(
+                _different(held[weight > 0].T)[0]
+            )  # else the result would depend on their order
+            selector = FSAClassifier(self.n_features_to_select, loss="logistic")
+            selector.fit(held[:, different], targets[:, 0], sample_weight=weight)
+            chosen, coef = different[selector.support_], selector.coef_[0, selector.support_]
             points, fit = _whole_points(held[:, chosen], targets[:, 0], weight, coef, self.points)
             chosen, self.points_ = chosen[points != 0], points[points != 0]
             self.rule_columns_, self.rule_thresholds_ = columns[chosen], thresholds[chosen]
@@ -140,7 +141,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         return self
 
     def _tabulate(self, X: np.ndarray, scale: float, intercept: np.ndarray) -> None:
-        """Set the table of risks, and the card as a sum of steps."""
+        """Set the risk table and the step functions."""
         self.scale_, self.intercept_ = scale, intercept
         self.support_ = np.zeros(X.shape[1], bool)
         self.support_[self.rule_columns_] = True
@@ -152,12 +153,15 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         self.missing_responses_ = np.zeros((len(selected), 1))
         totals = np.zeros(1, int)
         for j, column in enumerate(selected):
-            own, gap = (
+            column_rules, gap = (
                 steps & (self.rule_columns_ == column),
                 ~steps & (self.rule_columns_ == column),
             )
-            cuts, sums = self.rule_thresholds_[own], np.append(0, np.cumsum(self.points_[own]))
-            self.knots_[j] = np.nanmax(X[:, column])  # behind the last threshold
+            cuts, sums = (
+                self.rule_thresholds_[column_rules],
+                np.append(0, np.cumsum(self.points_[column_rules])),
+            )
+            self.knots_[j] = np.nanmax(X[:, column])  # beyond the last threshold
             self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
             self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]
             self.missing_responses_[j] = scale * self.points_[gap].sum()
@@ -167,7 +171,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         )
 
     def rules(self) -> list[tuple[str, int]]:
-        """The card in words.
+        """The rules in readable form.
 
         Returns
         -------
@@ -215,25 +219,25 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 def candidate_rules(
     X: np.ndarray, weight: np.ndarray, n_thresholds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Column and threshold of every rule that is tried.
+    """Column and threshold of every candidate rule.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     weight : ndarray of shape (n_samples,)
     n_thresholds : int
-        Most for each column.
+        Maximum per column.
 
     Returns
     -------
     columns : ndarray of shape (n_rules,), int
         Ascending.
     thresholds : ndarray of shape (n_rules,)
-        Values of the column above its least, ascending; NaN, where it has gaps, is the rule ``is
-        missing``.
+        Values of the column above its minimum, ascending; NaN, for columns with NaN, is the rule
+        ``is missing``.
     """
     ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
-    with problem_of(X.size * n_thresholds):
+    with problem_size(X.size * n_thresholds):
         cuts = PiecewiseLinear(n_thresholds + 1, bins="quantile").knots(X, weight)[:, 1:-1].T
     behind = np.array([(ordered < row).sum(axis=0) for row in cuts])
     values = ordered[np.minimum(behind, len(ordered) - 1), features]
@@ -244,7 +248,7 @@ def candidate_rules(
 
 
 def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Whether rules hold.
+    """Evaluate rules on the rows of X.
 
     Parameters
     ----------
@@ -265,7 +269,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
 
 
 def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of rows of 0 / 1 the first of each kind, and the kind of each row."""
+    """First occurrences of distinct 0/1 rows, and the index of each row among them."""
     bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
     return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[
         1:
@@ -275,8 +279,8 @@ def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _whole_points(
     held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int
 ) -> tuple[np.ndarray, Fit]:
-    """Points of the least loss with the coefficients' signs, and the logistic curve of their
-    sum."""
+    """Integer points with the lowest loss and the coefficients' signs, and the logistic curve of
+    their sum."""
     first, place = _different(held)
     patterns = held[first].astype(np.int64)
     counts = np.array([np.bincount(place, weight * (y == side)) for side in (-1, 1)])

@@ -1,5 +1,4 @@
-"""What the FSA estimators are asked for: their parameters, checked once, as one record of plain
-values."""
+"""The validated parameters of an FSA estimator."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 
 
 class Constraints(BaseEstimator):
-    """What a selection has to respect.
+    """Constraints on a selection.
 
     Parameters
     ----------
@@ -26,18 +25,18 @@ class Constraints(BaseEstimator):
         Label of each column's group, of any type: the columns of a group are selected or dropped
         together, by the root mean square of their coefficients.
     include, exclude : array of int, str or bool, or None, default None
-        Columns that stay, and columns that cannot be selected: by number, by name, or as a mask.
-        Included columns count in k.
+        Required columns, and columns that cannot be selected: by index, by name, or as a mask.
+        Included columns count towards k.
     bounds : pair, dict or array of shape (n_features, 2), or None, default None
-        Smallest and largest coefficient in units of the raw columns, of all columns, of some
-        (``{column: pair}``) or of each; None in a pair is no bound, and 0 lies between.
-        ``(0, None)`` is non-negative. One output and linear responses only; features are then not
+        Smallest and largest coefficient in units of the raw columns, for all columns, some
+        (``{column: pair}``) or each; None in a pair means no bound, and 0 must lie between. ``(0,
+        None)`` is non-negative. Requires one output and linear responses; features are then not
         exchanged.
     monotone : dict or array of shape (n_features,), or None, default None
-        Columns with which the scores may only rise (+1) or only fall (-1): ``{column: direction}``,
-        or one of +1, 0, -1 for each. The coefficient has that sign; the values at the knots of a
-        piecewise-linear response never turn back (the response to NaN is free). With two classes
-        the score is that of the last one. One output only; features are then not exchanged.
+        Columns in which the scores are non-decreasing (+1) or non-increasing (-1): ``{column:
+        direction}``, or one of +1, 0, -1 for each. The coefficient has that sign; a
+        piecewise-linear response is monotone (the response to NaN is free). With two classes the
+        score is that of the second. Requires one output; features are then not exchanged.
 
     Examples
     --------
@@ -69,36 +68,35 @@ class Constraints(BaseEstimator):
 
 
 class Refinement(BaseEstimator):
-    """What follows annealing: exchanges, a longer search, and the ridge of the final fit.
+    """Steps after annealing: feature exchanges, a longer search, and the final ridge fit.
 
     Parameters
     ----------
     exchange : {"auto", True, False, "cv"}, default "auto"
-        Whether remaining features are exchanged for others while the objective falls:
+        Whether selected features are exchanged for others while the objective falls:
 
-        * "auto": where that takes about a second at most and the rows can tell supports apart: for
-          each coefficient ten rows of the rarest class, or five where targets are numbers (with
-          less than 1,000 of these and a weak signal only where they gain more than 2.6 sqrt(k /
-          rows) of what the extended Bayesian information criterion charges for a support; with a
-          strong one the whole, below 150 rows and ten for each coefficient). With fewer rows
-          annealing has a ridge instead (0.01, 0.1 for the squared loss), so that what correlated
-          columns have in common is selected;
+        * "auto": if it takes at most about a second and there are enough rows: per coefficient ten
+        rows of the rarest class, or five for numeric targets. With fewer than 1,000 numeric targets
+        exchanges must also gain more than a multiple of the extended Bayesian information
+        criterion's penalty of a support: 2.6 sqrt(k / rows) for a weak signal; for a strong one 1,
+        below 150 rows and ten per coefficient. With fewer rows annealing uses a ridge instead
+        (0.01, or 0.1 for the squared loss), which selects the common signal of correlated columns;
         * True, False: always, never;
-        * "cv": as "auto", and up to 1,000 rows three folds choose between exchanges and shrinkage
-          without them.
+        * "cv": as "auto", but up to 1,000 rows three-fold cross-validation chooses between
+        exchanges and shrinkage.
     ridge : float or "auto", default "auto"
-        s >= 0 of the term ``s * ||theta||^2`` that the final fit adds to the mean loss, on
-        standardised coefficients. "auto" lets the data choose: generalised cross-validation for the
-        squared loss, else the approximate deviance of rows (in ranking: of queries) left out. A
-        prior with a shrinkage takes the place of "auto".
+        s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised coefficients.
+        "auto" minimises generalised cross-validation for the squared loss, else the approximate
+        leave-one-out deviance of rows (of queries in ranking). A prior with a shrinkage replaces
+        "auto".
     search : {"auto", False}, default "auto"
-        With two classes and labels that look noisy, search longer: features are taken out and grown
-        back in rounds.
+        With two classes and noisy labels, search longer: features are removed and regrown in
+        rounds.
     discriminant : bool, default False
-        With classes, a logistic loss and linear responses: the scores are the mean of those of the
-        fit and of linear discriminant analysis on the same features, with a covariance that is
-        shrunk as far as its noise asks for. Fewer errors where several classes have few rows each;
-        their probabilities are too sure. Elsewhere it does nothing.
+        For classes, a logistic loss and linear responses: average the scores with those of linear
+        discriminant analysis on the same features, with a shrinkage covariance. This lowers the
+        error if several classes have few rows each, but the probabilities are overconfident.
+        Otherwise it has no effect.
     """
 
     def __init__(
@@ -135,20 +133,20 @@ class FitSettings:
     Attributes
     ----------
     size : int, float or "auto"
-        Features to select; 0 is the best constant.
+        Number of features to select; 0 is the best constant.
     response : PiecewiseLinear or None
         None is linear.
     prior : Prior or None
     standardize : bool
     schedule : function
-        Of the numbers of features, of those to keep, and of steps.
+        Called with the number of features, the number to keep, and the number of steps.
     n_steps : int
     named_schedule : bool
-        Whether the schedule was given by its name: its speed and steps are ours to choose.
+        Whether the schedule was given by name, so that its speed and steps are automatic.
     learning_rate : float or None
-        None is the loss' own.
+        None for the default of the loss.
     momentum, auto_momentum : float or None, float
-        Where the first is None it is the second, and 0 with a loss whose steps are longer than the
+        If the first is None, the second applies, or 0 for a loss whose steps are longer than the
         curvature allows.
     refinement : Refinement or None
         None is the paper's algorithm alone.
@@ -156,23 +154,21 @@ class FitSettings:
     random_state : int, RandomState or None
     n_threads : int
     title : str or None
-        Of a progress bar.
+        Title of a progress bar.
     undecided : bool
-        Whether the size, or how it is refined, is left to a criterion or to cross-validation.
+        Whether a criterion or cross-validation chooses the size or its refinement.
     few_rows : bool or None
-        Whether rows count as few, as held-out rows have decided; None: by the rule of
-        ``Refinement``.
+        Whether rows count as few, chosen by cross-validation; None: by the rule of ``Refinement``.
     annealing_ridge : float or None
-        Of annealing where rows are few; None is the default.
+        Ridge of annealing with few rows; None is the default.
     names_alternatives : bool
-        Whether ``alternatives_`` are wanted.
+        Whether to compute ``alternatives_``.
     exchange_along_path : bool
-        Whether the sizes of a path are exchanged as single ones are, where that takes some ten
-        milliseconds.
+        Whether features are exchanged at each size of a path, if that takes about ten milliseconds.
     chooses_ridge : bool
-        Whether the data choose the ridge of the fit: the user gave none.
+        Whether the ridge of the fit is automatic.
     fit_prior, ridge : Prior or None, float
-        Prior of the final fit, with the ridge that the user gave; the whole ridge.
+        Prior of the final fit, including the user's ridge; the total ridge.
     """
 
     size: int | float | str
@@ -224,13 +220,13 @@ class FitSettings:
         Parameters
         ----------
         parameters : mapping
-            As the constructor takes them; a missing size counts as "auto".
+            Arguments of the constructor; a missing size counts as "auto".
         tasks : tuple of str
-            Those whose losses are allowed.
+            Tasks whose losses are allowed.
         mu, momentum, n_bins
-            What "auto" and names stand for.
+            Values of "auto" and of named settings.
         title : str
-            Of the progress bar of a verbose fit.
+            Title of the progress bar of a verbose fit.
 
         Raises
         ------

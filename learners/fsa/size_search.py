@@ -1,5 +1,5 @@
-"""How many features, and with few rows how they are refined: by an information criterion, or by
-held-out rows."""
+"""Automatic choice of the size, and of the refinement with few rows, by an information criterion or
+by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,24 +19,23 @@ from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
 
-_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # for a given size three serve as well: a choice
-# Largest size that held-out rows choose: several classes take seconds there, a choice
+_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three are enough for a given size: a choice
+# Largest size chosen by cross-validation, where several classes take seconds: a choice
 _MAX_HELD_OUT = 50
 
 Split = tuple[np.ndarray, np.ndarray]
-Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the rows that are held out
+Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the held-out rows
 
 
-def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """The settings with a number for "auto", and with what ``Refinement(exchange="cv")`` leaves to
-    the folds.
+def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
+    """Resolve ``n_features_to_select="auto"`` and ``Refinement(exchange="cv")``.
 
     Returns
     -------
     settings : FitSettings
         Not ``undecided``.
     why : str
-        In words, to stand before what the refinement says; empty where nothing was left to decide.
+        Explanation, a prefix of the refinement's description; empty if nothing was automatic.
     """
     with solving(problem, settings):
         return (
@@ -47,10 +46,8 @@ def decided(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, st
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """The size of the least extended Bayesian information criterion; with few rows that of the
-    least loss of held-out rows.
-
-    0 where no size is better than a constant: by the criterion, with few rows by those held out.
+    """Size with the lowest extended Bayesian information criterion, or with few rows the lowest
+    held-out loss. 0 if no size is better than a constant.
     """
     sizes = np.unique(
         np.clip(
@@ -60,7 +57,9 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     plain = settings
     if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
-    best = min(solve_path(problem, plain, sizes, patient=False), key=lambda solution: solution.ebic)
+    best = min(
+        solve_path(problem, plain, sizes, early_stop=True), key=lambda solution: solution.ebic
+    )
     design = make_design(
         problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
     )
@@ -78,19 +77,20 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
 def _size_by_folds(
     problem: FitProblem, settings: FitSettings, folds: list[Split]
 ) -> tuple[FitSettings, str]:
-    """Size and refinement by the losses of held-out rows, see :func:`.choose_size`; of the
-    refinements of one size the better.
+    """Size and refinement with the lowest loss on held-out rows, see :func:`.choose_size`.
 
-    The sizes go up to the training rows of a fold, as shrinkage allows, and to 50 at most. 0 where
-    the best is no better than a constant (:func:`.beats_constant`).
+    The sizes go up to the training rows of a fold, but at most to 50. 0 if the best is not better
+    than a constant (:func:`.beats_constant`).
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
     sizes = np.unique(np.clip(sizes, max(1, problem.n_included), None))
     tried: dict[int, list[FitSettings]] = {int(k): [] for k in sizes}
     rows: dict[int, list[np.ndarray]] = {int(k): [] for k in sizes}
-    for one, own in _treatments(problem, settings, sizes):
-        for k, losses in zip(own.tolist(), _row_losses(problem, one, folds, own), strict=True):
+    for one, candidates in _candidate_settings(problem, settings, sizes):
+        for k, losses in zip(
+            candidates.tolist(), _row_losses(problem, one, folds, candidates), strict=True
+        ):
             tried[k].append(replace(one, size=k))
             rows[k].append(losses)
     (constant,) = _row_losses(problem, settings, folds, np.array([0]))
@@ -99,7 +99,9 @@ def _size_by_folds(
     def by_fold(losses: np.ndarray) -> np.ndarray:
         return np.array([np.average(losses[test], weights=problem.weight[test]) for test in tests])
 
-    of_size = {k: np.array([by_fold(losses) for losses in own]).T for k, own in rows.items()}
+    of_size = {
+        k: np.array([by_fold(losses) for losses in row_losses]).T for k, row_losses in rows.items()
+    }
     which = {k: choose_size(losses, "best") for k, losses in of_size.items()}
     means = np.column_stack([losses[:, which[k]] for k, losses in of_size.items()])
     best, held = int(sizes[choose_size(means, "best")]), np.concatenate(tests)
@@ -115,8 +117,7 @@ def _size_by_folds(
 def _row_losses(
     problem: FitProblem, settings: FitSettings, folds: list[Split], sizes: np.ndarray
 ) -> np.ndarray:
-    """Loss (n_sizes, n_rows) of each row by the models of each size that have not seen it, with
-    linear responses."""
+    """Out-of-fold loss (n_sizes, n_rows) of each row, with linear responses."""
     losses = np.zeros((len(sizes), len(problem.y)))
     if not len(sizes):
         return losses
@@ -133,7 +134,7 @@ def _row_losses(
 
 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Whether exchanges or shrinkage without them serve a given size, up to 1,000 rows."""
+    """Choose exchanges or shrinkage for a given size, up to 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
 
     def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
@@ -141,29 +142,30 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
             problem.y[rows], solution.scores(problem, rows), problem.sample_weight[rows]
         )
 
-    choices = _treatments(problem, settings, sizes)
+    choices = _candidate_settings(problem, settings, sizes)
     folds = (
         _folds(problem, _N_FOLDS_OF_SIZE)
         if decide(problem.facts, settings).treatment_by_folds
         else []
     )
-    if not folds or sum(len(own) for _, own in choices) < 2:
+    if not folds or sum(len(candidates) for _, candidates in choices) < 2:
         return settings, ""
-    losses = -np.hstack([held_out(problem, one, folds, own, score) for one, own in choices])
+    losses = -np.hstack(
+        [held_out(problem, one, folds, candidates, score) for one, candidates in choices]
+    )
     chosen = choices[choose_size(losses, "best")][0]
     return (
         chosen,
-        f"{len(folds)}-fold cross-validation chose {'shrinkage' if chosen.few_rows else 'exchanges'}: ",
+        f"{len(folds)}-fold cross-validation chose "
+        f"{'shrinkage' if chosen.few_rows else 'exchanges'}: ",
     )
 
 
-def _treatments(
+def _candidate_settings(
     problem: FitProblem, settings: FitSettings, sizes: np.ndarray
 ) -> list[tuple[FitSettings, np.ndarray]]:
-    """The ways to refine of :func:`treatments`, and the sizes to try each at: exchanges where these
-    are made.
-
-    The first of those whose losses are equal is chosen: exchanges, then the smaller size.
+    """The settings of :func:`treatments`, and the sizes at which to try each. Ties favour the
+    first: exchanges, then the smaller size.
     """
     ways = treatments(settings)
     if len(ways) == 1:
@@ -204,13 +206,12 @@ def held_out(
     ----------
     problem : FitProblem
     settings : FitSettings
-        Exchanges that held-out rows have decided for are made from the end of a run of annealing of
-        their own for each size.
+        Exchanges chosen by cross-validation start from a separate annealing run for each size.
     splits : sequence of (ndarray of int, ndarray of int)
         Rows to fit to and rows to score.
     sizes : ndarray of int
     score : function
-        Of the problem of the training rows, a solution, and the rows to score.
+        Called with the problem of the training rows, a solution, and the rows to score.
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)

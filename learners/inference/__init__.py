@@ -1,2 +1,2 @@
-"""How sure a selection is: tests with a bounded share of false columns, p-values, and intervals
+"""Statistical guarantees of a selection: false discovery rate control, p-values, and intervals
 after selection."""

@@ -1,5 +1,4 @@
-"""What a column holds beyond the others: residuals of its regression on them, all columns at
-once."""
+"""Residuals of the regression of each column on the others, for all columns at once."""
 
 from collections.abc import Sequence
 
@@ -8,9 +7,9 @@ import numpy as np
 _MAX_STEPS = 25  # columns that predict one column, beside the common factors: a choice
 # of one singular value to the next, after which the first belong to common factors: a choice
 _MIN_RATIO = 1.3
-# so many columns for each factor: fewer, and a factor is made of the column it should predict
+# minimum columns per factor: with fewer, a factor consists of the column it should predict
 _COLUMNS_PER_FACTOR = 20
-_ROWS_PER_COLUMN = 10  # from so many rows a column on all others predict it, by least squares
+_ROWS_PER_COLUMN = 10  # rows per column from which least squares on all others predicts a column
 
 
 def n_factors(singular_values: np.ndarray, n_features: int) -> int:
@@ -53,12 +52,14 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return Z / np.where(scale > 0, scale, 1.0)
 
 
-def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
-    """Residuals of the regression of each target on the columns that are not its own.
+def column_residuals(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Residuals of the regression of each target on the columns of other units.
 
     With ten rows or more for each column, least squares on all others. With fewer, the common
     factors first (principal components that stand out), then orthogonal matching pursuit, until a
-    column no longer pays what the extended Bayesian information criterion charges for it.
+    column no longer improves the extended Bayesian information criterion.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
         Standardised columns.
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of them, of mean 0.
-    own : sequence of ndarray of int
-        For each target the columns that may not predict it: itself, and those of its group.
+    excluded : sequence of ndarray of int
+        For each target the columns that must not predict it: itself, and those of its group.
 
     Returns
     -------
@@ -82,17 +83,19 @@ def column_residuals(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarra
     """
     n, p = Z.shape
     if n >= _ROWS_PER_COLUMN * p:
-        return _on_all_others(Z, targets, own)
+        return _on_all_others(Z, targets, excluded)
     factors = common_factors(Z)
     rest = standardised(Z - factors @ (factors.T @ Z))
-    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), own)
+    return _matching_pursuit(rest, targets - factors @ (factors.T @ targets), excluded)
 
 
-def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+def _on_all_others(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
     """Least squares on all others, from one inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
-    for a, columns in zip(coef.T, own):
+    for a, columns in zip(coef.T, excluded):
         a -= precision[:, columns] @ np.linalg.solve(
             precision[np.ix_(columns, columns)], a[columns]
         )
@@ -100,15 +103,17 @@ def _on_all_others(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]
     return targets - Z @ coef
 
 
-def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
-    """Orthogonal matching pursuit of all targets side by side; each ends with the first step that
-    does not pay."""
+def _matching_pursuit(
+    Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Orthogonal matching pursuit of all targets in parallel; each ends when a step brings no
+    improvement."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
     residuals = targets.T.copy()
     active = np.arange(len(residuals))
     used = np.zeros((len(residuals), p), bool)
-    for i, columns in enumerate(own):
+    for i, columns in enumerate(excluded):
         used[i, columns] = True
     basis = np.zeros((len(residuals), _MAX_STEPS, n))
     for step in range(min(_MAX_STEPS, p - 1)):
@@ -117,7 +122,7 @@ def _matching_pursuit(Z: np.ndarray, targets: np.ndarray, own: Sequence[np.ndarr
         best = strength.argmax(axis=1)
         used[active, best] = True
         new, before = Z[:, best].T, basis[active, :step]
-        for _ in range(2):  # once more against rounding
+        for _ in range(2):  # repeated against rounding errors
             new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
         length = np.linalg.norm(new, axis=1)
         new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]

@@ -1,5 +1,5 @@
-"""The distilled conditional randomisation test: does a column say anything about the target beyond
-the others?
+"""The distilled conditional randomisation test of the dependence of the target on a column, given
+the others.
 
 Target and column are both predicted from the other columns; under the null hypothesis the products
 of the two residuals have mean zero. It is enough that one of the two predictions is good.
@@ -23,21 +23,19 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """How many units are tested, and how many predict the target for that.
-
-    By the number n* of the least extended Bayesian information criterion along a path, and by the
-    coefficients that the rows support: tested are the larger of 2 n* and half of these (of classes:
-    all). 1.5 n* + 1 predict the target: with more the fits follow the noise, and null columns that
-    they left out get too small p-values.
+    """Number of units to test, and number of units that predict the target. With n* the size of the
+    lowest extended Bayesian information criterion along a path, the larger of 2 n* and half the
+    coefficients that the rows support (for classes: all) are tested. 1.5 n* + 1 predict the target:
+    with more the fits overfit, and p-values of omitted null columns become too small.
     """
-    own = size_by_criterion(problem, replace(settings, exchange_along_path=True))
+    size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
     supported = problem.facts.supported_coefficients * share / problem.columns_per_unit
-    return int(np.clip(max(supported, 2 * own), 1, problem.n_units)), round(1.5 * own) + 1
+    return int(np.clip(max(supported, 2 * size), 1, problem.n_units)), round(1.5 * size) + 1
 
 
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
-    """The size of the least extended Bayesian information criterion along a path; 0 is the best
+    """Size with the lowest extended Bayesian information criterion along a path; 0 is the best
     constant."""
     constant, *path = solve_path(
         problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
@@ -68,8 +66,8 @@ def conditional_pvalues(
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
-        1 for units that are not tested. Of units with several columns or outputs the least p-value
-        times their number.
+        1 for units that are not tested. For units with several columns or outputs, the smallest
+        p-value times their number.
     statistics : ndarray of shape (n_units,)
         Largest absolute studentised product; 0 where not tested.
 
@@ -95,8 +93,10 @@ def conditional_pvalues(
         size = len(candidates)
     support, fits = fits_without(problem, settings, design, units, candidates, size)
     blocks = [standardised(design.keep(members[unit]).matrix()) for unit in candidates]
-    own = [members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])]
-    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), own)
+    excluded = [
+        members[unit] for unit, block in zip(candidates, blocks) for _ in range(block.shape[1])
+    ]
+    distilled = column_residuals(standardised(problem.X), np.hstack(blocks), excluded)
     ends = np.cumsum([block.shape[1] for block in blocks])
     pvalues, statistics = np.ones(problem.n_units), np.zeros(problem.n_units)
     for unit, fit, columns in zip(candidates, fits, np.split(distilled, ends[:-1], axis=1)):
@@ -110,8 +110,8 @@ def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> n
     """Products of the residuals of the target with columns that are orthogonal to those of its fit,
     in the metric of the loss.
 
-    The sum is the efficient score: what the fit has taken from the residuals is taken from the
-    columns too.
+    The sum is the efficient score: the columns are adjusted for the fit in the same way as the
+    residuals.
     """
     penalty, products = support.penalty_hessian(fit.A1.shape[1] - support.fit_intercept), []
     for residual, product in zip(fit.residual.T, fit.hessian_products):
@@ -146,17 +146,23 @@ def fits_without(
     candidates: np.ndarray,
     size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
-    """Fits of the target that do not see one of the candidates each, and what they minimise.
+    """Fits of the target that each exclude one candidate, and their problem.
 
-    Where a fit of all units leaves the candidate out, it is that fit. Else the stronger half of its
-    support stays, and the units of the steepest gradient join, without the candidate: what was
-    chosen beside it would leave its share of the noise to it.
+    If a fit of all units omits the candidate, it is used. Otherwise the stronger half of its
+    support is kept, and the units of the steepest gradient are added, without the candidate: units
+    selected together with it would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     support = SupportProblem(
-        problem.y, problem.loss, problem.sample_weight, settings.fit_intercept, settings.fit_prior, design.width, design.n_knots,
+        problem.y,
+        problem.loss,
+        problem.sample_weight,
+        settings.fit_intercept,
+        settings.fit_prior,
+        design.width,
+        design.n_knots,
         max(solution.ridge - settings.ridge, SHRINKAGE),
-    )  # fmt: skip
+    )
     coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
     coef[solution.kept] = solution.coef
     whole = fit_at(

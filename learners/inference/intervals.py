@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from ..common.validation import check_integer, check_real, whole_or_as_before
+from ..common.validation import check_integer, check_real, rollback_on_error
 from ..fsa.estimators import FSAEstimator
 from ..fsa.fit import solve
 from ..fsa.problem import FitProblem
@@ -21,33 +21,34 @@ from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
 from ..types import ArrayLike, Matrix, Seed
 from .selector import checked_problem, fit_settings_of, units_of
 
-_ROWS_PER_COLUMN = 3  # of a half, for each column that is fitted there, at least: a choice
+_ROWS_PER_COLUMN = 3  # minimum rows of a half for each fitted column: a choice
 
 
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
-    """Coefficients of the selected columns, with intervals that account for the selection.
+    """Coefficients of the selected columns with confidence intervals that account for the
+    selection.
 
     The rows are split at random. Columns are selected on one half; on the other the coefficients of
     these and of the columns that all rows select minimise the loss without a ridge; then the halves
-    change their roles. Estimates and variances of several splits are averaged [1]_; the variance
-    of that mean over the splits is added. Standard errors are robust [2]_: they
-    hold where the variance differs from row to row.
+    swap roles. Estimates and variances of several splits are averaged [1]_; the variance of that
+    mean over the splits is added. Standard errors are robust [2]_: they are valid for
+    heteroscedastic errors.
 
-    The intervals are of the linear model's coefficients: they hold as far as the halves find the
-    columns that matter, each for a column that is named in advance. What is false in the selection
-    is a question for :class:`FDRSelector`.
+    The intervals are for the linear model's coefficients. They are valid if the halves select the
+    relevant columns, and each covers a column named in advance. To control false selections use
+    :class:`FDRSelector`.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Linear, with one output and a number of features to select. The loss is its own; for the
-        default loss of two classes the logistic loss.
+        Linear, with one output and a number of features to select. Its loss is used; the default
+        loss of two classes is replaced by the logistic loss.
     confidence : float, default 0.95
         In (0, 1).
     n_splits : int, default 5
-        Each of them fits twice.
+        Number of splits; each fits twice.
     random_state : int, RandomState or None, default None
-        Of the splits.
+        Random seed of the splits.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     intervals_ : ndarray of shape (k, 2)
         Lower and upper ends.
     selection_frequencies_ : ndarray of shape (k,)
-        Share of the halves that select each of them.
+        Fraction of the halves that select each of them.
 
     References
     ----------
@@ -97,12 +98,12 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
-        """Select, and estimate the coefficients.
+        """Select columns and estimate their coefficients.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense, without gaps; no column constant or a copy of another.
+            Dense, without NaN; no constant or duplicate columns.
         y : array of shape (n_samples,)
         **fit_params
             As for the estimator's own ``fit``.
@@ -120,7 +121,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             self._fit(X, y, fit_params)
         return self
 
@@ -129,7 +130,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         settings, loss = fit_settings_of(model), problem.loss
         if settings.response is not None or problem.y.shape[1] > 1 or not loss.pointwise:
             raise ValueError(
-                f"{self.estimator!r} has no intervals; expected linear responses, one output, and a loss of single rows"
+                f"{self.estimator!r} has no intervals; "
+                "expected linear responses, one output, and a loss of single rows"
             )
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.columns_ = np.flatnonzero(self.estimator_.support_)
@@ -137,7 +139,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         k, size = len(selected), len(np.unique(units_of(problem)[selected]))
         if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
             raise ValueError(
-                f"{len(problem.X)} rows for {k} columns; expected at least {4 * _ROWS_PER_COLUMN} for each"
+                f"{len(problem.X)} rows for {k} columns; "
+                f"expected at least {4 * _ROWS_PER_COLUMN} for each"
             )
         loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
         problem = replace(problem, loss=loss, included=included if included.any() else None)
@@ -166,7 +169,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
 
 
 def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Two halves of the rows, each class split by itself."""
+    """Split the rows into two halves, stratified by class."""
     order = rng.permutation(len(problem.y))
     if problem.classification:
         order = order[np.argsort(problem.y[order, 0], kind="stable")]
@@ -176,8 +179,8 @@ def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray
 def _estimated(
     problem: FitProblem, settings: FitSettings, columns: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of ``columns`` in the units of the raw data, fitted with ``others`` beside, and
-    their HC3 variances."""
+    """Coefficients of ``columns`` in the units of the raw data, fitted together with ``others``,
+    and their HC3 variances."""
     every = np.union1d(columns, others)
     A = np.asarray(problem.X[:, every], dtype=float)
     mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)

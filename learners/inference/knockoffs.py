@@ -1,4 +1,4 @@
-"""Knockoffs: copies of the columns that are exchangeable with them, and say nothing about the
+"""Knockoffs: copies of the columns that are exchangeable with them and independent of the
 target."""
 
 from collections.abc import Callable
@@ -17,9 +17,8 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # of the test of exchangeability
-_SIZES = np.array(
-    [0.25, 0.5, 0.75, 1.0]
-)  # of the fits whose strengths are added up: a choice, on other seeds than those measured
+# sizes of the fits whose strengths are added up: a choice, made on other seeds than those reported
+_SIZES = np.array([0.25, 0.5, 0.75, 1.0])
 _MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
@@ -30,16 +29,16 @@ def gaussian_knockoffs(
 ) -> np.ndarray:
     """Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on columns of variance one.
 
-    s has the minimum reconstructability [2]_. Where the covariance is not known it is estimated
-    ("second-order" knockoffs): common factors as they are, the rest shrunk as [3]_ does. Neither
-    takes a matrix of all pairs of columns, so that there may be many.
+    s has the minimum reconstructability [2]_. An unknown covariance is estimated ("second-order"
+    knockoffs): common factors unchanged, the rest shrunk as in [3]_. Neither forms a matrix of all
+    pairs of columns, so there may be many columns.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     random_state : RandomState
     covariance : ndarray of shape (n_features, n_features) or None, default None
-        Of the columns, where it is known.
+        Covariance of the columns, if known.
 
     Returns
     -------
@@ -115,9 +114,9 @@ def antisymmetric_statistics(
 
     The largest fit selects twice as many units as the extended Bayesian information criterion does
     along a path, and no less than half of the coefficients that the rows support; the others a
-    quarter, a half and three quarters of that. Columns that matter are strong in all of them, false
-    ones in the largest alone. Originals and knockoffs change places at random, so that the order of
-    the columns decides nothing.
+    quarter, a half and three quarters of that. Relevant columns are strong in all of them, false
+    ones only in the largest. Originals and knockoffs are swapped at random, so the result does not
+    depend on their order.
 
     Parameters
     ----------
@@ -153,13 +152,13 @@ def antisymmetric_statistics(
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
-    """Least t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: knockoffs+, Barber and Candes (2015),
-    eq. (1.9).
+    """Smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: knockoffs+, Barber and Candes
+    (2015), eq. (1.9).
 
     Returns
     -------
     float
-        Infinity where there is none.
+        Infinity if there is none.
 
     Examples
     --------
@@ -196,9 +195,9 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
 def exchangeability(
     X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState
 ) -> float:
-    """P-value of the hypothesis that columns and their knockoffs can change places.
+    """P-value of the hypothesis that columns and their knockoffs are exchangeable.
 
-    Half of the columns change places with their knockoffs in some rows, at random. Means, squares
+    Half of the columns are swapped with their knockoffs in random rows. Means, squares
     and cubes of the ranks of these columns and their products with the others are compared: under
     the hypothesis every choice of the rows gives the same distribution.
 
@@ -210,8 +209,8 @@ def exchangeability(
     Returns
     -------
     float
-        At least 1 / 200. A small one says that the knockoffs do not suit the columns; a large one
-        does not say that they do.
+        At least 1 / 200. A small value shows that the knockoffs do not fit the columns; a large
+        value does not prove that they do.
     """
     n, p = X.shape
     Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)

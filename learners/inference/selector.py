@@ -1,4 +1,4 @@
-"""Selection with a bounded share of false columns, and p-values of a selection that is there."""
+"""Selection with a controlled false discovery rate, and p-values of an existing selection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..common.validation import (
     check_finite,
     check_integer,
     check_real,
-    whole_or_as_before,
+    rollback_on_error,
 )
 from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
 from ..fsa.path import FSAPath
@@ -34,61 +34,61 @@ from .knockoffs import (
     knockoff_threshold,
 )
 
-MIN_ROWS = 50  # fewer tell nothing at the levels that many columns ask for: a choice
-# of "auto": rows over the asked share, and of two columns: choices
+MIN_ROWS = 50  # fewer rows have no power at the levels that many columns require: a choice
+# thresholds of "auto": rows times fdr, and correlation of two columns: choices
 _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
-    """Columns of which at most a stated share is false, in the mean over repeated samples.
+    """Selector that controls the false discovery rate.
 
-    A column is false if the target does not depend on it given all others. The share is the false
-    discovery rate: the mean of false / selected, 0 where nothing is selected.
+    A column is false if the target does not depend on it given all others. The false discovery rate
+    is the mean of false / selected over repeated samples (0 if nothing is selected).
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        What selects and predicts: its loss, responses, groups and weights are used, its
-        ``n_features_to_select`` is not. Columns that its constraints include stay and are not
-        tested.
+        Base estimator: its loss, responses, groups and weights are used, its
+        ``n_features_to_select`` is not. Columns included by its constraints are kept without a
+        test.
     fdr : float, default 0.1
-        Asked share of false columns, in (0, 1).
+        Target false discovery rate, in (0, 1).
     method : {"auto", "conditional", "knockoffs"}, default "auto"
         * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
           larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
-          find a single column.
-        * "knockoffs": Model-X knockoffs+ [2]_. It finds 1 / fdr columns at least, or none, and
-          then more than the test where many columns matter among few rows.
-        * "auto": knockoffs where rows are 100 / fdr or more, no common factor runs through the
-          columns, and no two of them correlate above 0.7, as knockoffs of an estimated covariance
-          may then keep no promise; else the test.
+          select a single column.
+        * "knockoffs": Model-X knockoffs+ [2]_. It selects at least 1 / fdr columns, or none. With
+        many relevant columns and few rows it selects more than the test. * "auto": knockoffs with
+        at least 100 / fdr rows, no common factor of the columns, and no correlation of two columns
+        above 0.7, as knockoffs of an estimated covariance may otherwise be invalid; else the test.
     knockoffs : "second_order" or function, default "second_order"
-        Normal ones of the estimated mean and covariance, or what a function of (X, RandomState)
-        returns, of the shape of X.
+        Gaussian knockoffs with the estimated mean and covariance, or a function of (X, RandomState)
+        that returns an array of the shape of X.
     n_draws : int, default 1
-        Draws of knockoffs; of several the e-values are averaged [3]_: the selection then depends
-        less on chance, and is smaller.
+        Draws of knockoffs. The e-values of several draws are averaged [3]_: the selection is then
+        more stable, and smaller.
     random_state : int, RandomState or None, default None
-        Of the knockoffs.
+        Random seed of the knockoffs.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns; none may be.
+        Selected columns, possibly none.
     method_ : {"conditional", "knockoffs"}
-        What was done.
+        Method used.
     pvalues_ : ndarray of shape (n_features,)
-        Of the conditional test, 1 for columns that are not candidates; all NaN with knockoffs.
+        P-values of the conditional test, 1 for columns that are not candidates; all NaN with
+        knockoffs.
     statistics_ : ndarray of shape (n_features,)
-        Absolute statistics of the test; with knockoffs the strength of each column less that of
-        its copy, the mean over the draws.
+        Absolute statistics of the test; with knockoffs the difference in strength between each
+        column and its copy, averaged over the draws.
     selection_probabilities_ : ndarray of shape (n_features,)
-        Share of the draws whose own knockoffs select each column; of the test 0 or 1.
+        Fraction of the draws that select each column; 0 or 1 for the test.
     estimated_fdr_ : float
-        Estimated share of false columns in the selection; NaN where nothing is selected.
+        Estimated fraction of false columns in the selection; NaN if nothing is selected.
     exchangeability_ : float
-        Knockoffs: p-value of a test that columns and copies can change places; NaN without.
+        P-value of a test that columns and knockoffs are exchangeable; NaN without knockoffs.
     estimator_ : FSAClassifier or FSARegressor
         Fitted on the selected columns, or the best constant.
     n_features_in_ : int
@@ -123,12 +123,12 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
-        """Test the columns, and fit on those that are selected.
+        """Test the columns, and fit the selected ones.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense, without gaps; no column constant or a copy of another.
+            Dense, without NaN; no constant or duplicate columns.
         y : array of shape (n_samples,)
         **fit_params
             As for the estimator's own ``fit``.
@@ -141,16 +141,15 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For ``fdr`` outside (0, 1), fewer than 50 rows, gaps, constant or equal columns, and
-            what the
-            estimator raises.
+            For ``fdr`` outside (0, 1), fewer than 50 rows, NaN, constant or duplicate columns, and
+            as the estimator.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
         check_integer("n_draws", self.n_draws, 1)
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order",))
-        with whole_or_as_before(self):
+        with rollback_on_error(self):
             self._fit(X, y, fit_params)
         return self
 
@@ -201,7 +200,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             )
             if np.shape(copies) != problem.X.shape:
                 raise ValueError(
-                    f"knockoffs returned the shape {np.shape(copies)}; expected {problem.X.shape}, that of the columns"
+                    f"knockoffs returned the shape {np.shape(copies)}; "
+                    f"expected {problem.X.shape}, that of the columns"
                 )
             if i == 0:
                 self.exchangeability_ = exchangeability(problem.X, copies, rng)
@@ -219,7 +219,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         return chosen, draws.mean(axis=0), selected.mean(axis=0)
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Predict by the fit on the selected columns.
+        """Predict with the fit on the selected columns.
 
         Parameters
         ----------
@@ -236,19 +236,19 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
 def selection_pvalues(
     estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any
 ) -> np.ndarray:
-    """P-value of each column that a fitted FSA estimator selects.
+    """P-value of each column selected by a fitted FSA estimator.
 
     The hypothesis: the target does not depend on the column, given all others; tested by the
-    distilled conditional randomisation test (see :class:`FDRSelector`), in which as many columns
-    as the estimator selects predict the target. Each is the p-value of one column that was named
-    in advance: what many columns were searched for needs ``FDRSelector``.
+    distilled conditional randomisation test (see :class:`FDRSelector`), in which as many columns as
+    the estimator selects predict the target. Each is the p-value of one column named in advance; to
+    search many columns use ``FDRSelector``.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
         Fitted.
     X : array of shape (n_samples, n_features)
-        The rows of its fit; dense and without gaps.
+        The training rows; dense and without NaN.
     y : array of shape (n_samples,)
         Their targets.
     **fit_params
@@ -279,28 +279,27 @@ def selection_pvalues(
     model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
     units, support = units_of(problem), estimator.support_[columns]
     candidates = np.unique(units[support])
-    found, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
-    return np.where(included, np.nan, found[units])[support]
+    pvalues, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
+    return np.where(included, np.nan, pvalues[units])[support]
 
 
 def units_of(problem: FitProblem) -> np.ndarray:
-    """Number of each feature's unit: its group, or itself."""
+    """Index of each feature's unit: its group, or itself."""
     return np.arange(problem.n_features) if problem.groups is None else problem.groups
 
 
 def fit_settings_of(model: FSAEstimator) -> FitSettings:
-    """Settings of an estimator for fits of sizes that are given."""
+    """Settings of an estimator for fits of given sizes."""
     return replace(model.fit_settings(), undecided=False, title=None)
 
 
 def checked_problem(
     estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
-    """A copy of the estimator that knows the data, its problem for what tests of columns need, and
-    which columns these are.
+    """A prepared copy of the estimator, its problem for tests of columns, and the indices of these
+    columns.
 
-    The problem has the columns that may be selected alone; those that are included are a mask
-    beside it.
+    The problem has only the selectable columns; included columns are returned as a mask.
 
     Raises
     ------
@@ -315,11 +314,13 @@ def checked_problem(
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
         raise ValueError(
-            f"X is a {type(problem.X).__name__}; expected a dense array, whose columns can be tested"
+            f"X is a {type(problem.X).__name__}; "
+            "expected a dense array, whose columns can be tested"
         )
     if not problem.loss.has_curvature:
         raise ValueError(
-            f"loss={estimator.loss!r} has no second derivatives; expected a smooth loss to test columns"
+            f"loss={estimator.loss!r} has no second derivatives; "
+            "expected a smooth loss to test columns"
         )
     if len(problem.X) < MIN_ROWS:
         raise ValueError(
@@ -344,26 +345,31 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
         raise ValueError(
-            f"column {names[int(constant.argmax())]} is constant; expected columns that vary: exclude it"
+            f"column {names[int(constant.argmax())]} is constant; "
+            "expected columns that vary: exclude it"
         )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
     _, first, which = np.unique(Z, axis=1, return_index=True, return_inverse=True)
     copies = np.flatnonzero(first[which.ravel()] != np.arange(Z.shape[1]))
     if len(copies):
-        pair = f"column {names[copies[0]]} is a copy of column {names[first[which.ravel()[copies[0]]]]}"
-        raise ValueError(f"{pair}; no test can tell them apart: exclude one")
+        original = names[first[which.ravel()[copies[0]]]]
+        raise ValueError(
+            f"column {names[copies[0]]} is a copy of column {original}; "
+            "no test can distinguish them: exclude one"
+        )
 
 
 def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
-    """Whether "auto" takes knockoffs; see :class:`FDRSelector`."""
+    """Whether "auto" uses knockoffs; see :class:`FDRSelector`."""
     if len(Z) * fdr < _ROWS_OF_KNOCKOFFS or common_factors(Z).shape[1]:
         return False
     return bool(np.abs(np.triu(Z.T @ Z / len(Z), 1)).max() <= _MAX_CORRELATION)
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
-    """What Benjamini and Hochberg (1995) select, and the estimated share of false ones among it."""
+    """Selection of Benjamini and Hochberg (1995), and its estimated fraction of false
+    discoveries."""
     order = np.argsort(pvalues, kind="stable")
     estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)
@@ -375,7 +381,7 @@ def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray,
 def _refitted(
     estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> FSAEstimator:
-    """The estimator on the selected columns alone, or the best constant."""
+    """The estimator fitted on the selected columns, or the best constant."""
     model = clone(estimator)
     constraints = Constraints() if model.constraints is None else clone(model.constraints)
     if not support.any():

@@ -1,3 +1,3 @@
-"""Kernels that are learnt: sparse random Fourier features under a Markov prior (Ma (thesis),
+"""Learnt kernels: sparse random Fourier features under a Markov prior (Ma (thesis),
 section 4.2).
 """

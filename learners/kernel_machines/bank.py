@@ -20,10 +20,9 @@ from .chains.sampler import GAUSSIAN, Chain, run_chain
 from .chains.screening import Table
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
-WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of those wanted
-CHILDREN = np.array(
-    [GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH]
-)  # moves that make candidates, equally often
+WIDER = 4  # atoms kept in all rounds but the last, as a multiple of ``n_components``
+# moves that make candidates, equally often
+CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])
 POLISH = 3000  # moves
 EM_STEPS = 20
 
@@ -119,7 +118,7 @@ def anneal_bank(
             )
         _bank_features(atoms, XT, features)
         left = n_components if step == n_rounds else min(WIDER * n_components, n_bank)
-        found = anneal(
+        annealed = anneal(
             DenseDesign(features.T, weight),
             targets,
             loss,
@@ -129,7 +128,7 @@ def anneal_bank(
             momentum=MOMENTUM,
             groups=np.repeat(np.arange(n_bank), 2),
         )
-        remaining = np.unique(found.kept // 2)
+        remaining = np.unique(annealed.kept // 2)
         kept = Atoms(*(values[remaining] for values in atoms))
     return kept
 
@@ -144,8 +143,8 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Uphill moves from the bank's atoms: columns that do not pay are dropped, frequencies
-    adjusted; then the weights.
+    """Greedy moves from the bank's atoms: drop columns without a gain, adjust frequencies; then fit
+    the weights.
 
     Parameters
     ----------
@@ -167,9 +166,20 @@ def polished(
     """
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
-        GAUSSIAN, XT, target, prior, table, rng, max_components=len(start.length), precision=precision,
-        n_steps=POLISH, burn_in=POLISH - 1, n_kept=1, start=start, greedy=True,
-    )  # fmt: skip
+        GAUSSIAN,
+        XT,
+        target,
+        prior,
+        table,
+        rng,
+        max_components=len(start.length),
+        precision=precision,
+        n_steps=POLISH,
+        burn_in=POLISH - 1,
+        n_kept=1,
+        start=start,
+        greedy=True,
+    )
     if likelihood == GAUSSIAN:
         return chain
     kept = chain.kept

@@ -1,6 +1,4 @@
-"""What the classifier and the regressor share: parameters, chains, and the description of what they
-found.
-"""
+"""Base of the classifier and the regressor: parameters, chains, and description of the result."""
 
 from dataclasses import dataclass
 
@@ -10,7 +8,13 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_each, check_integer, check_jobs, check_real
+from ..common.validation import (
+    check_choice,
+    check_integer,
+    check_jobs,
+    check_parameters,
+    check_real,
+)
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
@@ -47,7 +51,7 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Sample and place of every atom of every sample."""
+    """Sample and position of every atom of every sample."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
@@ -110,10 +114,10 @@ class SparseFourierBase(AtomFeatures):
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
         super()._check_parameters()
-        check_each(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
-        check_each(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
+        check_parameters(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
+        check_parameters(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
         check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
-        check_each(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
+        check_parameters(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
@@ -135,12 +139,12 @@ class SparseFourierBase(AtomFeatures):
         def one(target: np.ndarray, table: Table, stream: np.random.SeedSequence) -> Chain:
             rng = np.random.default_rng(stream)
             rows = self._some_rows(rng, len(X))
-            own = XT if len(rows) == len(X) else self._standardiser.columns(X[rows])
-            return self._chain(likelihood, own, target[rows], prior, table, rng)
+            values = XT if len(rows) == len(X) else self._standardiser.columns(X[rows])
+            return self._chain(likelihood, values, target[rows], prior, table, rng)
 
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
+        runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(one)(*job) for job in jobs)
         self._chains: list[list[Chain]] = [
-            found[i : i + self.n_chains] for i in range(0, len(found), self.n_chains)
+            runs[i : i + self.n_chains] for i in range(0, len(runs), self.n_chains)
         ]
         self._kept = [
             ChainSamples(*map(np.concatenate, zip(*(chain.kept for chain in chains))))
@@ -174,9 +178,19 @@ class SparseFourierBase(AtomFeatures):
                 return polished(likelihood, XT, target, prior, table, rng, start, precision)
         burn_in = self._burn_in()
         return run_chain(
-            likelihood, XT, target, prior, table, rng, max_components=most, precision=precision, n_steps=self.n_steps,
-            burn_in=burn_in, n_kept=min(MAX_KEPT, self.n_steps - burn_in), start=start,
-        )  # fmt: skip
+            likelihood,
+            XT,
+            target,
+            prior,
+            table,
+            rng,
+            max_components=most,
+            precision=precision,
+            n_steps=self.n_steps,
+            burn_in=burn_in,
+            n_kept=min(MAX_KEPT, self.n_steps - burn_in),
+            start=start,
+        )
 
     def _burn_in(self) -> int:
         return self.n_steps // 2 if self.burn_in is None else self.burn_in
@@ -247,28 +261,28 @@ class SparseFourierBase(AtomFeatures):
     def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
         """Mean scores (n_samples, n_outputs) over the samples."""
         X = self._rows(X)
-        found = np.empty((len(X), len(self._kept)))
+        scores = np.empty((len(X), len(self._kept)))
         for first in range(0, len(X), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             XT = self._standardiser.columns(X[part])
             for q, kept in enumerate(self._kept):
-                found[part, q] = mean_scores(kept, XT, squash)
-        return found
+                scores[part, q] = mean_scores(kept, XT, squash)
+        return scores
 
     def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
-        """Columns that are probably needed.
+        """Columns with a high inclusion probability.
 
         Parameters
         ----------
         indices : bool, default False
-            Return numbers of columns instead of a mask.
+            Return column indices instead of a mask.
         threshold : float, default 0.5
             The inclusion probability is above it, in [0, 1).
 
         Returns
         -------
         ndarray
-            Mask of shape (n_features,), or numbers of the columns.
+            Mask of shape (n_features,), or column indices.
         """
         check_is_fitted(self)
         check_real("threshold", threshold, 0.0, 1.0, below=True)

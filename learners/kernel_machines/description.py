@@ -1,4 +1,4 @@
-"""Atoms in the units of the data, and the features that they make."""
+"""Atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, validated
+from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains.atoms import AtomPrior
@@ -39,11 +39,11 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     random_state: Seed
 
     def _check_parameters(self) -> None:
-        check_each(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
+        check_parameters(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
         check_integer("n_rounds", self.n_rounds, 0)
         check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
         check_choice("screening", self.screening, ("pairs", "triples", None))
-        check_each(check_integer, self, ("max_samples",), 1, unless=(None,))
+        check_parameters(check_integer, self, ("max_samples",), 1, unless=(None,))
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))
@@ -64,7 +64,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
     def _describe_atoms(self, n_features: int) -> None:
-        """The kept sample of the greatest posterior probability of each output."""
+        """The kept sample with the highest posterior probability of each output."""
         scaler = self._standardiser
         atoms = list(self._best_atoms())
         self.atoms_: list[tuple[int, ...]] = [
@@ -116,11 +116,11 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Cos and sin of the first atom, of the second, and so on.
         """
         X = self._rows(X)
-        found = np.empty((len(X), 2 * len(self.atoms_)))
+        result = np.empty((len(X), 2 * len(self.atoms_)))
         for first in range(0, len(X), ROWS_AT_ONCE):
             XT = self._standardiser.columns(X[first : first + ROWS_AT_ONCE])
             phase, features = np.empty(XT.shape[1]), np.empty((2, XT.shape[1]))
             for place, (columns, omega) in enumerate(self._best_atoms()):
                 atom_features(columns, omega, len(columns), XT, phase, features)
-                found[first : first + ROWS_AT_ONCE, 2 * place : 2 * place + 2] = features.T
-        return found
+                result[first : first + ROWS_AT_ONCE, 2 * place : 2 * place + 2] = features.T
+        return result

@@ -19,7 +19,7 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier alone; last among the bases, so that it comes first."""
+    """Parameter of the classifier only; the last base, so that it comes first."""
 
     likelihood: str = "gaussian"
 
@@ -35,17 +35,17 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
     A translation-invariant kernel is a distribution of frequencies omega. The columns of a
     frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
-    number [2]_. So columns are found that act together and not alone. Columns are standardised.
+    number [2]_. They detect columns that act only together. Columns are standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        p(y | F); of several classes each stands against the rest:
+        p(y | F); several classes are fitted one against the rest:
 
         * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
         * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Where atoms come from:
+        Source of the atoms:
 
         * "mcmc": chains from the posterior;
         * "annealed": banks of random atoms, of which annealing keeps the useful ones;
@@ -92,7 +92,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of what ``transform`` returns; one output for two classes.
+        Weights of the features of ``transform``; one output for two classes.
     intercept_ : ndarray of shape (n_outputs,)
         The constants.
     inclusion_probabilities_ : ndarray of shape (n_features,)
@@ -121,7 +121,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -214,7 +214,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     with normal noise whose variance is integrated out. Chains sample the frequencies and their
-    number [2]_, as :class:`SparseFourierClassifier` says. Columns are standardised.
+    number [2]_, see :class:`SparseFourierClassifier`. Columns are standardised.
 
     Parameters
     ----------
@@ -228,17 +228,17 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
-        Weights of what ``transform`` returns.
+        Weights of the features of ``transform``.
     intercept_ : float
         The constant.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
         As in :class:`SparseFourierClassifier`, like all that follow.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
-        What was found.
+        The selected atoms.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
-        Have the chains converged?
+        Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Sparse Fourier features alone, as a transformer for any linear model."""
+"""Sparse Fourier features as a transformer for any linear model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SparseFourierFeatures(AtomFeatures):
     Parameters
     ----------
     n_components : int, default 50
-        Atoms that remain, at least 1: twice as many features.
+        Number of atoms selected, at least 1; each gives two features.
     max_order : int, default 3
         Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
@@ -51,9 +51,9 @@ class SparseFourierFeatures(AtomFeatures):
     n_rounds : int, default 4
         Rounds that redraw candidates around the remaining atoms, at least 0.
     max_samples : int or None, default 10000
-        Rows, at least 1: more are drawn at random. None uses all.
+        Maximum number of rows, at least 1; larger data are subsampled at random. None uses all.
     random_state : int, RandomState or None, default None
-        Seed of rows and candidates.
+        Random seed of rows and candidates.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class SparseFourierFeatures(AtomFeatures):
     phases_ : ndarray of shape (n_atoms,)
         The features are cos and sin of X frequencies_' - phases_.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -106,7 +106,7 @@ class SparseFourierFeatures(AtomFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels of any type, or numbers: floats that are not whole.
+            Labels of any type, or numeric targets: floats with fractional parts.
 
         Returns
         -------
@@ -159,12 +159,12 @@ class SparseFourierFeatures(AtomFeatures):
         Parameters
         ----------
         indices : bool, default False
-            Return numbers of columns instead of a mask.
+            Return column indices instead of a mask.
 
         Returns
         -------
         ndarray
-            Mask of shape (n_features,), or numbers of the columns.
+            Mask of shape (n_features,), or column indices.
         """
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)

@@ -1,5 +1,5 @@
-"""Rows as the chains want them: standardised columns, one after the other in memory; and groups of
-correlated columns.
+"""Input of the chains: standardised columns, contiguous in memory; and groups of correlated
+columns.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from scipy.sparse.csgraph import connected_components
 
 from .chains.screening import BLOCK, correlations
 
-FARTHEST = 1e3  # standard deviations: beyond, the phase of a wave says nothing, and its cosine loses digits
+# standard deviations; beyond, the phase of a wave is meaningless, and its cosine loses precision
+FARTHEST = 1e3
 MAX_CLUSTERED = 2000  # columns in one component; larger ones are one group
 
 
 @dataclass
 class Standardiser:
-    """Columns of mean 0 and variance 1; constant ones are left out.
+    """Standardisation of columns to mean 0 and variance 1; constant ones are dropped.
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class Standardiser:
 
     @classmethod
     def of(cls, X: np.ndarray) -> Standardiser:
-        """Learn from the rows of X."""
+        """Fit to the rows of X."""
         unit = np.abs(X).max(axis=0)
         unit[unit == 0] = 1.0
         values = X / unit
@@ -51,20 +52,20 @@ class Standardiser:
         return np.ascontiguousarray(np.clip(values, -FARTHEST, FARTHEST).T)
 
 
-def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
-    """Number of the group of each column: average linkage of absolute correlations, cut at
-    ``least``.
+def correlated_groups(XT: np.ndarray, threshold: float) -> np.ndarray:
+    """Group index of each column: average linkage of absolute correlations, cut at ``threshold``.
 
-    Only columns that a chain of such correlations joins are clustered, so that no matrix of all
-    columns is formed. Among few rows, correlations that chance alone reaches among so many columns
-    join nothing.
+    Only columns connected by such correlations are clustered, so that no matrix of all columns is
+    formed. With few rows, correlations that many columns reach by chance are ignored.
     """
     p, n = XT.shape
-    least = max(least, 2.0 * np.sqrt(np.log(p + 1.0) / n))
+    threshold = max(threshold, 2.0 * np.sqrt(np.log(p + 1.0) / n))
     values = np.ascontiguousarray(XT, dtype=np.float32)
     rows, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for first in range(0, p, BLOCK):
-        row, column = np.nonzero(np.abs(correlations(values, first, min(first + BLOCK, p))) > least)
+        row, column = np.nonzero(
+            np.abs(correlations(values, first, min(first + BLOCK, p))) > threshold
+        )
         rows.append(row + first)
         columns.append(column)
     i, j = np.concatenate(rows), np.concatenate(columns)
@@ -77,6 +78,6 @@ def correlated_groups(XT: np.ndarray, least: float) -> np.ndarray:
             distance = np.clip(1.0 - np.abs(np.corrcoef(XT[inside])), 0.0, 1.0)[
                 np.triu_indices(len(inside), 1)
             ]
-            parts = fcluster(linkage(distance, "average"), 1.0 - least, "distance")
+            parts = fcluster(linkage(distance, "average"), 1.0 - threshold, "distance")
             groups[inside] = groups.max() + parts
     return np.unique(groups, return_inverse=True)[1]

@@ -77,9 +77,7 @@ class SparseMetric:
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """With W_0 = I: the standardised columns, and behind them the coordinates Z in the learnt
-    subspace.
-    """
+    """With W_0 = I: the standardised columns, then the coordinates Z in the learnt subspace."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
@@ -130,22 +128,24 @@ class MetricBooster:
     margin : ndarray of shape (n,)
         y f of each row: distance to the other classes minus distance to its own.
     path : list of (support, values, weight)
-        What was added, one entry per step.
+        The rank-one terms, one entry per step.
     leading : ndarray or None
-        The last dense leading vector: where the next search starts.
+        The last dense leading vector, the start of the next search.
     since_update : int
         Steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)
-        The rows that the last step used.
+        Rows used by the last step.
     oob_improvement : float
-        By how much the last step lowered the mean loss of the other rows.
+        Decrease of the mean loss of the other rows in the last step.
     """
 
     n_expanders, n_partners = (
         3,
         60,
     )  # products per step: the strongest new columns with the strongest of all; a choice
-    n_retries = 10  # random choices of rows, columns or starts before a run without a better direction ends; a choice
+    # random choices of rows, columns or starts before a run without a better direction ends; a
+    # choice
+    n_retries = 10
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     targets = [(t - t.mean()) / max(t.std(), 1e-12) for t in targets]
     step = max(1, BLOCK_BYTES // (8 * p))
     columns = X.tocsc() if sparse else X
-    found = np.empty((0, 3))
+    pairs = np.empty((0, 3))
     for first in range(0, p, step):
         part = columns[:, first : first + step]
 
@@ -72,9 +72,9 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
             else np.argpartition(-score, count - 1, axis=None)
         )[:count]
         a, b = np.unravel_index(best, score.shape)
-        found = np.vstack([found, np.column_stack([score[a, b], a + first, b])])
-        found = found[np.lexsort((found[:, 2], found[:, 1], -found[:, 0]))][:count]
-    return [(int(a), int(b)) for score, a, b in found if score > 0]
+        pairs = np.vstack([pairs, np.column_stack([score[a, b], a + first, b])])
+        pairs = pairs[np.lexsort((pairs[:, 2], pairs[:, 1], -pairs[:, 0]))][:count]
+    return [(int(a), int(b)) for score, a, b in pairs if score > 0]
 
 
 def subspace(
@@ -183,7 +183,7 @@ class BoostingRun:
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion: list[
             tuple[float, int]
-        ] = []  # (value, number of steps); the least value stops
+        ] = []  # (value, number of steps); the lowest value decides
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -192,7 +192,7 @@ class BoostingRun:
                 break
 
     def _evaluate(self, step: int, held: Any) -> None:
-        """Note the value of the stopping criterion after a step."""
+        """Record the value of the stopping criterion after a step."""
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
@@ -221,7 +221,7 @@ class BoostingRun:
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Metric and number of steps where the criterion is least; the first of equals."""
+        """Metric and number of steps with the lowest criterion; ties favour fewer steps."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 
@@ -244,7 +244,8 @@ def _hold_out(
     )
     if counts.min() < 2:
         raise ValueError(
-            f"stopping='holdout' needs 2 rows per class; class number {counts.argmin()} has {counts.min()}"
+            "stopping='holdout' needs 2 rows per class; "
+            f"class number {counts.argmin()} has {counts.min()}"
         )
     kept, held = next(split.split(X, codes))
     return X[kept], codes[kept], (X[held], codes[held])

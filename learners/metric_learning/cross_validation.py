@@ -68,12 +68,12 @@ class SDistCV(
         combination costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
         25th step, and votes of 3 and 5.
     cv : int or splitter, default 5
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
     tolerance : float, default 0.0
-        Among the settings whose mean error is within this many standard errors of the least, the
-        sparsest (then shortest) one is taken; 0 takes the least error.
+        Among the settings whose mean error is within this many standard errors of the lowest, the
+        sparsest (then shortest) one is chosen; 0 chooses the lowest error.
     n_jobs : int or None, default None
-        Runs side by side; the result does not depend on it.
+        Number of parallel runs; the result does not depend on it.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search, then fit on all rows with the settings found.
+        """Search, then fit all rows with the best settings.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class SDistCV(
         if not isinstance(base, SDist):
             raise ValueError(f"estimator={base!r} is not valid; expected an SDist or None")
         grid = self._grid(base)
-        for settings in ParameterGrid(grid):  # now, not after some runs
+        for settings in ParameterGrid(grid):  # checked before any run
             clone(base).set_params(**settings)._check_parameters()
         check_real("tolerance", self.tolerance, 0.0)
         check_jobs(self.n_jobs)
@@ -155,9 +155,8 @@ class SDistCV(
         self.n_runs_ = len(jobs)
         self.cv_results_ = []
         for i, path in enumerate(paths):
-            table = np.array(
-                errors[i * len(folds) : (i + 1) * len(folds)]
-            )  # (fold, combination, error and number of columns)
+            # (fold, combination, error and number of columns)
+            table = np.array(errors[i * len(folds) : (i + 1) * len(folds)])
             for values, fold_errors in zip(ParameterGrid(served), table.transpose(1, 0, 2)):
                 spread = (
                     fold_errors[:, 0].std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
@@ -193,7 +192,8 @@ class SDistCV(
         for name, values in grid.items():
             if name not in base.get_params():
                 raise ValueError(
-                    f"param_grid holds {name!r}; expected parameters of SDist: {sorted(base.get_params())}"
+                    f"param_grid holds {name!r}; "
+                    f"expected parameters of SDist: {sorted(base.get_params())}"
                 )
             if isinstance(values, (str, numbers.Number)) or len(values) == 0:
                 raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")
@@ -220,7 +220,7 @@ class SDistCV(
         Parameters
         ----------
         input_features : object, default None
-            Not used; present for scikit-learn's sake.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -244,7 +244,7 @@ def _path_errors(
     """
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
-    found = {}
+    errors = {}
 
     def record(run: BoostingRun, n_steps: int) -> None:
         if n_steps not in served["n_steps"]:
@@ -260,7 +260,7 @@ def _path_errors(
                 )
                 error = float(np.mean(scores.argmax(axis=1) != codes[test]))
                 key = (n_steps, n, combination["n_neighbors_predict"], combination["classifier"])
-                found[key] = (error, len(metric.columns))
+                errors[key] = (error, len(metric.columns))
 
     run = BoostingRun(model, X[train], codes[train], record)
     for n_steps in range(
@@ -268,6 +268,6 @@ def _path_errors(
     ):  # the run ended before: its last metric is the one
         record(run, n_steps)
     return [
-        found[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]
+        errors[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]
         for c in ParameterGrid(served)
     ]

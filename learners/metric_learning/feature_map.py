@@ -121,7 +121,7 @@ class ExpandedColumns:
     max_order : int
         Longest product.
     capacity : int
-        Most products ever.
+        Maximum number of products.
     standardize : bool
         Divide each product by its standard deviation on the training rows.
     """

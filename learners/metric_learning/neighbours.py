@@ -2,7 +2,7 @@
 once.
 
 Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
-that the result depends on nothing but the data.
+that the result depends only on the data.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ def _k_least(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
     )
     row, column = np.nonzero((distance <= limit) & (distance < np.inf))
-    found = distance[row, column]
-    order = np.lexsort((found, row))
-    row, column, found = row[order], column[order], found[order]
+    candidates = distance[row, column]
+    order = np.lexsort((candidates, row))
+    row, column, candidates = row[order], column[order], candidates[order]
     place = np.arange(len(row)) - np.searchsorted(row, row)
     least = place < k
     at = row[least], place[least]
-    columns[at], values[at] = column[least], found[least]
+    columns[at], values[at] = column[least], candidates[least]
     return columns, values
 
 

@@ -22,14 +22,14 @@ from ..common.mixins import SparseInputMixin
 from ..common.targets import SparseClassifierMixin, class_codes
 from ..common.validation import (
     check_choice,
-    check_each,
     check_integer,
     check_jobs,
+    check_parameters,
     check_real,
     is_size,
     validated,
 )
-from ..compilation import n_values, problem_of
+from ..compilation import n_values, problem_size
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
@@ -44,7 +44,7 @@ class SDist(
     SparseClassifierMixin,
     BaseEstimator,
 ):
-    """Sparse nonlinear metric learnt by boosting, and a classifier by the nearest neighbours in it.
+    """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
@@ -60,8 +60,8 @@ class SDist(
         k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
         class.
     n_features_to_select : int or None, default None
-        Columns of phi that are kept at the end, those of the largest W_jj times variance; None:
-        all.
+        Number of columns of phi in the final metric, those with the largest W_jj times variance;
+        None: all.
     n_neighbors_predict : int, default 3
         Neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
@@ -78,7 +78,7 @@ class SDist(
     max_order : int, default 2
         Longest product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
-        Boosting steps at most, at least 1.
+        Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
         nu of eq. (2.22), in (0, 1]: share of a step's best length.
     update_every : int, default 20
@@ -90,12 +90,12 @@ class SDist(
     standardize : bool, default True
         Scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        The last step that counts:
+        Stopping rule, which chooses the number of steps:
 
         * None: the last one;
-        * "holdout": of the least error on ``validation_fraction`` of the rows, which are left out;
-        * "oob": of the least loss on rows out of the bag (``bagging`` below 1);
-        * "complexity": of the least value of eq. (2.17).
+        * "holdout": the lowest error on ``validation_fraction`` of the rows, which are held out;
+        * "oob": the lowest out-of-bag loss (``bagging`` below 1);
+        * "complexity": the lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
@@ -111,7 +111,7 @@ class SDist(
         * "knn": by vote of the nearest neighbours;
         * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
-        Seed of what is drawn.
+        Random seed.
     n_jobs : int or None, default None
         Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False
@@ -138,12 +138,12 @@ class SDist(
     path_ : list of (ndarray, ndarray, float)
         (support, values, weight) of each step, kept or not.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     Notes
     -----
     A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is
-    formed. docs/metric.md says where it differs from [1]_.
+    formed. See docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -219,9 +219,10 @@ class SDist(
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
             raise ValueError(
-                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; expected numbers of moderate size"
+                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; "
+                "expected numbers of moderate size"
             )
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             run = BoostingRun(self, X, codes)
         if not run.booster.path:
             warnings.warn(
@@ -233,11 +234,11 @@ class SDist(
         return self
 
     def _check_parameters(self) -> None:
-        check_each(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
-        check_each(
+        check_parameters(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
+        check_parameters(
             check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1
         )
-        check_each(
+        check_parameters(
             check_real,
             self,
             ("learning_rate", "bagging", "validation_fraction"),
@@ -247,15 +248,17 @@ class SDist(
         )
         check_real("complexity_weight", self.complexity_weight, 0.0)
         check_integer("seed_interactions", self.seed_interactions, 0)
-        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_each(check_integer, self, ("max_products",), 0, unless=(None,))
+        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_parameters(check_integer, self, ("max_products",), 0, unless=(None,))
         check_jobs(self.n_jobs)
         check_choice("stopping", self.stopping, (None, "holdout", "oob", "complexity"))
         check_choice("classifier", self.classifier, ("knn", "base"))
         check_choice("solver", self.solver, tuple(SOLVERS))
         check_choice("start", self.start, ("lanczos", "ones"))
         check_choice("initial", self.initial, ("zero", "identity"))
-        check_each(check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",))
+        check_parameters(
+            check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",)
+        )
         if not is_size(self.kappa) or (
             self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)
         ):
@@ -264,11 +267,12 @@ class SDist(
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                f"stopping='oob' needs rows out of the bag; bagging={self.bagging!r}, expected less than 1"
+                "stopping='oob' needs rows out of the bag; "
+                f"bagging={self.bagging!r}, expected less than 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
-        """Take over the metric of a run after its first ``n_steps`` steps."""
+        """Use the metric of a run after its first ``n_steps`` steps."""
         self._features = run.features
         self._metric = metric
         self.n_neighbors_ = run.n_neighbors
@@ -344,12 +348,14 @@ class SDist(
         if isinstance(pairs, tuple):
             if len(pairs) != 2:
                 raise ValueError(
-                    f"pairs is a tuple of {len(pairs)} matrices; expected 2 of shape (n_pairs, n_features)"
+                    f"pairs is a tuple of {len(pairs)} matrices; "
+                    "expected 2 of shape (n_pairs, n_features)"
                 )
             left, right = pairs
             if np.shape(left) != np.shape(right):
                 raise ValueError(
-                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; expected equal ones"
+                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; "
+                    "expected equal ones"
                 )
         else:
             pairs = np.asarray(pairs)
@@ -416,7 +422,8 @@ class SDist(
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probability of each class: its share of the votes, or what the exponential loss implies.
+        """Probability of each class: its share of the votes, or the value implied by the
+        exponential loss.
 
         Parameters
         ----------

@@ -17,7 +17,8 @@ FIRST_BURSTS = 25  # of the first stage of all, which starts from a random vecto
 N_STAGES = (
     12  # the schedule reaches kappa after half of them; the others read the last columns only
 )
-MU = 3.0  # speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns are left after the first stages
+# speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns after the first stages
+MU = 3.0
 RATE = 1.0  # length of the first update of a path, whose vector has length one
 REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 
@@ -108,13 +109,14 @@ def _sampled_products(
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
     for sign, near in ((1.0, booster.other), (-1.0, booster.same)):
-        found = near[anchors, rng.randint(near.shape[1], size=anchors.shape)]
+        partners = near[anchors, rng.randint(near.shape[1], size=anchors.shape)]
         difference = rows.differences(
-            np.where(found >= 0, anchors, 0).ravel(), np.where(found >= 0, found, 0).ravel()
+            np.where(partners >= 0, anchors, 0).ravel(),
+            np.where(partners >= 0, partners, 0).ravel(),
         )
         difference = difference.reshape(*anchors.shape, -1)
-        along = difference @ paths[:, :, None]
-        product += sign * np.matmul(along.transpose(0, 2, 1), difference)[:, 0]
+        projection = difference @ paths[:, :, None]
+        product += sign * np.matmul(projection.transpose(0, 2, 1), difference)[:, 0]
         count += np.count_nonzero(difference, axis=1)
     return product, count
 

@@ -1,1 +1,1 @@
-"""Choices by the data: the ridge of a fit and the number of features."""
+"""Automatic choice of the ridge of a fit and of the number of features."""

@@ -1,5 +1,4 @@
-"""The ridge of a fit, chosen by the data: generalised cross-validation, and leave-one-out without
-refitting.
+"""Automatic ridge of a fit, by generalised cross-validation or approximate leave-one-out.
 
 A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is not
 shrunk.
@@ -18,36 +17,36 @@ from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, in
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
 # The closed form costs nothing
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])
-_PATIENCE = 2  # ridges without a gain after which the search ends
-_MIN_GAIN = 1e-4  # share of the criterion that a greater ridge has to gain
-# Share by which rows left out lose more than training rows, up to which no ridge is worth a search:
-# a choice
+_PATIENCE = 2  # number of ridges without a gain that ends the search
+_MIN_GAIN = 1e-4  # relative gain that a larger ridge needs
+# Relative excess of the held-out loss over the training loss below which no ridge is searched: a
+# choice
 _MAX_OPTIMISM = 0.02
-# Of the fits that are compared: a Newton step that gains less of the objective leaves less than a
+# Tolerance of the compared fits: a Newton step with a smaller relative gain leaves an error below a
 # millionth
 _TOLERANCE = 1e-3
 # Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 _COST = 2e8
-_BLOCK = 4_000_000  # numbers of a product at a time: 32 MB
+_BLOCK = 4_000_000  # values of a product at a time: 32 MB
 # Optimism where columns were chosen among rare words, many of which fit by chance: by
-# cross-validation on made and real text; 2 to 5 differ little
+# cross-validation on synthetic and real text; 2 to 5 differ little
 CHOSEN_OPTIMISM = 3.0
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is left out in turn.
+    """The parts left out in cross-validation.
 
     Attributes
     ----------
     n_rows : float
-        Rows, each as often as its weight: one of its copies is left out.
+        Sum of the row weights; one copy of a row is left out at a time.
     parts : list of (ndarray, float) or None
-        Ranking: the pairs of each query (or item), and which share of their weight one copy of it
+        Ranking: the pairs of each query (or item), and the fraction of their weight that one copy
         has.
     optimism : float
-        Factor of what rows left out lose beyond training rows: above 1 where the columns were
-        chosen by the same rows.
+        Factor for the excess loss of held-out rows: above 1 if the columns were selected on the
+        same rows.
     """
 
     n_rows: float
@@ -64,15 +63,15 @@ def choose_ridge(
     *,
     few_rows: bool,
     near: float | None = None,
-    to_the_end: bool = True,
+    until_stationary: bool = True,
 ) -> tuple[Fit, float, str]:
-    """Fit with the ridge of the least estimated error on new rows.
+    """Fit with the ridge of the lowest estimated error on new rows.
 
-    Generalised cross-validation in closed form for the squared loss without a prior [1]_, and of
-    the classes' indicators where there are too many classes and columns for what follows; otherwise
-    the deviance of rows (of queries or items in ranking) left out, each by one Newton step from the
-    fit of all [2]_: within 5% of brute force for ridges of 0.003 and more; where classes are
-    separable and the ridge less, it is too low.
+    Generalised cross-validation in closed form for the squared loss without a prior [1]_, and for
+    one-hot classes if there are too many classes and columns for leave-one-out. Otherwise the
+    approximate leave-one-out deviance of rows (of queries or items in ranking), by one Newton step
+    from the full fit [2]_: within 5% of brute force for ridges of at least 0.003; too low for
+    separable classes and smaller ridges.
 
     Parameters
     ----------
@@ -85,18 +84,18 @@ def choose_ridge(
     intercept : ndarray of shape (n_outputs,)
     left_out : LeftOut
     few_rows : bool
-        Search from the greatest ridge down instead of from the least one up: either ends early.
+        Search from the largest ridge down instead of from the smallest one up; both end early.
     near : float or None, default None
-        Search around this ridge, which a support of nearly the same size took.
-    to_the_end : bool, default True
-        Solve until the gradient is zero to rounding; one of many sizes needs less.
+        Search around this ridge, chosen for a support of nearly the same size.
+    until_stationary : bool, default True
+        Solve until the gradient is zero up to rounding; fits along a path need less.
 
     Returns
     -------
     fit : Fit
     ridge : float
     how : str
-        In words: how it was chosen, empty where it was not.
+        Description of how it was chosen; empty if it was not.
 
     References
     ----------
@@ -114,10 +113,10 @@ def choose_ridge(
     if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge, how = 1e-3 if few_rows else SHRINKAGE, ""
         if problem.loss.name == "multinomial" and problem.prior is None:
-            # With classes that are equally likely the loss is bent (q - 1) / q^2 as much
+            # For equally likely classes the curvature of the loss is (q - 1) / q^2
             ridge, how = (
                 gcv_ridge(problem, A, left_out.n_rows) / q,
-                " by generalised cross-validation of the classes' indicators",
+                " by generalised cross-validation of one-hot classes",
             )
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, how
     start = len(RIDGES) - 1 if few_rows else 0
@@ -132,7 +131,7 @@ def choose_ridge(
         if search.best == start and not search.settled:
             search.walk(start + 1, 1, 1)
     ridge, fit = float(RIDGES[search.best]), search.fit
-    exact = to_the_end or q > 1
+    exact = until_stationary or q > 1
     fit = refit(
         replace(problem, shrinkage=ridge),
         A,
@@ -141,7 +140,7 @@ def choose_ridge(
         n_iter=100,
         tol=1e-9,
         joint=q > 1,
-        to_the_end=exact,
+        until_stationary=exact,
     )
     return fit, ridge, " by approximate leave-one-out"
 
@@ -149,9 +148,8 @@ def choose_ridge(
 def _nearer_start(
     problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray
 ) -> Fit:
-    """Where to start: the coefficients at hand, or zero where that has the lower objective.
-
-    Newton's method does not come back from scores far out, where the loss is flat.
+    """Starting point: the given coefficients, or zero if its objective is lower. Newton's method
+    does not recover from extreme scores, where the loss is flat.
     """
     begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
@@ -166,8 +164,8 @@ def _nearer_start(
 
 
 class _RidgeSearch:
-    """Fits with some of ``RIDGES``, each from the last one's, and the one of the least loss of what
-    is left out."""
+    """Fits with some of ``RIDGES``, each started from the previous one, and the one with the lowest
+    held-out loss."""
 
     def __init__(
         self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
@@ -175,11 +173,11 @@ class _RidgeSearch:
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
-        # Rows left out lose hardly more than training rows: no ridge can gain much
+        # The held-out loss is close to the training loss: no ridge can gain much
         self.settled = False
 
     def walk(self, first: int, direction: int, patience: int) -> None:
-        """Try ridges from ``first`` on until so many in turn gain nothing."""
+        """Try ridges from ``first`` on until several in a row gain nothing."""
         worse = 0
         for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
             worse = 0 if self._gains(i, direction) else worse + 1
@@ -227,8 +225,8 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
-    """Ridge of the least generalised cross-validation: residual sum of squares over the square of
-    the free degrees' share.
+    """Ridge that minimises generalised cross-validation: the residual sum of squares over the
+    squared fraction of residual degrees of freedom.
 
     Parameters
     ----------
@@ -236,7 +234,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
         Its targets, as for the squared loss, without a prior.
     A : ndarray of shape (n_samples, p)
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
 
     Returns
     -------
@@ -263,7 +261,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
 
 
 def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
-    """Mean loss of rows that are left out, each estimated by one Newton step from the fit of all.
+    """Mean leave-one-out loss, estimated by one Newton step from the full fit for each row.
 
     Parameters
     ----------
@@ -295,7 +293,7 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
 
 
 def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows: float) -> float:
-    """The same for one output, where every K_i and H_i is a number."""
+    """Leave-one-out losses for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
     # Of each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))

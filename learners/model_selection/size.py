@@ -1,5 +1,5 @@
-"""How many features: candidate sizes, the extended Bayesian information criterion, and the choice
-by held-out rows."""
+"""Number of features: candidate sizes, the extended Bayesian information criterion, and the choice
+by cross-validation."""
 
 import numpy as np
 from scipy.special import gammaln
@@ -7,20 +7,20 @@ from scipy.special import gammaln
 from ..objective.base import effective_rows
 
 MAX_SIZE = 300  # largest size tried by default
-# Of what the best size explains beyond a constant: by generated tables and tens of public ones; 95%
-# lacks columns where the best size leaves little of the loss
+# Fraction of the loss explained by the best size: chosen on simulated and dozens of public tables;
+# 95% misses columns if the best size leaves little of the loss
 SHARE = 0.97
-# Of the class of a held-out row: one row that is sure and wrong does not decide alone
+# Minimum class probability of a held-out row: a single overconfident wrong prediction must not
+# decide
 MIN_PROBABILITY = 1e-3
-# Relative difference up to which losses are equal: rounding, and the order of the rows, decide
-# nothing
+# Relative difference up to which losses are equal, so that rounding and row order have no effect
 EQUAL = 1e-9
 _MIN_FOLDS = 3  # a choice
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
-    """Sizes to try, ascending: every one up to 8, then in steps of about a fifth, up to a third of
-    the rows.
+    """Candidate sizes, ascending: all up to 8, then steps of about a fifth, up to a third of the
+    rows.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def ebic(
     Parameters
     ----------
     value : float
-        Mean loss. Twice its sum stands for -2 log likelihood, which it is for the logistic losses;
-        for the ``squared`` loss that is n ln(2 value), the variance being unknown.
+        Mean loss. Twice its sum is used as -2 log likelihood, exact for the logistic losses; for
+        the ``squared`` loss that is n ln(2 value), for an unknown variance.
     n_samples : float
     k, n_units : int
-        Features chosen, and among how many.
+        Numbers of selected and of all features.
     degrees : int
         Free coefficients.
     squared : bool
@@ -74,7 +74,7 @@ def ebic(
     Returns
     -------
     float
-        The smaller, the better.
+        Lower is better.
 
     References
     ----------
@@ -96,7 +96,7 @@ def deviance(value: float, n_samples: float, squared: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """2 ln C(M, k): what the extended criterion charges for the choice among all supports of one
+    """2 ln C(M, k): the penalty of the extended criterion for the choice among all supports of one
     size."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
@@ -104,7 +104,7 @@ def support_price(k: int, n_units: int) -> float:
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Position of the size that held-out rows choose: the one rule of all estimators and commands.
+    """Position of the size chosen by held-out losses; used by all estimators and commands.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def choose_size(
         Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal
         ones (``EQUAL``) the first wins.
     rule : {"explained", "best", "one_se"}, default "explained"
-        The smallest size whose mean loss explains 97% (``SHARE``) of what the best size explains
-        beyond a constant; the size of the least mean loss; or the smallest that is as good but for
-        one standard error of their difference over the folds.
+        The smallest size that reaches 97% (``SHARE``) of the best size's improvement over a
+        constant; the size with the lowest mean loss; or the smallest within one standard error,
+        over the folds, of the best.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant, for "explained"; without them, or where no size is better, the rule is
+        Losses of a constant, for "explained"; without them, or if no size is better, the rule is
         "best".
 
     Returns
@@ -150,8 +150,8 @@ def beats_constant(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> bool:
-    """Whether the mean gain over a constant is above one standard error over the held-out rows:
-    else no column at all is selected.
+    """Whether the mean gain over a constant exceeds one standard error over the held-out rows;
+    otherwise no column is selected.
 
     Parameters
     ----------
@@ -183,11 +183,11 @@ def beats_constant(
 def folds_by_content(
     target: np.ndarray, content: np.ndarray, stratify: bool, n_folds: int = 5
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit to and rows to hold out, ``n_folds`` times, or as often as the rarest class has
-    rows; none where that is less than three times.
+    """Training and held-out rows of ``n_folds`` folds, or as many as the rarest class has rows; no
+    folds if that is less than three.
 
-    Rows go to the folds in turn, by class (or target) and by their content, equal ones together. So
-    neither the order of the rows matters, nor whether a row is repeated or has a weight.
+    Rows are sorted by class (or target) and content and dealt to the folds in turn, identical rows
+    together. So neither the order of the rows matters, nor whether a row is repeated or weighted.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What is minimised: losses of scores and priors of coefficients."""
+"""Objectives: losses of scores and priors of coefficients."""

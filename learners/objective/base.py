@@ -1,5 +1,5 @@
-"""What a loss is: value, gradient and curvature over the scores, and the facts that solvers rely
-on."""
+"""Interface of losses: value, gradient and curvature over the scores, and attributes for the
+solvers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SecondOrder = tuple[
 
 
 def effective_rows(weight: np.ndarray) -> float:
-    """Number of rows that weights stand for: their sum where they may be copies, one of them being
-    1 or more; else their effective number ``(sum w)^2 / sum w^2``."""
+    """Number of rows represented by weights: their sum if they may be copies (one is 1 or more),
+    else the effective number ``(sum w)^2 / sum w^2``."""
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
 
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
-    """What units pay for their coefficients beyond those of the smallest: as much as coefficients
-    without effect lower a mean loss by, on average.
+    """Penalty of units for coefficients beyond those of the smallest unit: the expected decrease of
+    the mean loss by coefficients without effect.
 
-    One of them lowers it by ``dispersion / (2 n_rows)``; several at once by more, as if there were
-    as many rows less [1]_. Units of one size pay nothing.
+    One coefficient lowers it by ``dispersion / (2 n_rows)``; several by more, as if there were as
+    many rows fewer [1]_. Units of equal size have no penalty.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     n_rows : float
         See :func:`effective_rows`.
     dispersion : float, default 1.0
-        Variance of the targets over what the loss takes it for; summed over the outputs.
+        Ratio of the targets' variance to the one that the loss assumes; summed over the outputs.
 
     Returns
     -------
@@ -76,17 +76,16 @@ def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
 class Loss(BaseEstimator):
     """A differentiable loss of scores, a weighted mean over the rows: ``sum_i w_i loss(y_i, f_i)``.
 
-    Its methods take the same three arrays, and return what has the shape of the scores unless they
-    say so:
+    Its methods take the same three arrays, and return arrays of the shape of the scores unless
+    noted:
 
     * ``y`` of shape (n, q): targets as :meth:`encode_targets` and the estimators code them: real
-      numbers for regression, -1 and +1 for two classes, one column of 0 and 1 per class for
-      several;
+      numbers for regression, -1 and +1 for two classes, one-hot columns for several classes;
     * ``scores`` of shape (n, q): predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
     A custom loss needs ``value`` and ``gradient``; a ``curvature`` makes it fit for Newton's method
-    and exchanges of features. The attributes are facts that solvers rely on.
+    and exchanges of features. Solvers rely on the attributes.
 
     Attributes
     ----------
@@ -97,39 +96,38 @@ class Loss(BaseEstimator):
         ("multiclass"), for "regression", for "ranking", and those that learn from one row at a time
         ("online"). Empty for a custom loss, which is passed as an object.
     max_curvature : float
-        Bound on the second derivative with respect to one score; infinite where there is none.
+        Bound on the second derivative with respect to one score; infinite if unbounded.
     default_step_size : float or None
         Gradient step of annealing on standardised columns and mean gradients, chosen on the
         synthetic data of Barbu et al. (2017). None: one over the Lipschitz constant of the
-        gradient, by power iteration. The losses of the margin have bounded slopes and take steps
-        far beyond that; the squared loss would diverge.
+        gradient, by power iteration. Margin losses have bounded slopes and tolerate much longer
+        steps; the squared loss would diverge.
     pointwise : bool
-        Whether row i of the gradient depends on row i of the scores alone, so that the rows can be
-        read in blocks.
+        Whether row i of the gradient depends only on row i of the scores, so that rows can be read
+        in blocks.
     is_quadratic : bool
-        Whether the curvature is the same at all scores: one Newton step reaches the minimum.
+        Whether the curvature is constant, so that one Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian of several outputs is the second derivative itself. Where it is a bound
-        Newton's method takes many steps, and the ridge of several classes is a fixed one.
+        Whether the Hessian of several outputs is exact. If it is a bound, Newton's method needs
+        many steps, and the ridge of several classes is fixed.
     several_classes : bool
-        Whether ``y`` has one column of 0 / 1 per class.
+        Whether ``y`` is one-hot encoded.
     redundant_outputs : int
-        Outputs that the others determine: 1 where a constant added to all scores of a row changes
-        nothing.
+        Number of outputs determined by the others: 1 if a constant added to all scores of a row
+        changes nothing.
     censored : bool
         Whether the targets are times, some of them censored.
     target_scaling : {"variance", "median", None}
-        What regression does to the targets first: mean 0 and variance 1; median 0 and robust scale
-        1; nothing.
+        Scaling of regression targets: mean 0 and variance 1; median 0 and robust scale 1; none.
     link : {"identity", "log"}
         With "log" the prediction is exp(score).
     log_odds : bool
         Whether the scores are log odds of classes.
     flip : float
-        Share of labels that the loss takes to be flipped.
+        Assumed fraction of flipped labels.
     is_log_likelihood : bool
-        Whether the loss is minus the logarithm of a likelihood, whose dispersion is 1; else that is
-        estimated by the residuals, see :meth:`charges`.
+        Whether the loss is a negative log likelihood, of dispersion 1; else the dispersion is
+        estimated from the residuals, see :meth:`charges`.
     """
 
     name: str = ""
@@ -151,8 +149,8 @@ class Loss(BaseEstimator):
     has_curvature: bool = False
     has_surrogate: bool = False
     bounds_rows: bool = False
-    # Number for the compiled loops, see margin_kernels: only where the class itself sets it. Which
-    # attribute is its parameter
+    # Code for the compiled loops, see margin_kernels, valid only if the class itself sets it, and
+    # the attribute that is its parameter
     kernel: int
     kernel_parameter: str = ""
 
@@ -167,9 +165,8 @@ class Loss(BaseEstimator):
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Number and parameter for the compiled loops; None for a loss without a compiled form.
-
-        A subclass does not inherit the number: it may have changed any of the methods.
+        """Code and parameter for the compiled loops; None for a loss without a compiled form. A
+        subclass does not inherit the code, since it may override methods.
         """
         number = vars(type(self)).get("kernel")
         return (
@@ -210,7 +207,7 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Both at once; override where that is cheaper. See :class:`Loss`."""
+        """Value and gradient; override if computing both at once is cheaper. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
@@ -224,12 +221,12 @@ class Loss(BaseEstimator):
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """What is left out in turn to estimate the loss on new data: rows where None.
+        """Parts to leave out when estimating the loss on new data; None for single rows.
 
         Parameters
         ----------
         weight : ndarray of shape (n_samples,)
-            How often each row stands.
+            Number of copies of each row.
 
         Returns
         -------
@@ -243,15 +240,15 @@ class Loss(BaseEstimator):
         """Score (q,) that minimises the loss without any feature, or 0. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
-    # -- what the targets are ----------------------------------------------------------------------
+    # -- targets -----------------------------------------------------------------------------------
 
     def encode_targets(self, y: Any) -> Any:
-        """Targets as the loss wants them, checked; by default as they are. See :class:`Loss`.
+        """Validate and encode the targets; by default unchanged. See :class:`Loss`.
 
         Raises
         ------
         ValueError
-            For targets that the loss is not made for.
+            For targets that the loss does not support.
         """
         return y
 
@@ -260,7 +257,7 @@ class Loss(BaseEstimator):
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """What ``score`` of a regression returns; by default R^2. See :class:`Loss`.
+        """Score of a regression; by default R^2. See :class:`Loss`.
 
         ``y`` and ``prediction`` are in the user's units, or scores where times are censored;
         weights may be None.
@@ -270,9 +267,8 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Rows that tell coefficients apart: all, but deaths alone where times are censored.
-
-        Weights are those given. See :class:`Loss`.
+        """Number of informative rows: all, or only events if times are censored. Weights are as
+        given. See :class:`Loss`.
         """
         return float(weight.sum())
 
@@ -284,7 +280,7 @@ class Loss(BaseEstimator):
         sample_weight: np.ndarray,
         n_rows: float,
     ) -> np.ndarray:
-        """What units of ``sizes`` coefficients pay, :func:`charges_of`. See :class:`Loss`.
+        """Penalties of units of ``sizes`` coefficients, :func:`charges_of`. See :class:`Loss`.
 
         The dispersion is 1 for a log likelihood, else the sum of the squared residuals over that of
         the curvatures: the mean squared residual for the squared loss, Pearson's estimate for a
@@ -309,10 +305,11 @@ class Loss(BaseEstimator):
         share_free = 1.0 - self.redundant_outputs / n_outputs if n_outputs > 1 else 1.0
         return charges_of(sizes, n_rows, share_free * float(dispersion.sum()))
 
-    # -- for steps of one length -------------------------------------------------------------------
+    # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """What annealing minimises: the loss, or a safe one near it. See :class:`Loss`."""
+        """Loss minimised by annealing: the loss itself, or a safe approximation. See
+        :class:`Loss`."""
         return self
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
@@ -321,7 +318,7 @@ class Loss(BaseEstimator):
 
 
 class MarginLoss(Loss):
-    """A loss of the margin u = y f, y in {-1, +1}; columns add up, y = 0 leaves a score out.
+    """A loss of the margin u = y f, y in {-1, +1}; columns are summed, y = 0 ignores a score.
 
     A subclass has functions of the margin, which take and return arrays of any shape.
     """

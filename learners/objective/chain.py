@@ -18,7 +18,7 @@ from ..compilation import jit
 from ..types import ArrayLike
 from .base import Loss
 
-_MIN_SCALE = 1e-250  # below it the compiled form gives way to logarithms
+_MIN_SCALE = 1e-250  # below it logarithms replace the compiled form
 
 
 class ChainLoss(Loss):
@@ -35,9 +35,9 @@ class ChainLoss(Loss):
 
     Notes
     -----
-    ``y`` has one column of 0 / 1 per class. A sequence has one weight: the mean of
-    ``sample_weight`` over its rows. The value is the weighted sum over the sequences, so that equal
-    weights 1 / n make it the mean over the rows.
+    ``y`` is one-hot encoded. A sequence has one weight: the mean of ``sample_weight`` over its
+    rows. The value is the weighted sum over the sequences, so that equal weights 1 / n make it the
+    mean over the rows.
 
     References
     ----------
@@ -86,7 +86,7 @@ class ChainLoss(Loss):
         Parameters
         ----------
         y : ndarray of shape (n, n_classes)
-            One column of 0 / 1 per class.
+            One-hot encoded classes.
         scores : ndarray of shape (n, n_classes)
             Scores of the classes.
         sample_weight : ndarray of shape (n,)

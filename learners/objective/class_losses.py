@@ -1,4 +1,4 @@
-"""Losses of several classes: one score and one column of 0 / 1 per class."""
+"""Losses of several classes, with one score per class and one-hot targets."""
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -7,7 +7,7 @@ from .base import Loss, MarginLoss
 
 
 class MultinomialLoss(Loss):
-    """Cross entropy of softmax scores; y has one column of 0 / 1 per class."""
+    """Cross entropy of softmax scores; y is one-hot encoded."""
 
     name = "multinomial"
     tasks = frozenset({"binary", "multiclass"})
@@ -28,7 +28,7 @@ class MultinomialLoss(Loss):
         return (softmax(scores, axis=1) - y) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # The diagonal alone can be half of what the full matrix asks for.
+        # The diagonal alone can be half of the bound that the full matrix requires.
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
@@ -36,8 +36,8 @@ class MultinomialLoss(Loss):
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
         p = softmax(scores, axis=1)
-        own = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
-        return own * sample_weight[:, None, None]
+        hessians = p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
+        return hessians * sample_weight[:, None, None]
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(sample_weight @ y, 1e-300))
@@ -48,7 +48,7 @@ class VapnikLoss(Loss):
     """Several classes on any binary loss.
 
     The mean of ``base`` over the differences f_y - f_c to all other classes c.
-    ``y`` has one column of 0 / 1 per class. With two classes this is ``base`` of f_1 - f_0; with
+    ``y`` is one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with
     the hinge it is the multiclass machine of Vapnik and of Weston and Watkins.
 
     Parameters
@@ -84,8 +84,8 @@ class VapnikLoss(Loss):
         return 2.0 * self.base.max_curvature
 
     def _margins(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        own = (y * scores).sum(axis=1, keepdims=True)
-        return own - scores, 1.0 - y  # the second array masks the class itself
+        true_score = (y * scores).sum(axis=1, keepdims=True)
+        return true_score - scores, 1.0 - y  # the second array masks the class itself
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u, others = self._margins(y, scores)
@@ -114,6 +114,6 @@ class VapnikLoss(Loss):
         # A row is a star: its own class is joined to each of the others.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]
-        own = bend[:, :, None] * np.eye(y.shape[1])
-        own += y[:, :, None] * y[:, None, :] * bend.sum(axis=1)[:, None, None]
-        return own - y[:, :, None] * bend[:, None, :] - bend[:, :, None] * y[:, None, :]
+        hessians = bend[:, :, None] * np.eye(y.shape[1])
+        hessians += y[:, :, None] * y[:, None, :] * bend.sum(axis=1)[:, None, None]
+        return hessians - y[:, :, None] * bend[:, None, :] - bend[:, :, None] * y[:, None, :]

@@ -1,14 +1,13 @@
 """Losses with respect to the scores: value, gradient, curvature. They never see the features.
 
 Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1)
-for the binary losses, one column of 0 / 1 per class for the losses of several classes.
-``sample_weight`` (n,) sums to one, so that every value is a weighted mean. Scores are (n, q). A
-custom loss is a subclass of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed
-for exchanges of features. A binary one is easier as a subclass of
-:class:`MarginLoss`: functions of the margin.
+for the binary losses, one-hot columns for the losses of several classes. ``sample_weight`` (n,)
+sums to one, so that every value is a weighted mean. Scores are (n, q). A custom loss is a subclass
+of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for exchanges of features.
+A binary one is easier as a subclass of :class:`MarginLoss`: functions of the margin.
 
-What a solver has to know about a loss is an attribute of the loss: solvers never test its type. A
-new loss is one class here and one entry in ``LOSSES``; the tests find it by its class.
+Solvers read the attributes of a loss and never test its type. A new loss is a class here and an
+entry in ``LOSSES``; the tests discover it by its class.
 
 References
 ----------
@@ -116,7 +115,7 @@ class SquaredLoss(Loss):
 
 
 class _Logistic(MarginLoss):
-    """What the logistic losses share: everything in one compiled pass."""
+    """Base of the logistic losses: value, gradient and curvature in one compiled pass."""
 
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
@@ -418,10 +417,10 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     ValueError
         If it is no loss, or one that compares samples.
     """
-    found = get_loss(loss)
-    if not found.pointwise:
+    resolved = get_loss(loss)
+    if not resolved.pointwise:
         raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
-    return found
+    return resolved
 
 
 def regression_loss(loss: str | Loss) -> Loss:
@@ -441,8 +440,8 @@ def regression_loss(loss: str | Loss) -> Loss:
     ValueError
         If it is no loss, or one of pairs of samples.
     """
-    found = get_loss(loss)
-    return found if found.censored else pointwise_loss(found)
+    resolved = get_loss(loss)
+    return resolved if resolved.censored else pointwise_loss(resolved)
 
 
 def loss_of_several_classes(loss: Loss) -> Loss:
@@ -473,7 +472,8 @@ def check_bounded(loss: Loss) -> None:
     """
     if not np.isfinite(loss.max_curvature):
         raise ValueError(
-            f"loss={loss!r} has a curvature without bound; expected one whose max_curvature is finite"
+            f"loss={loss!r} has a curvature without bound; "
+            "expected one whose max_curvature is finite"
         )
 
 

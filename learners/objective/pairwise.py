@@ -12,7 +12,7 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # fewer say little about new ones: a choice
+_MIN_QUERIES = 5  # fewer do not generalise to new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):
@@ -185,12 +185,12 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     qid = np.zeros(len(y), int) if qid is None else np.asarray(qid)
     if len(qid) != len(y):
         raise ValueError(f"qid has {len(qid)} entries for {len(y)} rows")
-    found = []
+    pairs = []
     order = np.argsort(qid, kind="stable")
     for rows in np.split(order, _breaks(qid[order])):
         above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
-        found.append(np.column_stack([rows[above], rows[below]]))
-    return np.concatenate(found) if found else np.empty((0, 2), int)
+        pairs.append(np.column_stack([rows[above], rows[below]]))
+    return np.concatenate(pairs) if pairs else np.empty((0, 2), int)
 
 
 def _positions(labels: np.ndarray) -> list[np.ndarray]:

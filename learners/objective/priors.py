@@ -55,7 +55,8 @@ class Prior(BaseEstimator):
             least = 1e-12 if name == "huber" else 0.0
             if not isinstance(value, Real) or not np.isfinite(float(value)) or value < least:
                 raise ValueError(
-                    f"Prior: {name}={value!r} is not valid; expected a number {'> 0' if least else '>= 0'}"
+                    f"Prior: {name}={value!r} is not valid; "
+                    f"expected a number {'> 0' if least else '>= 0'}"
                 )
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:

@@ -215,7 +215,7 @@ class QuantileLoss(Loss):
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
-    """The least value with at least the share ``q`` of the weight at or below it.
+    """Smallest value with at least a fraction ``q`` of the weight at or below it.
 
     Examples
     --------

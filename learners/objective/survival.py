@@ -189,13 +189,15 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
         flags = [name for name in names if values.dtype[name].kind == "b"]
         if len(names) != 2 or len(flags) != 1 or values.ndim != 1:
             raise ValueError(
-                f"y has the fields {', '.join(names)}; expected a boolean one for the event and one for the time"
+                f"y has the fields {', '.join(names)}; "
+                "expected a boolean one for the event and one for the time"
             )
         (other,) = (name for name in names if name != flags[0])
         return values[other].astype(np.float64), values[flags[0]].astype(np.float64)
     if values.ndim != 2 or values.shape[1] != 2:
         raise ValueError(
-            f"y has shape {values.shape}; expected two columns, time and event, or a structured array, for loss='cox'"
+            f"y has shape {values.shape}; "
+            "expected two columns, time and event, or a structured array, for loss='cox'"
         )
     try:
         values = values.astype(np.float64)
@@ -205,8 +207,8 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the share of comparable pairs whose earlier death has the greater risk; ties
-    of the risk count one half.
+    """Harrell's index: the fraction of comparable pairs whose earlier death has the higher risk;
+    ties of the risk count one half.
 
     A pair is comparable where the earlier of two times is a death; at equal times a death comes
     before a censoring.

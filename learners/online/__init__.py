@@ -1,1 +1,1 @@
-"""Sparse learners of streams: truncated gradient, FOBOS, RDA, stabilised truncated SGD."""
+"""Sparse learners for streams: truncated gradient, FOBOS, RDA, stabilised truncated SGD."""

@@ -1,4 +1,4 @@
-"""What the sparse linear classifiers share that learn from one row at a time."""
+"""Base of the online sparse linear classifiers."""
 
 import warnings
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from ..common.mixins import SparseInputMixin
 from ..common.progress import progress_bar
 from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
 from ..common.validation import check_integer, check_sample_weight, validated
-from ..compilation import problem_of, values_of_rows
+from ..compilation import problem_size, values_of_rows
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
-# Share of the mean squared length of a row that may be that of the columns' means, and rows to
-# judge it by. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
+# Maximum fraction of the mean squared length of a row due to the columns' means, and the rows that
+# estimate it. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
 # most up to a share of 0.9 (means of 3), and to chance at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
@@ -58,14 +58,14 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     if code is None:
         names = sorted(losses_for("online"))
         raise ValueError(
-            f"loss={loss!r} is not valid; expected one of {names} or such a loss of annealed.learners"
+            f"loss={loss!r} is not valid; "
+            f"expected one of {names} or such a loss of annealed.learners"
         )
     return code
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """What the online learners share: labels, weights, one problem per class, prediction,
-    selection.
+    """Base of the online learners: labels, weights, one problem per class, prediction, selection.
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
@@ -88,7 +88,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Never made dense; dense rows are read as CSR.
+            Never densified; dense rows are converted to CSR.
         y : array-like of shape (n_samples,)
             Labels of any kind, two or more classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
@@ -126,7 +126,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like or None, default None
-            All labels that will ever come; needed in the first call.
+            All labels of the stream; required in the first call.
         sample_weight : array-like of shape (n_samples,) or None, default None
 
         Returns
@@ -156,12 +156,14 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             self.n_iter_ = 0
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(
-                f"classes={np.asarray(classes).tolist()} are not those of the first call, {self.classes_.tolist()}"
+                f"classes={np.asarray(classes).tolist()} are not those of the first call, "
+                f"{self.classes_.tolist()}"
             )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(
-                f"y holds {unknown.tolist()[0]!r}; expected only the classes {self.classes_.tolist()}"
+                f"y holds {unknown.tolist()[0]!r}; "
+                f"expected only the classes {self.classes_.tolist()}"
             )
         self._update(X, y, sample_weight, 1, streaming=True)
         self.n_iter_ += 1
@@ -193,7 +195,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError(
-                    "class_weight='balanced' is not known on a stream; expected a dict or sample_weight"
+                    "class_weight='balanced' is not known on a stream; "
+                    "expected a dict or sample_weight"
                 )
             present = np.isin(self.classes_, y)
             per_class = np.ones(len(self.classes_))
@@ -202,17 +205,18 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             )
             weight = weight * per_class[np.searchsorted(self.classes_, y)]
         X = canonical(sp.csr_array(X))
-        if not X.data.all():  # a stored zero is no update
+        if not X.data.all():  # stored zeros cause no update
             X = X.copy()
             X.eliminate_zeros()
         if self._row_length is None:
-            # The rate is relative to the mean squared length of a row: columns in other units need
-            # no other rate.
+            # The rate is relative to the mean squared length of a row, so it does not depend on
+            # units.
             with np.errstate(over="ignore"):
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
                 raise ValueError(
-                    f"X holds values whose squares overflow {X.dtype}; expected finite numbers of moderate size"
+                    f"X holds values whose squares overflow {X.dtype}; "
+                    "expected finite numbers of moderate size"
                 )
             self._row_length = square if square > 0 else 1.0
         self._warn_of_means(X)
@@ -223,7 +227,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
                 signs = np.where(y == positive, 1.0, -1.0)
                 # A stream is long: compiled code at once.
-                with problem_of(
+                with problem_size(
                     np.inf
                     if streaming
                     else values_of_rows(X.shape[0] * n_passes * len(self._states))
@@ -234,8 +238,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, by the first rows, where rows are long because of the columns' means: then all
-        steps go along these.
+        """Warn once, on the first rows, if the columns' means dominate the length of the rows and
+        hence the steps.
         """
         if self._first_rows is None:
             return
@@ -246,8 +250,10 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         share = float(total @ total) / n / square if square > 0 else 0.0
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
-                f"columns of X are far from zero: their means make up {share:.2%} of the mean squared length of a row, which the "
-                f"step follows; {type(self).__name__} expects columns about zero, as StandardScaler makes them",
+                f"columns of X are far from zero: their means make up {share:.2%} of the mean "
+                "squared length of a row, which the "
+                f"step follows; {type(self).__name__} expects columns about zero, as "
+                "StandardScaler makes them",
                 stacklevel=4,
             )
 

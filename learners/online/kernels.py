@@ -68,9 +68,11 @@ class Paths(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What one thread of :func:`stabilised_stage` writes to."""
+    """Counters that one thread of :func:`stabilised_stage` updates."""
 
-    bursts: np.ndarray  # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the thread
+    # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the
+    # thread
+    bursts: np.ndarray
     touched: np.ndarray  # (p,): updates of a feature in the present burst, zero on entry and exit
     seen: np.ndarray  # (p + 1,), scratch: the features that a burst met
     before: np.ndarray  # (p + 1,), scratch: their coefficients before it
@@ -245,7 +247,7 @@ def thresholded_pass(
     met.
 
     ``t`` rows came before; the thresholds so far add up to ``due`` times ``burst * gravity``, of
-    which w[j] has had ``done[j]`` times. Returns the intercept and what is due now.
+    which ``done[j]`` have been applied to w[j]. Returns the intercept and the updated ``due``.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

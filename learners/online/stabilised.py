@@ -1,5 +1,5 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers whose features
-stay the same.
+"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers with a stable
+selection.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scipy.optimize import minimize
 
 from ..common.validation import (
     check_choice,
-    check_each,
     check_integer,
     check_jobs,
+    check_parameters,
     check_real,
-    number_to_keep,
+    resolve_n_features,
 )
 from ..compilation import writable
 from ..objective.losses import Loss, get_loss
@@ -35,16 +35,17 @@ POOL = 64  # updates per path from which a stage's gravity is taken: a choice
 
 @dataclass
 class PathState:
-    """What the paths of one binary problem carry from stage to stage."""
+    """State of the paths of one binary problem between stages."""
 
     columns: (
         np.ndarray
     )  # (n_active,): the features in use, in ascending order; those below are in their places
-    paths: Paths  # what the stages write to
+    paths: Paths  # updated by the stages
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
-    total: np.ndarray  # (n_active + 1,): sum over ``summed`` paths and stages of the coefficients and, at last, intercept
+    # (n_active + 1,): sum of the coefficients and the intercept over ``summed`` paths and stages
+    total: np.ndarray
     summed: int = 0
     rows: int = 0  # of all stages so far, in each path
     seen: int = 0  # rows of the present stage so far, in each path
@@ -96,8 +97,8 @@ class PathState:
 
 
 def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Forget all other columns (boolean ``stay``), and number these anew: a row costs what is left
-    of it."""
+    """Remove all other columns (boolean ``stay``) and renumber the rest, so that the cost of a row
+    falls with its entries."""
     renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
@@ -121,7 +122,7 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 
 
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
-    """What each thread writes to; the first one counts in ``bursts`` itself.
+    """Counters of each thread; the first thread counts in ``bursts`` directly.
 
     Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on
     how the paths were dealt.
@@ -149,16 +150,16 @@ def _gather(counts: list[Counts]) -> None:
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
-    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no objective of its own: every path takes
+    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
     stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
     in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
     how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
-    its selection probability; after each stage of bursts the least stable features leave for good.
-    The result is the mean over paths and over stages since then; on a stream the paths' present
-    mean.
+    its selection probability; after each stage of bursts the features of lowest probability are
+    dropped permanently. The result is the mean over paths and over stages since then; on a stream
+    the current mean of the paths.
 
     Parameters
     ----------
@@ -172,11 +173,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Which features a stage drops:
 
         * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-          many as ``schedule`` says;
+        many as ``schedule`` determines;
         * "threshold": those below ``threshold``, the printed algorithm; the result is the last
           mean.
     threshold : float, default 0.7
-        pi_0, in [0, 1]; the greater, the fewer features.
+        pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
         Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
         "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
@@ -184,7 +185,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Step, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
         beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
-        active; the greater, the sparser.
+        active; larger values give sparser models.
     annealing : float, default 0.0
         gamma of eq. (3.14): how fast the rejection falls with the active features.
     burst_size : int, default 5
@@ -202,10 +203,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_stages : int, default 100
         Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` at last minimises the mean
+        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
         loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
+        Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
@@ -232,12 +233,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     history_ : ndarray of shape (n_stages, 2)
         Features active after each stage of the (first) problem, and the gravity used in it.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md says what stands in their
-    place.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
 
     References
     ----------
@@ -282,21 +282,21 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_each(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
+        check_parameters(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
         check_integer("min_bursts", self.min_bursts, 0)
         check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_each(
+        check_parameters(
             check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,)
         )
-        check_each(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
+        check_parameters(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
         check_choice("selection", self.selection, ("annealed", "threshold"))
-        check_each(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
+        check_parameters(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
         check_real("annealing", self.annealing, -np.inf)
         check_jobs(self.n_jobs)
         as_schedule(self.schedule, self._mu)
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> PathState:
-        self._k = number_to_keep(self.n_features_to_select, n_features)
+        self._k = resolve_n_features(self.n_features_to_select, n_features)
         return PathState.new(self.n_paths, n_features, rng)
 
     def _learn(
@@ -452,19 +452,19 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             )
             return loss.value(target, scores, share) + 0.5 * ridge * float(w @ w), gradient
 
-        found = minimize(
+        solution = minimize(
             value_and_gradient, state.mean(), jac=True, method="L-BFGS-B", options={"maxiter": 500}
         ).x
-        state.paths.coef[:], state.paths.intercept[:] = found[:-1], found[-1]
-        state.total[:], state.summed = found, 1
+        state.paths.coef[:], state.paths.intercept[:] = solution[:-1], solution[-1]
+        state.total[:], state.summed = solution, 1
 
     def _weights(self, state: PathState) -> tuple[np.ndarray, float]:
         self.history_ = np.array(self._states[0].history)
-        found = (
+        solution = (
             state.total / state.summed
             if self.selection == "annealed" and state.summed
             else state.mean()
         )
         w = np.zeros(state.n_features)
-        w[state.columns] = found[:-1]
-        return w, float(found[-1])
+        w[state.columns] = solution[:-1]
+        return w, float(solution[-1])

@@ -18,7 +18,7 @@ from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
-    """What the learners share whose coefficients move towards zero as the rows pass."""
+    """Base of the learners that shrink coefficients towards zero while processing rows."""
 
     shuffle: bool
     learning_rate: float
@@ -82,7 +82,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     ----------
     gravity : float, default 1e-4
         g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size *
-        gravity``; the greater, the sparser.
+        gravity``; larger values give sparser models.
     loss : str or Loss, default "hinge"
         Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
         "exponential", or one of their objects.
@@ -91,7 +91,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     burst_size : int, default 5
         K, at least 1: rows between two thresholds.
     fit_intercept : bool, default True
-        Whether there is a constant; it is not shrunk.
+        Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     shuffle : bool, default True
@@ -116,7 +116,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     n_iter_ : int
         Passes made.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -168,7 +168,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
     Parameters
     ----------
     penalty : float, default 1e-3
-        lambda, at least 0; the greater, the sparser.
+        lambda, at least 0; larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     learning_rate : float, default 1.0
@@ -233,7 +233,7 @@ class RDAClassifier(SoftThresholdClassifier):
     Parameters
     ----------
     penalty : float, default 1e-3
-        lambda, at least 0; the greater, the sparser.
+        lambda, at least 0; larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
@@ -288,9 +288,15 @@ class RDAClassifier(SoftThresholdClassifier):
 
     def _pass(self, state: dict[str, Any], rows: Rows, order: np.ndarray) -> None:
         state["g0"] = rda_pass(
-            rows, order, self._descent(self.gamma * self._row_length), state["t"], float(self.penalty), float(self.rho),
-            state["g"], state["g0"],
-        )  # fmt: skip
+            rows,
+            order,
+            self._descent(self.gamma * self._row_length),
+            state["t"],
+            float(self.penalty),
+            float(self.rho),
+            state["g"],
+            state["g0"],
+        )
 
     def _weights(self, state: dict[str, Any]) -> tuple[np.ndarray, float]:
         root = np.sqrt(state["t"])

@@ -1,3 +1,3 @@
-"""The other selectors of columns: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax
+"""Other feature selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax
 sparse logistic regression.
 """

@@ -1,5 +1,5 @@
-"""What the linear selectors share: their scikit-learn interface. Each algorithm adds ``_select`` on
-encoded targets.
+"""scikit-learn interface of the linear selectors. Each algorithm implements ``_select`` on encoded
+targets.
 """
 
 from typing import Any, Self
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.mixins import SparseInputMixin, SupportMixin
 from ..common.targets import SparseClassifierMixin, unit_variance
 from ..common.validation import check_choice, check_sample_weight, validated
-from ..compilation import n_values, problem_of
+from ..compilation import n_values, problem_size
 from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
@@ -24,11 +24,11 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     ``intercept_``.
 
     In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
-    ``weight`` as given; ``coef_`` is (q, n_features), of regressions on one output at last
-    (n_features,).
+    ``weight`` as given; ``coef_`` is (q, n_features), finally (n_features,) for regression with one
+    output.
     """
 
-    _auto_loss: str  # what loss="auto" means
+    _auto_loss: str  # loss of loss="auto"
     loss: str | Loss
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
@@ -77,7 +77,7 @@ class ScaledSelector(Selector):
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):
-    """Labels in, labels out."""
+    """Base of the selecting classifiers."""
 
     _auto_loss = "logistic"
 
@@ -109,13 +109,13 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
             One class only, NaN, a parameter out of range.
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             self._select(X, encoded, loss, weight)
         return self
 
 
 class SelectingRegressor(RegressorMixin, Selector):
-    """Numbers in, numbers out; several outputs share one support."""
+    """Base of the selecting regressors; several outputs share one support."""
 
     _auto_loss = "squared"
 
@@ -146,7 +146,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
         targets, mean, scale = unit_variance(y, weight / weight.sum())
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             self._select(X, targets, pointwise_loss(self._named_loss), weight)
         self.intercept_ = mean + scale * self.intercept_
         self.coef_ = self.coef_ * scale[:, None]
@@ -155,7 +155,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Predict.
+        """Predict targets.
 
         Parameters
         ----------

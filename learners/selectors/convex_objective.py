@@ -60,11 +60,12 @@ def forward_backward_minimise(
         Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the
         function is not defined it returns infinity, and any gradient.
     start : array-like of shape (n_features,)
-        Where to start: 0 but for the free coordinates. The objective must be finite there.
+        Starting point, 0 except for the free coordinates. The objective must be finite there.
     n_features_to_select : int or None, default None
-        End with so many coordinates besides the free ones; None goes by ``delta`` or ``epsilon``.
+        Number of coordinates to select besides the free ones; None stops by ``delta`` or
+        ``epsilon``.
     free : array-like of int, default ()
-        Coordinates that are always in, and count for nothing.
+        Coordinates that are always included and not counted.
     criterion : {"gradient", "objective"}, default "gradient"
         The coordinate that enters has the largest derivative (FoBa-gdt), or lowers the objective
         most when it alone moves (FoBa-obj, which minimises along every coordinate).
@@ -154,7 +155,8 @@ class _ConvexModel:
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != coef.shape:
             raise ValueError(
-                f"the objective returned a gradient of shape {gradient.shape}; expected {coef.shape}"
+                f"the objective returned a gradient of shape {gradient.shape}; "
+                f"expected {coef.shape}"
             )
         return float(value), gradient
 
@@ -218,12 +220,12 @@ class _ConvexModel:
         return out
 
     def add(self, unit: int) -> None:
-        """Let a coordinate enter."""
+        """Add a coordinate."""
         self.chosen.append(unit)
         self._refit()
 
     def remove(self, unit: int) -> None:
-        """Let a coordinate leave."""
+        """Remove a coordinate."""
         self.chosen.remove(unit)
         self.coef = self.coef.copy()
         self.coef[unit] = 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..common.columns import included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_greedy, check_real, number_to_keep
+from ..common.validation import check_greedy, check_real, resolve_n_features
 from ..designs.base import Design
 from ..objective.base import effective_rows
 from ..objective.losses import Loss, check_curvature
@@ -183,7 +183,7 @@ class _DesignModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ForwardBackward(ScaledSelector):
-    """The fit that the two estimators share."""
+    """Fit of both estimators."""
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -218,11 +218,12 @@ class _ForwardBackward(ScaledSelector):
         size = (
             None
             if self.n_features_to_select is None
-            else number_to_keep(self.n_features_to_select, len(numbers))
+            else resolve_n_features(self.n_features_to_select, len(numbers))
         )
         if size is not None and len(fixed) > size:
             raise ValueError(
-                f"include names {len(fixed)} features, but n_features_to_select is {size}; expected at most that many"
+                f"include names {len(fixed)} features, but n_features_to_select is {size}; "
+                "expected at most that many"
             )
         n_rows, weight = effective_rows(weight), weight / weight.sum()
         design = self._make_design(X, weight)
@@ -231,8 +232,14 @@ class _ForwardBackward(ScaledSelector):
         )
         model = _DesignModel(design.keep(allowed) if excluded.any() else design, problem, groups)
         _, path = greedy_search(
-            model, size or model.n_units, fixed=fixed.tolist(), criterion=self.criterion, backward=self.backward, delta=self.delta,
-            epsilon=self.epsilon)  # fmt: skip
+            model,
+            size or model.n_units,
+            fixed=fixed.tolist(),
+            criterion=self.criterion,
+            backward=self.backward,
+            delta=self.delta,
+            epsilon=self.epsilon,
+        )
         self.path_ = [step._replace(feature=int(numbers[step.feature])) for step in path]
         self.n_iter_ = len(path)
         order = np.argsort(model.columns)
@@ -250,7 +257,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half of what the last one gained leave again.
+    features whose removal costs less than half the gain of the last one are removed.
 
     Parameters
     ----------
@@ -285,7 +292,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     ridge : float, default 1e-4
         Factor of the penalty, at least 0. Without it separable classes have no minimum.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -305,7 +312,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     n_iter_ : int
         Forward and backward steps.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -336,7 +343,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half of what the last one gained leave again. Several
+    features whose removal costs less than half the gain of the last one are removed. Several
     outputs share one support.
 
     Parameters

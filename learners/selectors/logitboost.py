@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.validation import check_choice, check_integer, check_real, number_to_keep
+from ..common.validation import check_choice, check_integer, check_real, resolve_n_features
 from ..compilation import jit
 from ..designs.factory import make_design
 from ..designs.piecewise_linear import encoded, hat_basis, histograms, in_blocks
@@ -28,8 +28,11 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
 # Choices that bound the steps.
-_DAMPING = 1e-3  # ridge of each weak fit, as a share of its curvature: for features where hardly any row decides
-_MIN_CURVATURE = 1e-4  # of a row, as a share of the greatest: for the time when all rows are fitted
+# ridge of each weak fit relative to its curvature, for features that vary in few rows
+_DAMPING = 1e-3
+_MIN_CURVATURE = (
+    1e-4  # minimum curvature of a row relative to the largest, for when all rows are fitted
+)
 _MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
 
 
@@ -74,7 +77,7 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """What the kinds of weak learners share, for gradients ``g`` and curvatures ``h`` (n, q)."""
+    """Base of the weak learners, for gradients ``g`` and curvatures ``h`` (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
@@ -193,7 +196,7 @@ class TableLearners(CodeLearners):
 
 
 class Boosted(NamedTuple):
-    """What :func:`boost` returns: the feature of each weak learner, the loss before and after each,
+    """Result of :func:`boost`: the feature of each weak learner, the loss before and after each,
     the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
     """
 
@@ -271,7 +274,8 @@ def boost(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost on single features, until k different ones are in (Friedman et al. (2000) [1]_).
+    """LogitBoost on single features, until k different ones are selected (Friedman et al. (2000)
+    [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 
@@ -287,13 +291,13 @@ class LogitBoostClassifier(SelectingClassifier):
     loss : str or Loss, default "auto"
         One of single samples with a curvature that has a bound; "auto" is "logistic": LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        What a weak learner is:
+        Form of the weak learners:
 
         * "linear": a line;
         * "constant": a step for each bin;
         * "piecewise": linear pieces between knots.
     n_bins : int, default 6
-        Bins of the latter two, 1 to 126, between each column's least and greatest value.
+        Bins of the latter two, 1 to 126, between each column's minimum and maximum.
     n_rounds : int, default 500
         Weak learners at most, at least 1.
     subsample : float, default 1.0
@@ -326,7 +330,7 @@ class LogitBoostClassifier(SelectingClassifier):
     n_iter_ : int
         Rounds made.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -367,7 +371,7 @@ class LogitBoostClassifier(SelectingClassifier):
         check_real("subsample", self.subsample, 0.0, 1.0, above=True)
         check_bounded(loss)
         check_curvature(loss)
-        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         used = weight > 0
         if not used.all():  # rows without weight must not stretch the bins
@@ -378,9 +382,17 @@ class LogitBoostClassifier(SelectingClassifier):
             else TableLearners(X, self.n_bins, self.response)
         )
         boosted = boost(
-            learners, X.shape[1], y, loss, weight, k=k, n_rounds=self.n_rounds, subsample=self.subsample,
-            learning_rate=self.learning_rate, random_state=self.random_state,
-        )  # fmt: skip
+            learners,
+            X.shape[1],
+            y,
+            loss,
+            weight,
+            k=k,
+            n_rounds=self.n_rounds,
+            subsample=self.subsample,
+            learning_rate=self.learning_rate,
+            random_state=self.random_state,
+        )
         self.rounds_ = np.array(boosted.rounds, dtype=int)
         self.loss_curve_ = np.array(boosted.curve)
         self.n_iter_ = len(boosted.rounds)

@@ -12,8 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
-from ..compilation import n_values, problem_of
+from ..common.validation import (
+    check_choice,
+    check_integer,
+    check_parameters,
+    check_real,
+    resolve_n_features,
+)
+from ..compilation import n_values, problem_size
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..solvers.annealing import strongest
@@ -51,9 +57,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     max_cuts : int, default 10
         T_m: cuts at most, at least 1.
     n_features_to_select : int or None, default None
-        End with so many features; a warning says where ``r * max_cuts`` cuts find fewer. None
-        leaves the number to the cuts, which with ``C="auto"`` end as soon as no training row is on
-        the wrong side.
+        Number of features to select; a warning is issued if ``r * max_cuts`` cuts select fewer.
+        None lets the cuts decide; with ``C="auto"`` they end once no training row is misclassified.
     retrain_C : float, "auto" or None, default 5.0
         C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
         protocol); None keeps the mixture of the cuts. "auto" lets the approximate deviance of rows
@@ -61,7 +66,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}, default "newton"
         Of the reduced problem over all cuts so far:
 
@@ -90,7 +95,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     n_iter_ : int
         Number of cuts.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -146,11 +151,13 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             Not two classes, NaN, a parameter out of range.
         """
-        check_each(check_integer, self, ("r", "max_cuts"), 1)
-        check_each(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
+        check_parameters(check_integer, self, ("r", "max_cuts"), 1)
+        check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
         check_real("tol", self.tol, 0.0, above=True)
-        check_each(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_each(check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto"))
+        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
+        check_parameters(
+            check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto")
+        )
         check_choice("solver", self.solver, ("newton", "smoothing"))
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
@@ -165,15 +172,18 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         size = (
             None
             if self.n_features_to_select is None
-            else number_to_keep(self.n_features_to_select, X.shape[1])
+            else resolve_n_features(self.n_features_to_select, X.shape[1])
         )
-        with problem_of(n_values(X)):
+        with problem_size(n_values(X)):
             design = self._make_design(X, weight / total)
         C = _AUTO_C / total if self.C == "auto" else float(self.C)
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
-            found_too_few = f"{len(kept)} features found, n_features_to_select={size}; expected a greater r or max_cuts"
-            warnings.warn(found_too_few, stacklevel=2)
+            warnings.warn(
+                f"{len(kept)} features selected instead of n_features_to_select={size}; "
+                "expected a larger r or max_cuts",
+                stacklevel=2,
+            )
         if self.retrain_C is not None:
             # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
             problem, small = (

@@ -28,7 +28,9 @@ _START, _GROWTH = (
 _MAX_SWEEPS = 2000  # of Algorithm 2
 _NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
 _TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
-_LAG = 0.3  # a choice: greatest share of a step's promised decrease to the one before, beyond which an old curvature is renewed
+# a choice: ratio of a step's predicted decrease to the previous one above which the curvature is
+# rebuilt
+_LAG = 0.3
 
 
 @jit
@@ -234,9 +236,8 @@ class ReducedProblem:
         w, upper = self.weights(alpha), self.upper
         half_norms = 0.5 * self.members @ w**2
         coef = (mixture @ self.members) * w
-        entropy = (
-            xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
-        )  # -G(alpha), row by row
+        # -G(alpha), row by row
+        entropy = xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
         lower = entropy.sum() - half_norms.max()
         primal = mixture @ half_norms + self.loss(self.scores(coef))
         return half_norms, coef, float(primal), float((primal - lower) / max(abs(primal), 1e-300))
@@ -246,7 +247,8 @@ class WeightedGram:
     """Z' W Z for the Hessian W of some earlier scores.
 
     Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W;
-    all is formed anew when steps stop paying. Single precision, since it only gives directions.
+    the matrix is rebuilt when steps stop improving the objective. Single precision, since it only
+    gives directions.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ class WeightedGram:
         self.renew(hessian)
 
     def renew(self, hessian: np.ndarray) -> None:
-        """Form it anew, with these weights."""
+        """Rebuild it with these weights."""
         self._root = np.sqrt(hessian).astype(np.float32)[:, None]
         self._product = np.empty((0, 0), np.float32)
 
@@ -338,12 +340,12 @@ def solve_newton(
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 100
-        Most turns.
+        Maximum number of turns.
 
     Returns
     -------
     Reduced
-        The turn with the least gap.
+        The turn with the smallest gap.
     """
     coef = np.zeros(problem.Z.shape[1]) if coef is None else coef
     scores = problem.scores(coef)
@@ -377,8 +379,8 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
 
     As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks
-    of the maximum too early. Here it grows when the duality gap has come down to what the smoothing
-    itself may be off, ln(T) / q (Proposition 2).
+    of the maximum too early. Here it grows when the duality gap falls to the bound ln(T) / q on the
+    smoothing error (Proposition 2).
 
     Parameters
     ----------
@@ -389,7 +391,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     Returns
     -------
     Reduced
-        The sweep with the least gap.
+        The sweep with the smallest gap.
     """
     Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]
@@ -400,7 +402,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     mixture = np.empty(len(members))
     q, best = _START, None
     for _ in range(_MAX_SWEEPS):
-        w = alpha @ A  # anew for each sweep: rounding does not pile up
+        w = alpha @ A  # recomputed for each sweep, so that rounding errors do not accumulate
         coordinate_sweep(A, starts, square, upper, q, alpha, w)
         softmax(q * (0.5 * members @ ((alpha * y) @ Z) ** 2), mixture)
         _, coef, primal, gap = problem.bounds(alpha, mixture)

@@ -34,7 +34,7 @@ def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
 def _best_threshold(
     indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int
 ) -> tuple[float, int, int]:
-    """Feature and threshold with the greatest |r|, where r is the sum of the potentials of the
+    """Feature and threshold with the largest |r|, where r is the sum of the potentials of the
     items above the threshold.
     """
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
@@ -59,14 +59,14 @@ class RankBoost(BaseEstimator):
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    A round takes the weak ranker with the greatest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
+    A round takes the weak ranker with the largest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
     present weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)): the third method of
     [1]_. Pairs without a preference take no part. Ranking that has become perfect ends the rounds.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        T: weak rankers at most, at least 1; a feature may come again.
+        T: maximum number of weak rankers, at least 1; a feature may occur several times.
     n_thresholds : int, default 64
         B: equally spaced thresholds inside the range of each feature, at least 1.
 
@@ -78,7 +78,7 @@ class RankBoost(BaseEstimator):
     feature_importances_ : ndarray of shape (n_features,)
         Sums of the absolute weights, divided by their total.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------
@@ -115,14 +115,14 @@ class RankBoost(BaseEstimator):
         ----------
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None
-            Relevance grades, greater is better. Not needed with ``pairs``.
+            Relevance grades, higher is better. Not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
             Query of each item; one query when neither this nor ``pairs`` is given.
         pairs : array of shape (n_pairs, 3) or None
             Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the
             preference weighs |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
-            A pair weighs as much as the product of its items' weights.
+            The weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -150,7 +150,8 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={len(X)}); nothing can be learnt"
+                f"no two items of a query differ in grade (n_samples={len(X)}); "
+                "nothing can be learnt"
             )
         self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
@@ -188,7 +189,7 @@ class RankBoost(BaseEstimator):
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores (n_samples,): the greater the better.
+        """Scores (n_samples,); higher is better.
 
         Parameters
         ----------

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..common.validation import check_choice, check_each, check_integer, check_real, number_to_keep
+from ..common.validation import (
+    check_choice,
+    check_integer,
+    check_parameters,
+    check_real,
+    resolve_n_features,
+)
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 from ..objective.priors import Prior
@@ -20,7 +26,7 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TISP(ScaledSelector):
-    """The fit that the two estimators share."""
+    """Fit of both estimators."""
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -37,9 +43,9 @@ class _TISP(ScaledSelector):
         check_integer("n_steps", self.n_steps, 0)
         check_choice("interleave", self.interleave, (True, False))
         check_real("ridge", self.ridge, 0.0)
-        check_each(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
+        check_parameters(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
         check_bounded(loss)
-        k = number_to_keep(self.n_features_to_select, X.shape[1])
+        k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         design = self._make_design(X, weight)
         zero = np.zeros(y.shape[1])
@@ -70,10 +76,18 @@ class _TISP(ScaledSelector):
             small = design.keep(kept)
             rate = step_of(small)
             start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
-            state = anneal(  # with nothing left to drop, the annealing loop is gradient descent
-                small, y, loss, np.full(share, k), sample_weight=weight, learning_rate=rate, coef=start, intercept=intercept,
-                prior=Prior(shrinkage=0.5 * self.ridge), fit_intercept=self.fit_intercept,
-            )  # fmt: skip
+            state = anneal(  # without features to drop, the annealing loop is gradient descent
+                small,
+                y,
+                loss,
+                np.full(share, k),
+                sample_weight=weight,
+                learning_rate=rate,
+                coef=start,
+                intercept=intercept,
+                prior=Prior(shrinkage=0.5 * self.ridge),
+                fit_intercept=self.fit_intercept,
+            )
             coef = np.zeros_like(moved)
             coef[kept], intercept = state.coef, state.intercept
             curve += [value, *state.loss_curve]
@@ -97,7 +111,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features. More than there are keeps all, with a warning.
+        k, or the fraction of the features. A larger number than available keeps all, with a
+        warning.
     loss : str or Loss, default "auto"
         One of single samples whose curvature has a bound:
 
@@ -119,7 +134,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     ridge : float, default 0.0
         Factor of the penalty, at least 0.
     fit_intercept : bool, default True
-        Whether there is a constant; it is neither shrunk nor dropped.
+        Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
         Factor of the weights of each class's rows; "balanced" gives all classes the same total.
 
@@ -138,7 +153,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_iter_ : int
         ``n_thresholdings + n_steps``.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     References
     ----------

@@ -19,7 +19,7 @@ def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
     """Fit with falling penalties on the norms of blocks of coefficients (in units of the columns,
-    times the root of the block's size), from the one that leaves nothing.
+    times the root of the block's size), from the one that selects nothing.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class _Shrinkage:
         return np.sqrt(np.bincount(self.codes.ravel(), np.square(coef).ravel(), len(self.root)))
 
     def largest(self, gradient: np.ndarray) -> float:
-        """Least penalty at which zero is the minimum."""
+        """Smallest penalty at which zero is the minimum."""
         return float((self._norms(gradient) / self.root).max(initial=0.0))
 
     def value(self, coef: np.ndarray) -> float:

@@ -1,6 +1,4 @@
-"""The estimator of a linear-chain conditional random field, and what the selecting ones share with
-it.
-"""
+"""Linear-chain conditional random field, and the base of the selecting ones."""
 
 from __future__ import annotations
 
@@ -84,7 +82,8 @@ def find_sequences(
     given = np.atleast_1d(np.asarray(lengths))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
         raise ValueError(
-            f"lengths={_short(given)} is not valid; expected positive integers, one for each sequence"
+            f"lengths={_short(given)} is not valid; "
+            "expected positive integers, one for each sequence"
         )
     if given.sum() != n_rows:
         raise ValueError(f"lengths add up to {given.sum()}; expected the {n_rows} rows of X")
@@ -122,7 +121,8 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     if len(uneven):
         s = uneven[0]
         raise ValueError(
-            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; expected one weight per sequence"
+            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; "
+            "expected one weight per sequence"
         )
     return most
 
@@ -133,7 +133,7 @@ def _short(values: np.ndarray) -> str:
 
 
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
-    """Sequences in, labels out; a subclass minimises in ``_fit_problem``."""
+    """Base of the sequence labellers; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
     # enabled.
@@ -245,7 +245,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         sequence: ArrayLike | None = None,
         method: str = "marginal",
     ) -> np.ndarray:
-        """Labels.
+        """Predict labels.
 
         Parameters
         ----------
@@ -326,7 +326,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         if unseen.any():
             first = labels[unseen].tolist()[0]
             raise ValueError(
-                f"y holds the label {first!r}, which was not seen in fit; expected one of {self.classes_.tolist()}"
+                f"y holds the label {first!r}, which was not seen in fit; "
+                f"expected one of {self.classes_.tolist()}"
             )
         ones = np.ones(len(sequences.offsets) - 1)
         return -chain_terms(
@@ -399,11 +400,11 @@ class LinearChainCRF(BaseCRF):
     intercept_ : ndarray of shape (n_classes,)
         The constants.
     objective_ : float
-        What was minimised.
+        Value of the objective.
     n_iter_ : int
         Iterations of L-BFGS.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     See Also
     --------

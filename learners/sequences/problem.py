@@ -1,4 +1,4 @@
-"""What a conditional random field minimises, and its minimum by L-BFGS.
+"""Objective of a conditional random field, and its minimisation by L-BFGS.
 
 The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form
 it; a quasi-Newton method needs values and gradients alone. Scores are made for a block of whole
@@ -19,7 +19,9 @@ from ..objective.chain import chain_terms
 from ..types import Matrix
 
 _BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
-_MEMORY = 40  # pairs of L-BFGS: on the homes of experiments/pages/sensors_results.md half of the iterations that scipy's 10 take
+# pairs of L-BFGS: on the homes of experiments/pages/sensors_results.md half the iterations of
+# scipy's 10
+_MEMORY = 40
 
 
 @dataclass(frozen=True)
@@ -184,9 +186,11 @@ def minimise(
         "ftol": tol,
         "gtol": 0.0,
     }
-    found = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
-    fit = unpack(found.x)
-    return replace(fit, value=float(found.fun), n_iter=int(found.nit), converged=found.status != 1)
+    solution = minimize(objective, pack(start), jac=True, method="L-BFGS-B", options=options)
+    fit = unpack(solution.x)
+    return replace(
+        fit, value=float(solution.fun), n_iter=int(solution.nit), converged=solution.status != 1
+    )
 
 
 def column_deviations(X: Matrix) -> np.ndarray:

@@ -14,10 +14,10 @@ from ..common.mixins import SupportMixin
 from ..common.targets import group_codes
 from ..common.validation import (
     check_choice,
-    check_each,
     check_greedy,
     check_integer,
-    number_to_keep,
+    check_parameters,
+    resolve_n_features,
 )
 from ..solvers.annealing import strongest
 from ..solvers.greedy import Step, greedy_search
@@ -55,7 +55,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
         size = n_units = int(codes.max()) + 1
         if self.n_features_to_select is not None:
             names = "coefficients" if self.per_class else "features" if given is None else "groups"
-            size = number_to_keep(self.n_features_to_select, n_units, names)
+            size = resolve_n_features(self.n_features_to_select, n_units, names)
         model, self.path_ = self._search(problem, codes, size)
         if self.polish == "swap" and 0 < len(model.units) < n_units:
             self.path_ += exchange(model)
@@ -124,7 +124,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Each unit (columns or groups, numbered by their first columns) that entered or left, the
         refitted objective (NaN where it was not needed), and how many there were then.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in every scikit-learn estimator.
 
     See Also
     --------
@@ -169,7 +169,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_each(check_choice, self, ("backward", "per_class"), (True, False))
+        check_parameters(check_choice, self, ("backward", "per_class"), (True, False))
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
     def _search(
@@ -202,13 +202,13 @@ class FSACRF(SelectingCRF):
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
     criterion : {"norm", "objective"}, default "objective"
-        What the weakest units are:
+        Criterion of the weakest units:
 
         * "norm": those with the smallest coefficients in units of their columns;
-        * "objective": those whose coefficients at zero raise the objective least; one pass over the
-          data for every unit and cut.
+        * "objective": those whose removal raises the objective by the smallest amount; one pass
+        over the data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
-        How many units are left after each cut, see :class:`Schedule`; "linear" drops the same
+        Number of units after each cut, see :class:`Schedule`; "linear" drops the same
         number each time.
     n_steps : int or None, default None
         Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then
@@ -271,10 +271,11 @@ class FSACRF(SelectingCRF):
         super()._check_parameters()
         check_choice("criterion", self.criterion, ("norm", "objective"))
         check_integer("steps_per_cut", self.steps_per_cut, 1)
-        check_each(check_integer, self, ("n_steps",), 1, unless=(None,))
+        check_parameters(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
             raise ValueError(
-                "n_features_to_select=None is not valid; expected an integer >= 1 or a fraction in (0, 1]"
+                "n_features_to_select=None is not valid; "
+                "expected an integer >= 1 or a fraction in (0, 1]"
             )
 
     def _search(

@@ -1,5 +1,5 @@
-"""A conditional random field on some units (coefficients, columns, or groups of columns): what
-enters, what leaves, and exchanges.
+"""A conditional random field on some units (coefficients, columns, or groups of columns): addition,
+removal and exchange of units.
 """
 
 from dataclasses import replace
@@ -13,7 +13,8 @@ from .problem import ChainFit, ChainProblem, column_deviations, minimise
 SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the gains that it compares
 _MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
 _TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
-_PROMISING = 2e-3  # share of the objective that a trial may miss its goal by, and is then refitted as the others are
+# relative amount by which a trial may miss its goal and still be refitted
+_PROMISING = 2e-3
 # Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the
 # homes of experiments/pages/sensors_results.md.
 N_LEAVING, N_ENTERING = 10, 2
@@ -58,7 +59,7 @@ class UnitModel:
         return self.fit.value
 
     def charges(self) -> np.ndarray:
-        """What each unit pays for its coefficients beyond those of the smallest."""
+        """Penalty of each unit for coefficients beyond those of the smallest."""
         return self._charges
 
     def strengths(self) -> np.ndarray:
@@ -87,11 +88,11 @@ class UnitModel:
         return out
 
     def add(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
-        """Let a unit enter and refit."""
+        """Add a unit and refit."""
         self.keep([*self.units, unit], tol)
 
     def remove(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
-        """Let a unit leave and refit."""
+        """Remove a unit and refit."""
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:

@@ -1,2 +1,2 @@
-"""The annealing loop, its schedules, and what refines its result: Newton steps, exchanges of
-features, criteria of size."""
+"""The annealing loop, its schedules, and refinements of its result: Newton steps, feature
+exchanges, size criteria."""

@@ -31,7 +31,7 @@ def accelerated_gradient(
     design : Design
         The columns to fit; all stay.
     y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
+        Targets encoded for the loss.
     loss : Loss
         With a finite ``max_curvature``.
     sample_weight : ndarray of shape (n_samples,)

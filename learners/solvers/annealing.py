@@ -1,5 +1,5 @@
-"""The loop: a gradient step, then only the strongest features stay, on a schedule (Barbu et al.,
-2014 and 2017, Algorithm 1)."""
+"""The annealing loop: gradient steps alternate with dropping the weakest features on a schedule
+(Barbu et al., 2014 and 2017, Algorithm 1)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 
-_ROUNDING = 1e-12  # relative difference of strengths that says nothing
+_ROUNDING = 1e-12  # relative difference up to which strengths are equal
 
 
 @dataclass
 class Annealed:
-    """What the loop leaves.
+    """Result of the loop.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class Annealed:
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature was dropped; the number of steps for those that remain. Late ones
-        nearly made it.
+        Step at which each feature was dropped; the number of steps for those that remain. Features
+        dropped late were nearly selected.
     loss_curve : list of float
         Loss before each step.
     """
@@ -52,11 +52,10 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Positions of exactly ``count`` greatest values, ascending; among equal ones the first come
-    first.
+    """Positions of exactly ``count`` largest values, ascending; ties favour the first.
 
-    Values that differ by a few roundings are equal: two copies of a column may be summed in another
-    order.
+    Values that differ by a few roundings count as ties: two copies of a column may be summed in
+    another order.
 
     Examples
     --------
@@ -74,7 +73,7 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
 
 
 def nearest_rising(curves: np.ndarray) -> np.ndarray:
-    """The nearest curves that nowhere fall: isotonic regression by its max-min formula.
+    """The nearest non-decreasing curves: isotonic regression by its max-min formula.
 
     Parameters
     ----------
@@ -94,19 +93,19 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
     >>> nearest_rising(np.array([[[0.0], [3.0], [1.0], [5.0]]])).ravel()
     array([0., 2., 2., 5.])
     """
-    found = np.full(curves.shape, -np.inf)
+    result = np.full(curves.shape, -np.inf)
     for i in range(curves.shape[1]):
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
         least = np.minimum.accumulate(means[:, ::-1], axis=1)[
             :, ::-1
-        ]  # over the ends of what begins at i
-        np.maximum(found[:, i:], least, out=found[:, i:])
-    return found
+        ]  # over the ends of intervals that begin at i
+        np.maximum(result[:, i:], least, out=result[:, i:])
+    return result
 
 
 @dataclass
 class _Remaining:
-    """What belongs to the features that are left, beside their coefficients; each may be None."""
+    """State of the remaining features besides their coefficients; each may be None."""
 
     groups: np.ndarray | None
     fixed: np.ndarray | None
@@ -158,7 +157,7 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 
 
 class _StepSize:
-    """The learning rate eta: a number, or a function of the columns that are left.
+    """The learning rate eta: a number, or a function of the remaining columns.
 
     The first step from zero selects by direction alone: its length may wait until fewer columns are
     left.
@@ -225,7 +224,7 @@ def anneal(
     design : Design
         All features.
     y : ndarray of shape (n_samples, n_outputs)
-        Targets as the loss wants them.
+        Targets encoded for the loss.
     loss : Loss
     counts : ndarray of int
         Number of features (of groups, where given) left after each step; never rising.
@@ -233,13 +232,13 @@ def anneal(
         Sums to one: gradients are weighted means.
     learning_rate : float or function
         Step size; a function ``(design, coef) -> float`` is called after the first cut and again
-        whenever half of the features are dropped: what is safe for some columns is safe for a part
-        of them.
+        whenever half of the features are dropped: a step that is safe for some columns is safe for
+        a subset of them.
     prior : Prior or None
     momentum : float
         In [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
-        The intercept is neither dropped nor shrunk; its step is one over the loss' greatest
+        The intercept is neither dropped nor shrunk; its step is one over the loss' largest
         curvature.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: a group stays or is dropped as a whole.
@@ -285,7 +284,8 @@ def anneal(
         state.loss_curve.append(value)
         if not np.isfinite(value):
             raise FloatingPointError(
-                f"the loss became {value} in step {step + 1}; learning_rate={eta.value:g} is too large"
+                f"the loss became {value} in step {step + 1}; "
+                f"learning_rate={eta.value:g} is too large"
             )
         eta.before_step(state, rest)
         if prior is not None:

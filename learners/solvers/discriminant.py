@@ -8,11 +8,11 @@ _RIDGE = 1e-6  # of the covariance, where columns do not vary within classes
 def shrunken_discriminant(
     A: np.ndarray, members: np.ndarray, sample_weight: np.ndarray, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of linear discriminant analysis, logarithms of the classes' probabilities but for a
+    """Scores of linear discriminant analysis, the log probabilities of the classes up to a
     constant.
 
-    The covariance within the classes is shrunk towards a multiple of the identity by as much as its
-    noise asks for ([1]_, eq. (14)).
+    The within-class covariance is shrunk towards a multiple of the identity, by an amount that
+    depends on its noise ([1]_, eq. (14)).
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def shrunken_discriminant(
     sample_weight : ndarray of shape (n_samples,)
         Sums to one.
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and
 passes over all columns.
 
-Where annealing misses a true feature, the true support mostly has the lower objective: the failure
-is one of optimisation, and most missed features have a wrongly chosen neighbour. Exchanges repair
-it. What is exchanged is a unit: a feature with its block of columns, or a group of features.
+If annealing misses a true feature, the true support usually has the lower objective: the
+optimisation has failed, and most missed features have a wrongly selected neighbour. Exchanges
+correct this. The exchanged unit is a feature with its block of columns, or a group of features.
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solv
 # Choices on the synthetic data of Barbu et al. (2017).
 # Recently dropped units in the first pool, in units of k: with 5 true features are often missing,
 # 20 gain nothing more
-POOL = 15
-# Share of the objective that regrowth has to gain: smaller gains come without end where labels are
-# noisy
+POOL_FACTOR = 15
+# Relative gain that regrowth needs: with noisy labels smaller gains never end
 REGROWTH = 0.01
 # Units of the steepest gradient that join the pool in each round, in units of k
 N_GRADIENT_CANDIDATES = 5
-_MAX_VALUES = (
-    1 << 25
-)  # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
-_MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
+# of all rows, that are held at a time where some rows, or one after another, are enough. A choice
+_MAX_VALUES = 1 << 25
+_MIN_GAIN = 1e-6  # relative gain that an exchange needs: less is rounding
 # Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # one after the other
 # Rows on which exchanges are proposed, at least and for each column of the support, and from how
 # many times as many on: choices
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
-_MAX_ALTERNATIVES = 100  # features that may take the place of selected ones: a choice
-# Of them for each, and the share of the objective that one may cost: choices
+_MAX_ALTERNATIVES = 100  # maximum number of alternative features: a choice
+# Alternatives per feature, and their maximum relative cost: choices
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 
@@ -49,7 +47,7 @@ Coefficients = tuple[np.ndarray, np.ndarray]  # of the columns of a support, and
 
 @dataclass(frozen=True)
 class Units:
-    """What is exchanged as a whole.
+    """The units that are exchanged as a whole.
 
     Attributes
     ----------
@@ -147,7 +145,7 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """What each unit pays for its coefficients beyond those of the smallest, (n_units,); see
+        """Penalty (n_units,) of each unit for coefficients beyond those of the smallest; see
         :func:`~annealed.learners.objective.base.charges_of`.
 
         Pieces that are the same in all rows are no coefficients; of those of one feature one is
@@ -227,7 +225,7 @@ def swap(
     objective and what units are charged for their coefficients.
 
     Several exchanges that the model predicts to improve it, each with units of its own, are tried
-    at once; where that fails, fewer; at last the ``n_tries`` best ones each alone.
+    at once; if that fails, fewer; finally the ``n_tries`` best ones individually.
 
     Parameters
     ----------
@@ -315,11 +313,11 @@ def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
     """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
-    found, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
+    new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
-    charge = charges[found].sum() - charges[support].sum()
+    charge = charges[new_support].sum() - charges[support].sum()
     improved = found_fit.value + charge < fit.value - REGROWTH * abs(fit.value)
-    return (found, found_fit, True) if improved else (support, fit, False)
+    return (new_support, found_fit, True) if improved else (support, fit, False)
 
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
@@ -406,14 +404,14 @@ def swap_until_stable(
         improved = False
         if len(pool.units) < len(candidates.units):
             new = candidates.steepest(pool, k, fit)
-            # Among the old units no exchange is left that helps: those with the new ones decide
-            # whether to go on.
-            found, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
-            improved = not np.array_equal(found, np.arange(k))
+            # Among the old units no exchange helps any more; exchanges with the new ones decide
+            # whether to continue.
+            positions, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
+            improved = not np.array_equal(positions, np.arange(k))
             annealing_failed = annealing_failed or improved
             if annealing_failed:
                 support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[
-                    found
+                    positions
                 ]
                 pool = pool.joined(new)
             if improved:
@@ -441,19 +439,19 @@ def proposed(
         problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows
     )
     fit = refit(part, pool.matrix_of(support), *start)
-    pool, found, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
-    near = ascending(exchange_changes(part, pool, found, fit).min(axis=0))[
-        : N_GRADIENT_CANDIDATES * len(found)
+    pool, selected, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
+    near = ascending(exchange_changes(part, pool, selected, fit).min(axis=0))[
+        : N_GRADIENT_CANDIDATES * len(selected)
     ]
     units = np.sort(
-        pool.units[np.union1d(found, near)]
+        pool.units[np.union1d(selected, near)]
     )  # columns are read in their order; a pool that grew has another
     decided = replace(candidates, rows=None).read(units)
-    return decided, np.searchsorted(units, pool.units[found]), (fit.theta, fit.intercept)
+    return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
 
 def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Rows by which exchanges are proposed, where there are many more; else None."""
+    """Rows used to propose exchanges if there are many more, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -480,13 +478,13 @@ def exchange(
     design : Design
         All features.
     state : Annealed
-        What annealing left.
+        Final state of annealing.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature: groups are exchanged as a whole.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that are never exchanged.
     rounds : int, default 10
-        Most passes over all columns; 0 for exchanges within the first pool alone.
+        Maximum number of passes over all columns; 0 for exchanges within the first pool only.
 
     Returns
     -------
@@ -496,7 +494,7 @@ def exchange(
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
-    numbers, theta = _around(units, state, chosen, max(POOL * len(chosen), len(chosen) + 20))
+    numbers, theta = _around(units, state, chosen, max(POOL_FACTOR * len(chosen), len(chosen) + 20))
     start, rows = (theta, np.asarray(state.intercept, dtype=float)), _some_rows(problem, len(theta))
     candidates = Candidates(design, units, rows)
     pool, support = candidates.read(numbers), np.searchsorted(numbers, chosen)
@@ -526,21 +524,20 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could take the place of a selected one for little, by the quadratic model of
+    """Features that could replace a selected one at a small cost, by the quadratic model of
     exchanges.
 
-    Groups of features stand as wholes, each by its first feature.
+    A group is represented by its first feature.
 
     Returns
     -------
     dict of int to list of (int, float)
-        For each feature those that could replace it, and the share of the objective that this
-        costs, least first.
+        For each feature its alternatives and their relative cost, in ascending order.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
     numbers, theta = _around(
-        units, state, chosen, len(chosen) + min(POOL * len(chosen), _MAX_ALTERNATIVES)
+        units, state, chosen, len(chosen) + min(POOL_FACTOR * len(chosen), _MAX_ALTERNATIVES)
     )
     others, costs = np.setdiff1d(numbers, chosen), []
     for some in _pieces(design, others):
@@ -555,13 +552,13 @@ def alternatives(
         if units.members is None
         else np.array([members.min() for members in units.members])
     )
-    found = {}
+    result = {}
     for i, row in zip(chosen, cost, strict=True):
         order = np.argsort(row, kind="stable")[:_MAX_NAMED]
-        found[int(first[i])] = [
+        result[int(first[i])] = [
             (int(first[others[j]]), float(row[j])) for j in order if row[j] < _MAX_COST
         ]
-    return found
+    return result
 
 
 def exchange_changes(
@@ -602,22 +599,22 @@ def exchange_changes(
         # Away from the support a coefficient is 0, and so is the penalty's gradient.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
-        own = curvatures(pool, hessian_product)
+        curvature = curvatures(pool, hessian_product)
         if pool.single:
-            diagonal = own[:, 0] + problem.penalty_hessian(1)[0, 0]
+            diagonal = curvature[:, 0] + problem.penalty_hessian(1)[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
             single_changes(inverse[:p, :p], fit.theta[:, q], C[:p], schur, gradient, change)
             continue
         for a, b in pairwise(offsets):
-            full = own[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
-            own[a:b, : b - a] = (
+            full = curvature[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
+            curvature[a:b, : b - a] = (
                 full
                 - cross[:, a:b].T @ C[:, a:b]
                 + _MIN_SCHUR * np.trace(full) / (b - a) * np.eye(b - a)
             )
         starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[support])])
         block_changes(
-            inverse[:p, :p], fit.theta[:, q], C[:p], own, gradient, starts, offsets, change
+            inverse[:p, :p], fit.theta[:, q], C[:p], curvature, gradient, starts, offsets, change
         )
     charges = pool.charges(problem, fit)
     if charges.any():
@@ -638,16 +635,16 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
         return np.einsum("np,np->p", hessian_product(Z).astype(Z.dtype, copy=False), Z).astype(
             np.float64
         )[:, None]
-    own = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
+    products = np.zeros((Z.shape[1], int(np.diff(offsets).max())))
     for a, b in pairwise(offsets):
         columns = np.ascontiguousarray(Z[:, a:b])
-        own[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
-    return own
+        products[a:b, : b - a] = columns.T @ hessian_product(columns).astype(Z.dtype, copy=False)
+    return products
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Order of the values; those that differ by a few roundings are equal, and keep their order:
-    copies of a column, say."""
+    """Order of the values; those that differ by a few roundings, such as those of duplicate
+    columns, are ties and keep their order."""
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
@@ -661,7 +658,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     change : ndarray of shape (k, n_units)
         Predicted change of each exchange.
     n_tries : int
-        How many of the best exchanges are tried each alone in the end.
+        Number of the best exchanges that are finally tried individually.
 
     Yields
     ------
@@ -671,7 +668,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     flat = change.ravel()
     improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # with room for equal ones
+    if len(improving) > 2 * most:  # with space for ties
         improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
     order = improving[ascending(flat[improving])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
@@ -736,12 +733,12 @@ def block_changes(
     for width in np.unique(np.diff(starts)):  # units of one width are solved together
         units = np.flatnonzero(np.diff(starts) == width)
         columns = starts[units, None] + np.arange(width)
-        own, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]
+        coef, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]
         for j, (a, b) in enumerate(pairwise(pool_offsets)):
             s_inverse = np.linalg.inv(schur[a:b, : b - a])
             step = s_inverse @ gradient[a:b]
             c = C[columns, a:b]
-            moved = own + c @ step
+            moved = coef + c @ step
             spread = blocks + c @ s_inverse @ c.transpose(0, 2, 1)
             costs = np.einsum(
                 "uw,uw->u", moved, np.linalg.solve(spread, moved[:, :, None])[:, :, 0]

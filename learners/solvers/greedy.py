@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """What the search needs of a model: it is refitted whenever a unit (feature or group) enters or
+    """Model interface of the search; it is refitted whenever a unit (feature or group) enters or
     leaves."""
 
     @property
@@ -29,7 +29,7 @@ class GreedyModel(Protocol):
         """The objective, refitted."""
 
     def charges(self) -> np.ndarray:
-        """What each unit (n_units,) pays for its coefficients beyond those of the smallest."""
+        """Penalty (n_units,) of each unit for coefficients beyond those of the smallest."""
 
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""
@@ -39,10 +39,10 @@ class GreedyModel(Protocol):
         held; 0 elsewhere."""
 
     def add(self, unit: int) -> None:
-        """Let a unit enter."""
+        """Add a unit."""
 
     def remove(self, unit: int) -> None:
-        """Let a unit leave."""
+        """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
         """Objective with the coefficients of a unit at zero and all others held."""
@@ -58,9 +58,8 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """The best unit enters, all are refitted, those no longer worth half of what came in leave.
-
-    A unit is worth what it lowers the objective by, less its charge.
+    """Add the best unit, refit, and remove units worth less than half the last one. The worth of a
+    unit is its decrease of the objective less its charge.
 
     The objective at each size falls from one visit to the next, so that the search ends.
 
@@ -71,7 +70,7 @@ def greedy_search(
     size : int
         End with that many units.
     criterion : {"gradient", "objective"}
-        What makes a unit the best: the largest gradient (FoBa-gdt), or the largest decrease when it
+        Criterion of the best unit: the largest gradient (FoBa-gdt), or the largest decrease when it
         alone is fitted (FoBa-obj).
     delta, epsilon : float or None
         Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of

@@ -15,16 +15,16 @@ from ..objective.base import HessianProduct, Loss, effective_rows
 from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
-# Times what a Newton step is predicted to gain: a fit that even so stays above the limit is given
-# up: a choice
-_HOPE = 2.0
+# A fit is abandoned if this multiple of the predicted gain of a Newton step does not bring it below
+# the limit: a choice
+_MAX_PREDICTED_GAIN_RATIO = 2.0
 _ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
 SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
 
 
 @dataclass(frozen=True)
 class SupportProblem:
-    """What is minimised over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
+    """Objective over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
 
     Coefficients are (p, n_outputs) for p columns, ``width`` neighbouring columns per feature.
 
@@ -42,7 +42,7 @@ class SupportProblem:
     offset : ndarray of shape (n_samples, n_outputs) or None
         Scores that stay fixed, added to those of the columns.
     n_rows : float or None
-        Rows, each as often as it stands; None: the effective number by the weights.
+        Number of rows, with copies; None: the effective number by the weights.
     """
 
     y: np.ndarray
@@ -81,8 +81,7 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound on the Hessian of :meth:`penalty` for so many columns and, where one is fitted, the
-        intercept behind them."""
+        """Bound on the Hessian of :meth:`penalty` over the columns and the intercept, if fitted."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
@@ -107,7 +106,7 @@ class SupportProblem:
         return A1.T
 
     def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """What units of so many coefficients pay, see :meth:`.Loss.charges`."""
+        """Penalties of units of ``sizes`` coefficients, see :meth:`.Loss.charges`."""
         scores = scores if self.offset is None else scores + self.offset
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
@@ -165,7 +164,7 @@ def refit(
     n_iter: int = 30,
     tol: float = 1e-5,
     joint: bool = False,
-    to_the_end: bool = False,
+    until_stationary: bool = False,
     limit: float = np.inf,
 ) -> Fit:
     """Newton's method with step halving, in double precision.
@@ -187,11 +186,11 @@ def refit(
     joint : bool, default False
         Use the Hessian of all outputs together: fewer steps, each as expensive as the square of
         their number.
-    to_the_end : bool, default False
-        Go on until the gradient is zero to rounding, whatever a step gains: the answer then does
-        not depend on where it started.
+    until_stationary : bool, default False
+        Continue until the gradient is zero up to rounding, so that the result does not depend on
+        the start.
     limit : float, default infinity
-        Ends where the objective would hardly come below it.
+        Stop if the objective is unlikely to fall below it.
 
     Returns
     -------
@@ -217,15 +216,20 @@ def refit(
         expected = 0.5 * float(np.vdot(gradient, direction))
         # The last steps gain less than rounding, which is that of the scores, and still make theta
         # exact.
-        rounding = 1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if to_the_end else 0.0
-        if to_the_end:
+        rounding = (
+            1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if until_stationary else 0.0
+        )
+        if until_stationary:
             norm = np.abs(gradient).max(initial=0.0)
             if norm <= _ROUNDING * np.abs(residual).sum() or (
                 expected <= rounding and norm >= 0.5 * last_norm
             ):
                 break
             last_norm = norm
-        elif expected <= min(1e-12, 1e-3 * tol) * abs(value) or value - _HOPE * expected > limit:
+        elif (
+            expected <= min(1e-12, 1e-3 * tol) * abs(value)
+            or value - _MAX_PREDICTED_GAIN_RATIO * expected > limit
+        ):
             break
         move = A1 @ direction
         step = 1.0
@@ -242,7 +246,7 @@ def refit(
         if problem.fit_intercept:
             intercept = intercept - step * direction[p]
         value, residual, products = new_value, new_residual, new_products
-        if not to_the_end and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
+        if not until_stationary and (problem.quadratic or max(gain, expected) <= tol * abs(value)):
             break
     return Fit(theta, intercept, value, residual, products, A1, scores)
 
@@ -308,9 +312,9 @@ def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
     """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that
     numpy's solver takes."""
     if len(b):
-        _, found, failed = dposv(H, b)
+        _, solution, failed = dposv(H, b)
         if not failed:
-            return found
+            return solution
     return np.linalg.solve(H, b)
 
 
@@ -333,7 +337,7 @@ def bounded_fit(
         Where to start.
     intercept : ndarray of shape (1,)
     bounds : (ndarray, ndarray)
-        Least and greatest coefficients, of p values each.
+        Smallest and largest coefficients, p values each.
     basis : ndarray of shape (p, p) or None, default None
         The coefficients are this times the factors that have the bounds; None: the factors
         themselves.
@@ -354,13 +358,19 @@ def bounded_fit(
         return value, np.append(gradient, residual.sum() if problem.fit_intercept else 0.0)
 
     start = np.clip(np.append(np.linalg.solve(basis, theta[:, 0]), intercept), lower, upper)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=np.column_stack([lower, upper]),
-                     options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
-    return fit_at(problem, A, basis @ found.x[:-1, None], found.x[-1:])
+    solution = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack([lower, upper]),
+        options={"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-8},
+    )
+    return fit_at(problem, A, basis @ solution.x[:-1, None], solution.x[-1:])
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
-    """What a fit is at given coefficients."""
+    """The fit at given coefficients."""
     A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

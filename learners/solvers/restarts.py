@@ -1,6 +1,6 @@
-"""A longer search for the best support where labels are noisy.
+"""A longer search for the best support with noisy labels.
 
-With wrong labels the objective has many local minima that no single exchange leaves. Here doubtful
+With wrong labels the objective has many local minima that no single exchange leaves. Here weak
 features are taken out several at a time and others grown back, in rounds, among the nearest
 neighbours of the chosen ones. The search judges by labels flipped with probability 0.1 (less where
 a class is rare), more than most data have: a smaller rate lets a few rows decide, and the lowest
@@ -21,7 +21,7 @@ from .newton import Fit, SupportProblem, fit_at, predicted, refit
 _MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
 _RIDGE = 1e-4
 _SEED = 0
-_FEW = 15  # features up to which the rounds of few features are made
+_FEW_FEATURES = 15  # features up to which the rounds of few features are made
 _TOLERANCE = 2e-3  # of the fits
 _TRIES = 3  # exchanges that are tried each alone
 # Rounds in a row that grow back what they took out, after which the search ends: the support is
@@ -36,11 +36,11 @@ class _Plan:
     rounds: int
     pool: int
     slack: float  # nats, at most, that a round may lose
-    doubtful: bool  # whether doubtful features are taken out, else any
+    remove_weak: bool  # remove weak features, else random ones
 
 
-_FEATURES_FEW = _Plan(rounds=20, pool=400, slack=0.5, doubtful=True)
-_FEATURES_MANY = _Plan(rounds=12, pool=1000, slack=1.0, doubtful=False)
+_PLAN_FEW = _Plan(rounds=20, pool=400, slack=0.5, remove_weak=True)
+_PLAN_MANY = _Plan(rounds=12, pool=1000, slack=1.0, remove_weak=False)
 
 
 def search(
@@ -66,7 +66,7 @@ def search(
     kept : ndarray of int, ascending
         Where to start.
     n_rows : float
-        Rows, each as often as its weight.
+        Sum of the row weights.
     flip : float
         Share of flipped labels that the fit assumes; the search assumes five times as many, which
         for classes of equal size is 0.1.
@@ -78,7 +78,7 @@ def search(
     ndarray of int, ascending
         The best support found; ``kept`` where none is better.
     """
-    plan = _FEATURES_FEW if len(kept) <= _FEW else _FEATURES_MANY
+    plan = _PLAN_FEW if len(kept) <= _FEW_FEATURES else _PLAN_MANY
     problem = SupportProblem(
         y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE
     )
@@ -93,7 +93,7 @@ def search(
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool has few other supports.
     for _ in range(min(plan.rounds, len(pool.units) // len(kept))):
-        grown = _regrown(problem, pool, *current, n_rows, rng, plan.doubtful)
+        grown = _regrown(problem, pool, *current, n_rows, rng, plan.remove_weak)
         unmoved = unmoved + 1 if set(grown[0].tolist()) == set(current[0].tolist()) else 0
         if unmoved == _PATIENCE:
             break
@@ -117,8 +117,7 @@ def _neighbours(
 ) -> Pool:
     """The pool of the features most correlated with each of ``kept``, and these, by strength.
 
-    The noise of the rounds belongs to a column for what it holds, not for its place among the
-    features.
+    The noise of the rounds depends on the content of a column, not on its position.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])
@@ -143,12 +142,12 @@ def _regrown(
     change: np.ndarray,
     n_rows: float,
     rng: np.random.Generator,
-    doubtful: bool,
+    remove_weak: bool,
 ) -> tuple[np.ndarray, Fit]:
     """Take features out, and grow back as many, one at a time."""
     k = len(support)
     free = np.arange(k) if pool.fixed is None else np.flatnonzero(~pool.fixed[support])
-    if doubtful:
+    if remove_weak:
         count = int(rng.integers(2, 7))
         least = change.min(axis=1)[free]
         out = free[np.argsort(least * n_rows / 4.0 - rng.gumbel(size=len(free)))[:count]]

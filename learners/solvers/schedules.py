@@ -1,4 +1,4 @@
-"""How many features are left after each step: pure functions of the step number."""
+"""Schedules: the number of features after each step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 
 
 class Schedule(BaseEstimator):
-    """How many features are left after each step of annealing.
+    """Schedule of annealing: the number of features after each step.
 
     An object, so that its speed can be searched (``schedule__mu``).
 
@@ -81,11 +81,11 @@ class Schedule(BaseEstimator):
         "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, another curve; "exponential" drops
         the same fraction in each step; "linear" drops the same number.
     mu : float or "auto", default "auto"
-        Speed, at least 0. The greater it is, the more features leave in the first steps: less time,
-        and less time for each feature to prove itself. With 0 "inverse" falls on a straight line.
-        "auto" is the default of the estimator: 100 for classification and ranking, 30 for
-        regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object is
-        called by itself.
+        Speed, at least 0. A larger value drops more features in the first steps: the fit is faster,
+        but drops features before their coefficients have settled. With 0 "inverse" falls on a
+        straight line. "auto" is the default of the estimator: 100 for classification and ranking,
+        30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object
+        is called by itself.
     n_steps : int, default 100
         E, at least 1: steps of the FSA estimators. More steps drop fewer features at a time and
         take longer.
@@ -134,7 +134,8 @@ class Schedule(BaseEstimator):
         """
         if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
             raise ValueError(
-                f"schedule={self.kind!r} is unknown; expected one of {sorted(SCHEDULES)}, a Schedule or a function"
+                f"schedule={self.kind!r} is unknown; "
+                f"expected one of {sorted(SCHEDULES)}, a Schedule or a function"
             )
         if (
             not isinstance(self.n_steps, Integral)
@@ -169,13 +170,13 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
     given = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
-    found = Schedule(
+    resolved = Schedule(
         given.kind,
         mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu,
         given.n_steps,
     )
-    found(1, 1, 1)  # checks
-    return found
+    resolved(1, 1, 1)  # checks
+    return resolved
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
@@ -190,7 +191,8 @@ def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.n
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
     if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
         raise ValueError(
-            f"schedule={schedule!r} gave {_ends(counts)}; expected integers that fall from at most {n_features} to {k}"
+            f"schedule={schedule!r} gave {_ends(counts)}; "
+            f"expected integers that fall from at most {n_features} to {k}"
         )
     return counts
 

@@ -91,7 +91,7 @@ def annealing_step(
     step: float | None = None,
     bound: np.ndarray | None = None,
 ) -> float | Callable[[Design, np.ndarray], float]:
-    """What :func:`anneal` takes as learning rate for this loss.
+    """Learning rate of :func:`anneal` for this loss.
 
     Parameters
     ----------

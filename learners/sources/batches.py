@@ -1,4 +1,4 @@
-"""Matrices that a function makes in batches of rows, anew for each pass over them."""
+"""Matrices generated in batches of rows, once for each pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """Batches of rows as a matrix: a pass over it asks for them once, in their order.
+    """A matrix made of batches of rows, which each pass reads once in order.
 
     Parameters
     ----------
@@ -29,30 +29,33 @@ class BatchSource(Source):
     Raises
     ------
     ValueError
-        For other batches, and for such as differ in their columns; when they are read, also for
-        such as differ from those of the first pass.
+        For invalid batches and for inconsistent columns; when read, also for batches that differ
+        from those of the first pass.
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
-        found = [
+        contents = [
             (len(X), names or X.shape[1], float_dtype(X.dtype), rest)
             for X, names, rest in _checked(batches)
         ]
-        sizes, columns, kinds, rests = zip(*found) if found else ((0,), (0,), (), ())
-        for i, (there, rest) in enumerate(zip(columns, rests)):
-            if there != columns[0]:
+        sizes, columns, kinds, rests = zip(*contents) if contents else ((0,), (0,), (), ())
+        for i, (batch_columns, rest) in enumerate(zip(columns, rests)):
+            if batch_columns != columns[0]:
                 raise ValueError(
-                    f"batch {i} of batches has columns {repr(there)}; expected {repr(columns[0])} as in the first"
+                    f"batch {i} of batches has columns {repr(batch_columns)}; "
+                    f"expected {repr(columns[0])} as in the first"
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
-                    f"batch {i} of batches is one of {1 + len(rest)}; expected {1 + len(rests[0])} as the first"
+                    f"batch {i} of batches is one of {1 + len(rest)}; "
+                    f"expected {1 + len(rests[0])} as the first"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
         if 0 in self.shape:
             raise ValueError(
-                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; expected some of both"
+                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; "
+                "expected some of both"
             )
         self.dtype = self.stored = np.result_type(*kinds)
         self.target, self.weight = (*map(np.concatenate, zip(*rests)), None)[:2]
@@ -63,7 +66,7 @@ class BatchSource(Source):
 
 
 class _Passes:
-    """Where the pass over the batches is; copies of a source share it."""
+    """State of the pass over the batches; copies of a source share it."""
 
     def __init__(self, batches: Callable[[], Iterable[Any]], sizes: Sequence[int]) -> None:
         self.batches, self.sizes, self._lock = batches, sizes, Lock()
@@ -87,11 +90,12 @@ class _Passes:
         size, expected = len(self._block), self.sizes[self._number]
         if size != expected:
             raise ValueError(
-                f"batch {self._number} of batches has {size} rows; expected {expected} as in the first pass"
+                f"batch {self._number} of batches has {size} rows; "
+                f"expected {expected} as in the first pass"
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
-        """Fill ``out``; what lies between the last rows and these is passed over."""
+        """Fill ``out``; rows between the last ones and these are skipped."""
         with self._lock:
             if rows.start < self._start:
                 self._begin()
@@ -109,21 +113,24 @@ class _Passes:
 def _checked(
     batches: Callable[[], Iterable[Any]],
 ) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
-    """Numbers and names of columns of each batch; targets, and weights where there are any."""
+    """Numbers, column names, targets and optional weights of each batch."""
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise ValueError(
-                f"batch {i} of batches is a {type(batch).__name__}; expected (X, y) or (X, y, weight)"
+                f"batch {i} of batches is a {type(batch).__name__}; "
+                "expected (X, y) or (X, y, weight)"
             )
         X, *rest = map(np.asarray, batch)
         if X.ndim != 2:
             raise ValueError(
-                f"batch {i} of batches: X is a {type(batch[0]).__name__}; expected rows and columns of dense numbers"
+                f"batch {i} of batches: X is a {type(batch[0]).__name__}; "
+                "expected rows and columns of dense numbers"
             )
         if any(values.shape[:1] != X.shape[:1] for values in rest):
             shapes = " and ".join(str(values.shape) for values in rest)
             raise ValueError(
-                f"batch {i} of batches: {shapes} beside X of shape {X.shape}; expected a target, and weight, for each row"
+                f"batch {i} of batches: {shapes} beside X of shape {X.shape}; "
+                "expected a target, and weight, for each row"
             )
         yield (
             X,

@@ -1,5 +1,5 @@
-"""Matrices on Dask: arrays and data frames, chunked in any way, and files that the workers read.
-Dask itself is imported for files alone."""
+"""Matrices on Dask: arrays and data frames, with any chunks, and files that the workers read. Dask
+is imported only for files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ..types import Matrix
 from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
-BLOCK_BYTES = 64 << 20  # of a file that a task reads: a worker holds some at a time. A choice
+# bytes of a file that a task reads; a worker holds several at a time. A choice
+BLOCK_BYTES = 64 << 20
 
 
 class DaskMatrix(OutOfCoreMatrix):
-    """A Dask array, a data frame of numbers or a file, as an estimator sees it.
+    """A Dask array, a numeric data frame or a file, with the interface of a matrix.
 
     Parameters
     ----------
@@ -80,23 +81,24 @@ class DaskMatrix(OutOfCoreMatrix):
 
 
 def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
-    """A matrix on Dask, for ``fit`` and ``predict``, with limits.
+    """Wrap a Dask collection for ``fit`` and ``predict``, with limits.
 
-    Without any a Dask collection itself will do.
+    Without limits, pass the collection itself.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
         Numbers (n_samples, n_features), chunked in any way. A file of :func:`on_disk` is read by
-        the workers, which have to see it under the same name; its limits hold where none is given.
+        the workers, which need access to it under the same path; its limits apply unless others are
+        given.
     memory_limit : int, str or None, default None
         Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB
         where None. The remaining columns come to the client once they fit into half of it. The
         result does not depend on it, to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
-        workers: some of the rows of chunks, drawn anew each time by the estimator's
-        ``random_state``. The rows must not be sorted by what they are.
+        workers: random rows of chunks, redrawn for each step by the estimator's ``random_state``.
+        The rows must not be sorted by their content.
 
     Returns
     -------
@@ -131,7 +133,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
 
 
 def _array_of(source: Source) -> Any:
-    """The Dask array of a file, in rectangles along it."""
+    """The Dask array of a file, in chunks that follow its layout."""
     import dask.array as da
     from dask.delayed import delayed
 
@@ -141,7 +143,7 @@ def _array_of(source: Source) -> Any:
     rows = source.cuts(max(1, BLOCK_BYTES // (size * (m if source.order == "C" else min(m, 64)))))
     width = max(1, BLOCK_BYTES // (size * max(r.stop - r.start for r in rows)))
     width = min(m, -(-width // source.column_step) * source.column_step)
-    # bytes: the scheduler, which reads the graph, opens no file
+    # bytes: the scheduler reads the graph but must not open files
     held = delayed(pickle.loads, pure=False)(pickle.dumps(source))
     block = delayed(_block, pure=False)
     columns = [slice(first, min(m, first + width)) for first in range(0, m, width)]

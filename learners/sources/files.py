@@ -19,8 +19,8 @@ from .sparse_files import SparseSource
 
 
 class ChunkedSource(Source):
-    """A Zarr array or HDF5 data set: whole chunks are read, or stretches of rows where there are
-    none.
+    """A Zarr array or HDF5 data set, read in whole chunks, or in ranges of rows if it has no
+    chunks.
 
     Parameters
     ----------
@@ -82,36 +82,36 @@ def on_disk(
     memory_limit: int | str | None = None,
     subsample: float = 1.0,
 ) -> Source:
-    """A matrix in a file, for ``fit`` and ``predict``: read in blocks, never whole.
+    """Open a matrix in a file for ``fit`` and ``predict``; it is read in blocks, never as a whole.
 
     Parameters
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
-        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``, or are folders of
-        ``.parquet`` files, also nested: one table, in the order of the names; or a folder that
-        :func:`write_csr` wrote. Parquet also by URL, such as ``s3://bucket/big``.
+        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``; or are folders of
+        ``.parquet`` files, also nested, which form one table in the order of their names; or
+        folders written by :func:`write_csr`. Parquet also by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
         Instead of ``data``: returns an iterable of (X, y) or (X, y, weight), arrays or data frames
         of some rows; called for each pass over the data, and always of the same batches.
     name : str or None, default None
-        The array's name in an HDF5 file or a Zarr group; not needed where there is only one.
+        The array's name in an HDF5 file or a Zarr group; not needed if there is only one.
     columns : list of str or None, default None
-        Columns of a Parquet table; all that are stored by default, but for the next two. The names
-        of folders such as ``year=2024`` are columns that can be asked for.
+        Columns of a Parquet table; by default all stored columns except the target and the weight.
+        Folder names such as ``year=2024`` are columns that can be requested.
     target, weight : str or None, default None
         Columns of a Parquet table that become the attributes ``target`` and ``weight``, in memory:
         ``fit(source, source.target, sample_weight=source.weight)``. Batches have them anyway.
     filters : list or None, default None
         Rows of a Parquet table, as pyarrow's filters: ``[("year", ">=", 2024), ("x", "<", 5)]``.
-        Files and groups of rows that hold none are not read.
+        Files and row groups without matching rows are not read.
     memory_limit : int, str or None, default None
         Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The
         remaining columns stay in memory once they fit into half of it. The result does not depend
         on it, to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit
-        into memory: some blocks of rows, drawn anew each time by the estimator's ``random_state``.
-        The rows must not be sorted by what they are.
+        into memory: random blocks of rows, redrawn for each step by the estimator's
+        ``random_state``. The rows must not be sorted by their content.
 
     Returns
     -------
@@ -122,11 +122,11 @@ def on_disk(
     Raises
     ------
     ValueError
-        For files of another kind or damaged ones, arrays that are not 2-D, columns that are not
-        numbers and limits out of range.
+        For unknown or damaged files, arrays that are not 2-D, columns that are not numeric and
+        limits out of range.
     FileNotFoundError
     ModuleNotFoundError
-        Where the package that reads such files is not installed.
+        If the package that reads such files is not installed.
 
     Examples
     --------
@@ -149,7 +149,8 @@ def on_disk(
     if batches is not None:
         if data is not None or name or columns is not None or target or weight or filters:
             raise ValueError(
-                "batches stand for themselves; expected no data, name, columns, target, weight and filters with them"
+                "batches cannot be combined with data, name, columns, target, weight or filters; "
+                "expected batches alone"
             )
         return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
@@ -184,14 +185,14 @@ def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) ->
 
 
 def anywhere(path: Path | str) -> Path | str:
-    """What names the same place in another process."""
+    """A path or URL that is valid in another process."""
     return path if isinstance(path, str) else path.absolute()
 
 
 def _of_array(
     data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None
 ) -> Source:
-    """The source of an array or a table that is open."""
+    """The source of an open array or table."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         data = (ParquetPart(data),)
@@ -200,7 +201,8 @@ def _of_array(
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(
-            f"{kind} is not a file; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
+            f"{kind} is not a file; "
+            "expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
         )
     for option, given in (
         ("columns", columns),
@@ -209,9 +211,7 @@ def _of_array(
         ("filters", filters),
     ):
         if given is not None:
-            raise ValueError(
-                f"{option}={given!r} of an array; expected a Parquet table, whose columns have names"
-            )
+            raise ValueError(f"{option}={given!r} needs named columns; expected a Parquet table")
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
     if isinstance(data, SparseSource):
@@ -236,7 +236,8 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(
-            f"name={name!r} of a {kind} file; expected an HDF5 file or a Zarr group, whose arrays have names"
+            f"name={name!r} of a {kind} file; "
+            "expected an HDF5 file or a Zarr group, whose arrays have names"
         )
     if (path / "index.npz").exists():
         return SparseSource(path)
@@ -245,7 +246,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
-                raise ValueError("not what numpy.save writes; expected an array in NumPy's format")
+                raise ValueError("not a file of numpy.save; expected an array in NumPy's format")
         return np.load(path, mmap_mode="r")
     try:
         if kind in (".h5", ".hdf5"):
@@ -259,18 +260,19 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     except ModuleNotFoundError as error:
         raise without_package(error, path) from None
     raise ValueError(
-        f"unknown kind of file {kind!r}; expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
+        f"unknown kind of file {kind!r}; "
+        "expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
     )
 
 
 def _only(group: Any, name: str | None) -> Any:
-    """The array of that name, or the only one at the top."""
+    """The named array, or the only one at the top level."""
     if hasattr(group, "chunks"):
         return group
     names = [key for key in group if hasattr(group[key], "chunks")]
     if name is None and len(names) == 1:
         name = names[0]
     if name is None or name not in group or not hasattr(group[name], "chunks"):
-        expected = " or ".join(names) or "a path inside: none is at its top"
+        expected = " or ".join(names) or "a path inside it: there is no array at the top level"
         raise ValueError(f"name={name!r} is not one of its arrays; expected {expected}")
     return group[name]

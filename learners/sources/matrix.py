@@ -1,5 +1,4 @@
-"""Matrices that stay out of core: what an estimator sees of them, and how those in a file are read
-in rectangles."""
+"""Out-of-core matrices: their interface to the estimators, and reading files in rectangles."""
 
 from __future__ import annotations
 
@@ -9,10 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-# Rows whose sums are taken in one go, in the precision of the data: sums do not depend on where
-# blocks are cut between
+# Rows summed at once, in the precision of the data; blocks are cut only between these
 CHUNK = 512
-PIECE_BYTES = 8 << 20  # what is read at once where more has to be read than was asked for
+PIECE_BYTES = 8 << 20  # bytes read at once if more has to be read than requested
 _UNITS = {
     "KB": 1e3,
     "MB": 1e6,
@@ -27,7 +25,7 @@ _UNITS = {
 
 
 def parse_bytes(limit: int | str) -> int:
-    """Bytes of a number or of words like "2GB" and "512 MiB".
+    """Number of bytes of a limit such as 2000000000, "2GB" or "512 MiB".
 
     Parameters
     ----------
@@ -42,7 +40,7 @@ def parse_bytes(limit: int | str) -> int:
     Raises
     ------
     ValueError
-        For anything else, and below 1.
+        For invalid limits, and below 1.
 
     Examples
     --------
@@ -53,21 +51,20 @@ def parse_bytes(limit: int | str) -> int:
         if isinstance(limit, str):
             words = limit.strip().upper()
             unit = next(u for u in _UNITS if words.endswith(u))
-            found = int(float(words[: -len(unit)]) * _UNITS[unit])
+            n_bytes = int(float(words[: -len(unit)]) * _UNITS[unit])
         else:
-            found = int(limit)
+            n_bytes = int(limit)
     except (StopIteration, ValueError, TypeError, OverflowError):
-        found = 0
-    if found < 1:
+        n_bytes = 0
+    if n_bytes < 1:
         raise ValueError(
             f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'"
         )
-    return found
+    return n_bytes
 
 
 def float_dtype(dtype: Any) -> np.dtype:
-    """What numbers of a kind are read as: floats of single and double precision stay, others become
-    double precision.
+    """Data type as which numbers are read: float32 and float64 stay, others become float64.
 
     Parameters
     ----------
@@ -82,7 +79,7 @@ def float_dtype(dtype: Any) -> np.dtype:
     Raises
     ------
     ValueError
-        For anything but numbers.
+        If the data are not numeric.
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
@@ -93,16 +90,16 @@ def float_dtype(dtype: Any) -> np.dtype:
 
 
 class OutOfCoreMatrix:
-    """A matrix that is not an array in memory, as an estimator sees it.
+    """Interface of a matrix that is not an array in memory.
 
     Attributes
     ----------
     shape : tuple of int
         Rows and columns.
     dtype : dtype
-        float32 or float64: what the numbers become when they are read.
+        float32 or float64: the type in which numbers are read.
     names : list of str or None
-        The columns' names, where the data have any.
+        Column names, if the data have any.
     memory_limit : int or None
         Bytes that a fit may use; None for the default of the kind of data.
     subsample : float
@@ -117,7 +114,7 @@ class OutOfCoreMatrix:
     subsample: float = 1.0
 
     def set_limits(self, memory_limit: int | str | None, subsample: float) -> Self:
-        """Set what a fit may use of memory and of the rows; returns the matrix itself.
+        """Set the limits of a fit on memory and rows; return the matrix itself.
 
         Parameters
         ----------
@@ -142,7 +139,7 @@ class OutOfCoreMatrix:
         return self
 
     def __copy__(self) -> Any:
-        """The same matrix, whose limits can be set apart."""
+        """The same matrix, with independent limits."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
@@ -157,7 +154,7 @@ class OutOfCoreMatrix:
         raise NotImplementedError
 
     def chosen(self, columns: np.ndarray) -> Any:
-        """The chosen columns, all rows: nothing else is read."""
+        """All rows of the chosen columns; nothing else is read."""
         raise NotImplementedError
 
 
@@ -167,13 +164,13 @@ class Source(OutOfCoreMatrix):
     Attributes
     ----------
     stored : dtype
-        The numbers as they lie in the file.
+        Data type in the file.
     order : {"C", "F"}
-        How rectangles are laid out when they are read: along the file.
+        Memory layout of rectangles: that of the file.
     row_step, column_step : int
-        Sides of the rectangle that is read where one value is asked for.
+        Smallest rectangle that can be read.
     target, weight : ndarray of shape (n_samples,) or None
-        What the file holds of them, in memory: for ``fit(source, source.target)``.
+        Targets and weights of the file, in memory: for ``fit(source, source.target)``.
     """
 
     stored: np.dtype
@@ -186,7 +183,7 @@ class Source(OutOfCoreMatrix):
     _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Another process opens the file for itself."""
+        """Pickle as a request to reopen the file."""
         if self._reopen is None:
             return super().__reduce_ex__(protocol)
         return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
@@ -196,7 +193,8 @@ class Source(OutOfCoreMatrix):
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(
-            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole here; expected an array"
+            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole "
+            "here; expected an array"
         )
 
     def __getitem__(self, where: Any) -> Any:
@@ -221,8 +219,7 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """All rows, in stretches of at most ``height`` where the file can be cut so without reading
-        anything twice."""
+        """All rows, in ranges of at most ``height`` rows if that reads nothing twice."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # sums over rows are cut there anyway
@@ -248,15 +245,15 @@ class Source(OutOfCoreMatrix):
 
 
 class RowSubset(Source):
-    """Rows of another matrix in a file, in any order; what lies between them is read too.
+    """Rows of another matrix in a file, in any order; rows between them are read, too.
 
     Parameters
     ----------
     source : Source
-        Its limits hold here too.
+        The matrix; its limits apply.
     index : ndarray of int
-        Positions of rows. Read in stretches of the file: cheap where they ascend, as in folds that
-        were not shuffled.
+        Positions of rows, read in ranges of the file: cheap if ascending, as in folds that were not
+        shuffled.
     """
 
     def __init__(self, source: Source, index: np.ndarray) -> None:
@@ -279,11 +276,11 @@ class RowSubset(Source):
             inside = np.flatnonzero((wanted >= stretch.start) & (wanted < stretch.stop))
             if len(inside) == 0:
                 continue
-            found = wanted[inside]
-            first, last = int(found.min()), int(found.max()) + 1
+            positions = wanted[inside]
+            first, last = int(positions.min()), int(positions.max()) + 1
             block = self._empty(last - first, len(columns))
             self.source.read(slice(first, last), columns, block)
-            out[_as_slice(inside)] = block[_as_slice(found - first)]
+            out[_as_slice(inside)] = block[_as_slice(positions - first)]
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:

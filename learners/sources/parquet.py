@@ -13,7 +13,7 @@ from .raw import as_requested
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Errors of decoders, of any type and without the file's name, as a ValueError with it.
+    """Turn decoder errors of any type into a ValueError that names the file.
 
     Examples
     --------
@@ -31,8 +31,7 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class ParquetPart:
-    """A file of a Parquet table; what the names of its folders say, as in ``year=2024``, is columns
-    too.
+    """A file of a Parquet table; folder names such as ``year=2024`` become columns.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class ParquetPart:
     groups : sequence of int or None, default None
         Numbers of the groups of rows; all by default.
     keys : dict of str to pyarrow.Scalar or None, default None
-        Values of the columns that the folders name. What the file itself holds goes before them.
+        Values of the columns named by folders. Columns of the file take precedence.
     """
 
     def __init__(
@@ -62,7 +61,8 @@ class ParquetPart:
         """A column's type."""
         if name not in self.kinds:
             raise ValueError(
-                f"{self.name}: the table has no column {name!r}; it has {', '.join([*self.kinds][:20])}"
+                f"{self.name}: the table has no column {name!r}; "
+                f"it has {', '.join([*self.kinds][:20])}"
             )
         return self.kinds[name]
 
@@ -85,7 +85,7 @@ class ParquetPart:
 
 
 class ParquetSource(Source):
-    """Columns of a Parquet table: nothing but the columns asked for is read, in groups of rows.
+    """Columns of a Parquet table: only the requested columns are read, one row group at a time.
     Missing values are NaN.
 
     Parameters
@@ -93,9 +93,9 @@ class ParquetSource(Source):
     parts : sequence of ParquetPart
         Of numbers, in the columns that are read.
     columns : list of str or None, default None
-        Names of columns; all that are stored by default.
+        Column names; all stored columns by default.
     target, weight : str or None, default None
-        Columns that are read into memory, as the attributes of these names, and not among those.
+        Columns that are read into memory as the attributes of these names, not as features.
     """
 
     order = "F"
@@ -109,13 +109,14 @@ class ParquetSource(Source):
         weight: str | None = None,
     ):
         every = parts[0].file.schema_arrow.names
-        own = [name for name in (target, weight) if name is not None]
+        reserved = [name for name in (target, weight) if name is not None]
         self.names = (
-            [name for name in every if name not in own] if columns is None else list(columns)
+            [name for name in every if name not in reserved] if columns is None else list(columns)
         )
-        if both := set(own) & set(self.names):
+        if both := set(reserved) & set(self.names):
             raise ValueError(
-                f"columns={columns!r} hold {both.pop()!r}; expected neither the target nor the weight"
+                f"columns={columns!r} hold {both.pop()!r}; "
+                "expected neither the target nor the weight"
             )
         if not self.names:
             raise ValueError(
@@ -138,7 +139,7 @@ class ParquetSource(Source):
         import pyarrow as pa
         from pyarrow.parquet import filters_to_expression
 
-        expression, found = filters_to_expression(filters), [np.empty(0, int)]
+        expression, parts = filters_to_expression(filters), [np.empty(0, int)]
         names = sorted(
             {
                 name
@@ -150,8 +151,8 @@ class ParquetSource(Source):
             table = pa.table(
                 [*part.read(g, names), np.arange(start, end)], [*names, "number of the row"]
             )
-            found.append(table.filter(expression).column(len(names)).to_numpy())
-        rows = np.concatenate(found)
+            parts.append(table.filter(expression).column(len(names)).to_numpy())
+        rows = np.concatenate(parts)
         if not len(rows):
             raise ValueError(f"filters={filters!r} leave no row of the table")
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
@@ -161,7 +162,7 @@ class ParquetSource(Source):
         return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """What the numbers of each column are read as."""
+        """Data type in which each column is read."""
         for name in self.names:
             kind = part.kind(name)
             try:
@@ -172,19 +173,19 @@ class ParquetSource(Source):
                 ) from None
 
     def cuts(self, height: int) -> list[slice]:
-        found, start = [], 0
+        groups, start = [], 0
         for stop, after in zip(self._edges[1:], [*self._edges[2:], np.inf]):
             if after - start > height:
-                found.append(slice(start, int(stop)))
+                groups.append(slice(start, int(stop)))
                 start = int(stop)
-        return found
+        return groups
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         for first_row, end, (part, g) in zip(self._edges, self._edges[1:], self._groups):
             start, stop = max(rows.start, first_row), min(rows.stop, end)
             if start >= stop:
                 continue
-            # Few at a time: their values are in memory twice
+            # A few at a time: their values are in memory twice
             for first in range(0, len(columns), 256):
                 for j, cells in enumerate(
                     part.read(g, [self.names[c] for c in columns[first : first + 256]])
@@ -196,22 +197,24 @@ class ParquetSource(Source):
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
-    """The error of a missing package, which says how to install it."""
+    """The error of a missing package, with its install command."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
-        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of annealed)",
+        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of "
+        "annealed)",
         name=error.name,
     )
 
 
 def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
-    """Open a Parquet file, or those of a folder, also nested: one table, in the order of the names.
+    """Open a Parquet file, or the files of a folder, also nested, as one table in the order of
+    their names.
 
     Parameters
     ----------
     where : Path, or str of a URL
     filters : list or None, default None
-        Leave out groups of rows that have none for which pyarrow's filters hold.
+        pyarrow's filters; row groups without matching rows are skipped.
 
     Returns
     -------
@@ -220,9 +223,9 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     Raises
     ------
     ValueError
-        That names a file which is damaged; for a folder without any, and filters of other columns.
+        For damaged files, folders without Parquet files, and filters on unknown columns.
     ModuleNotFoundError
-        Without pyarrow, or fsspec where a URL needs it.
+        Without pyarrow, or without fsspec if a URL needs it.
     """
     try:
         from pyarrow import OSFile, dataset, fs, scalar, unify_schemas
@@ -247,14 +250,14 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
                 dataset.ParquetFileFormat(),
                 options,
             )
-            # files may hold what their folders say, too, in wider numbers
+            # files may also hold the folders' columns, in wider types
             table = made.finish(unify_schemas(made.inspect_schemas(), promote_options="permissive"))
     except ModuleNotFoundError as error:
         raise without_package(error, where) from None
     if not files:
         what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
         raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
-    said = [
+    folder_fields = [
         field
         for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries)
         if values is not None
@@ -277,8 +280,10 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             else str(where)
         )
         with damage_named(name):
-            found = dataset.get_partition_keys(fragment.partition_expression)
-            keys = {field.name: scalar(found.get(field.name), field.type) for field in said}
+            partition = dataset.get_partition_keys(fragment.partition_expression)
+            keys = {
+                field.name: scalar(partition.get(field.name), field.type) for field in folder_fields
+            }
             stream = (
                 OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
             )
@@ -298,14 +303,14 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
 
 
 def _file_system(where: str | Path) -> tuple[Any, str]:
-    """Where a path or a URL leads, and the path there."""
+    """File system of a path or URL, and the path in it."""
     from pyarrow import fs
 
     if isinstance(where, Path):
         return fs.LocalFileSystem(), where.as_posix()
     try:
         system, root = fs.FileSystem.from_uri(where)
-    except ValueError:  # a kind of URL that is left to fsspec
+    except ValueError:  # a URL scheme handled by fsspec
         from fsspec.core import url_to_fs
 
         other, root = url_to_fs(where)

@@ -10,20 +10,20 @@ import numpy as np
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-# Threads that read columns of a file at the same time: a disk serves many small reads together
+# Threads that read columns in parallel: disks serve many small reads at once
 READERS = 8
 _POSITION = Lock()
 
 
 class RawSource(Source):
-    """A row- or column-major array in a file, read with plain file reads: nothing of it is mapped.
+    """A row- or column-major array in a file, read without memory mapping.
 
     Parameters
     ----------
     path : path
         The file.
     offset : int
-        Where the first value lies, in bytes.
+        Position of the first value, in bytes.
     shape : (int, int)
         Rows and columns.
     dtype : dtype
@@ -54,7 +54,8 @@ class RawSource(Source):
             self.order = "F"
         else:
             raise ValueError(
-                f"{path}: strides {strides} of a view; expected whole rows or whole columns of neighbouring values"
+                f"{path}: strides {strides} of a view; "
+                "expected whole rows or whole columns of neighbouring values"
             )
         end = self.offset + sum((n - 1) * s for n, s in zip(shape, strides)) + size
         if os.path.getsize(self.path) < end:
@@ -74,7 +75,7 @@ class RawSource(Source):
             os.close(file)
 
     def _read_rows(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Stretches of whole rows, from the first to the last column asked for."""
+        """Ranges of whole rows, from the first to the last requested column."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
@@ -123,8 +124,8 @@ class RawSource(Source):
 
 
 def as_requested(file: int) -> None:
-    """Let the system read what is asked for and no more: blocks are read ahead here, and the
-    remaining columns lie apart."""
+    """Disable the system's read-ahead: blocks are read ahead here, and the remaining columns are
+    scattered."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -140,17 +141,16 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
 
 
 def _in_turn(file: int, view: memoryview, at: int) -> int:
-    """What ``os.preadv`` does, where it is missing (Windows): threads share the position in the
-    file, so one at a time."""
+    """``os.preadv`` for Windows: threads share the file position, so they take turns."""
     with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
-        found = os.read(file, len(view))
-    view[: len(found)] = found
-    return len(found)
+        data = os.read(file, len(view))
+    view[: len(data)] = data
+    return len(data)
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Where in its file a mapped array (or a view of one) lies."""
+    """Position of a mapped array (or a view of one) in its file."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

@@ -1,4 +1,4 @@
-"""Sparse matrices in a folder of files: the arrays of CSR, read in stretches of rows."""
+"""Sparse matrices in a folder of files: the arrays of CSR, read in ranges of rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import scipy.sparse as sp
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-_TEXT = 32 << 20  # bytes of a LIBSVM file that are read at once
+_TEXT = 32 << 20  # bytes of a LIBSVM file read at once
 _SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
 class SparseSource(Source):
-    """A sparse matrix in a folder that :func:`write_csr` wrote, or some rows of one.
+    """A sparse matrix in a folder written by :func:`write_csr`, or some of its rows.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class SparseSource(Source):
     Attributes
     ----------
     nnz : int
-        Values that are stored.
+        Number of stored values.
     target : ndarray of shape (n_samples,) or None
         Labels of a LIBSVM file, in memory.
     """
@@ -44,9 +44,9 @@ class SparseSource(Source):
             self.dtype = self.stored = np.dtype(str(file["dtype"]))
             target = file.get("target")
         for name, size in (("data.bin", self.stored.itemsize), ("indices.bin", 4)):
-            found, expected = (self.folder / name).stat().st_size, int(self._indptr[-1]) * size
-            if found != expected:
-                raise ValueError(f"{name} has {found} bytes; expected {expected}")
+            n_bytes, expected = (self.folder / name).stat().st_size, int(self._indptr[-1]) * size
+            if n_bytes != expected:
+                raise ValueError(f"{name} has {n_bytes} bytes; expected {expected}")
         self.index = np.arange(len(self._indptr) - 1) if index is None else index
         self.shape = len(self.index), width
         self.target = target if target is None or index is None else target[index]
@@ -61,12 +61,12 @@ class SparseSource(Source):
         )
 
     def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
-        """All rows in the order of the file: their positions here, and the rows.
+        """Iterate over all rows in file order: their positions here, and the rows.
 
         Parameters
         ----------
         n_values : int
-            How many stored values a block may have; it has one row at least.
+            Maximum number of stored values of a block, which has at least one row.
         """
         start, n = 0, len(self._indptr) - 1
         while start < n:
@@ -114,7 +114,7 @@ def write_csr(
 ) -> SparseSource:
     """Convert a sparse matrix into a folder from which fits read it in blocks of rows.
 
-    Neither is in memory as a whole but for a few numbers per row.
+    Memory use is a few numbers per row.
 
     Parameters
     ----------
@@ -122,11 +122,11 @@ def write_csr(
         LIBSVM text (``.svm``, ``.svmlight``, ``.libsvm``; single precision), or a CSR matrix that
         ``scipy.sparse.save_npz`` wrote (``.npz``).
     folder : path
-        Is made; :func:`on_disk` opens it later.
+        New folder, which :func:`on_disk` opens later.
     n_features : int or None, default None
-        Columns of LIBSVM text; None for those of its greatest index.
+        Number of columns of LIBSVM text; None: up to its largest index.
     zero_based : bool or "auto", default "auto"
-        Whether the first column of LIBSVM text is 0; "auto": where an index 0 occurs.
+        Whether the first column of LIBSVM text is 0; "auto": if an index 0 occurs.
 
     Returns
     -------
@@ -136,9 +136,9 @@ def write_csr(
     Raises
     ------
     ValueError
-        For files of another kind or damaged ones, and indices beyond ``n_features``.
+        For unknown or damaged files, and indices beyond ``n_features``.
     FileExistsError
-        If there is such a folder.
+        If the folder exists.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def write_csr(
             )
         np.savez(folder / "index.npz", **index)
         return SparseSource(folder)
-    except Exception as error:  # zipfile, zlib, numpy and scikit-learn each have their own
+    except Exception as error:  # zipfile, zlib, numpy and scikit-learn raise different exceptions
         shutil.rmtree(folder)
         raise ValueError(
             f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})"
@@ -185,7 +185,7 @@ def _of_text(
     from sklearn.datasets import load_svmlight_file
 
     counts, target, low, high = [np.zeros(1, np.int64)], [], np.inf, 0
-    most = np.iinfo(np.int32).max  # scikit-learn wants a number where it reads parts
+    most = np.iinfo(np.int32).max  # scikit-learn needs a number to read parts
     for offset in range(0, path.stat().st_size, _TEXT):
         X, y = load_svmlight_file(
             str(path),

@@ -10,12 +10,12 @@ from .matrix import OutOfCoreMatrix
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """A tensor as an estimator sees it: float32, on the device where it lies.
+    """A float32 tensor on its device, with the interface of a matrix.
 
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        Dense real numbers; copied where they are not float32.
+        Dense real numbers; copied unless float32.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ...learners.compilation import all_threads, plain_forms
+from ...learners.compilation import all_threads, numpy_backend
 from ..console import say
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def or_reason(
     ((8, None), (None, 'a.npz: 2 is not in range'))
     """
     try:
-        with plain_forms(plain):
+        with numpy_backend(plain):
             return work(model, path), None
     except ValueError as error:
         return None, str(error) if str(path) in str(error) else f"{path}: {error}"

@@ -27,7 +27,7 @@ def list_images(folder: str | Path) -> list[Path]:
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
     """Whether so few and so small photographs are to be handled that plain forms of the loops serve
-    (`annealed.learners.compilation.plain_forms`): at most 8, of 16 million pixels in all."""
+    (`annealed.learners.compilation.numpy_backend`): at most 8, of 16 million pixels in all."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # one that cannot be read takes no time

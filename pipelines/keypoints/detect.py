@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...learners.compilation import plain_forms, seconds_compiling
+from ...learners.compilation import numpy_backend, seconds_compiling
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.instance_finder import Instance
@@ -160,7 +160,7 @@ def detect_file(
         options = replace(options, boxes=boxes.get(Path(shown).name, []))
     try:
         pixels = sample_photograph() if name is None else read_image(name)
-        with plain_forms(plain):
+        with numpy_backend(plain):
             result, seconds = timed(partial(detector.find, options=options), pixels)
         found = FileDetections(shown, pixels, seconds, *result, detector.category)
         return found if keep_pixels else replace(found, pixels=None)

@@ -75,7 +75,7 @@ def said(done):
     return [
         line
         for line in done.stderr.splitlines()
-        if not line.startswith("annealed: compiling for this processor, once")
+        if not line.startswith("annealed: compiling (first run only")
     ]
 
 

@@ -101,7 +101,7 @@ def test_bad_parameters(cls, name, value):
 @pytest.mark.parametrize("model", EVERY, ids=lambda m: type(m).__name__)
 def test_bad_labels(model):
     with pytest.raises(
-        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
     ):
         model.fit(X, ["a"] * 40)
     with pytest.raises(
@@ -220,10 +220,11 @@ def test_streams(model):
         model.partial_fit(X, np.where(Y, "a", "b"), classes=["a", "c"])
 
 
-def test_fewer_features_than_asked_for_are_told():
+def test_fewer_features_than_requested_are_reported():
     with pytest.warns(
         UserWarning,
-        match="2 features found, n_features_to_select=5; expected a greater r or max_cuts",
+        match="2 features selected instead of n_features_to_select=5; "
+        "expected a larger r or max_cuts",
     ):
         MinimaxSparseClassifier(1, max_cuts=2, n_features_to_select=5).fit(X, Y)
     with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 6 features"):
@@ -350,7 +351,8 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
         warnings.simplefilter("always")
         clone(estimator).fit(kind(np.full((40, 6), 0.1)), Y)
     assert [str(one.message) for one in caught if "varies" in str(one.message)] == [
-        "no column of X that may be selected varies: the selection is arbitrary, and the model predicts a constant"
+        "no column of X that may be selected varies: the selection is arbitrary, and the model "
+        "predicts a constant"
     ]
     one = np.full((40, 6), 0.1)
     one[:, 4] = X[:, 2]
@@ -362,7 +364,8 @@ def test_columns_that_are_all_constant_are_said(estimator, kind):
 def test_a_fold_of_one_class_is_said_to_be_a_fold():
     with pytest.raises(
         ValueError,
-        match=r"^the training rows of fold 1 of 2 that cv makes hold one class only \('b'\); a class",
+        match=r"^the training rows of fold 1 of 2 that cv makes "
+        r"hold only one class \('b'\); a class",
     ):
         FSAClassifierCV(cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
 
@@ -374,7 +377,7 @@ def test_a_fold_of_one_class_is_said_to_be_a_fold():
 )
 def test_weights_that_leave_one_class(estimator):
     """A row of weight zero is a row that is not there."""
-    with pytest.raises(ValueError, match="rows of positive weight hold one class only"):
+    with pytest.raises(ValueError, match="rows of positive weight hold only one class"):
         clone(estimator).fit(X, Y, sample_weight=1.0 * Y)
 
 
@@ -425,7 +428,8 @@ def test_frames_that_are_lazy(estimator):
     ):
         with pytest.raises(
             TypeError,
-            match=r"^X is a LazyFrame, which holds no values yet; expected data: call its collect\(\) first$",
+            match=r"^X is a LazyFrame, which holds no values yet; "
+            r"expected data: call its collect\(\) first$",
         ):
             attempt()
 

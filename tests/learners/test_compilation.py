@@ -111,7 +111,10 @@ def test_small_first_fits_never_meet_the_compiler():
     ],
 )
 def test_imports_load_what_is_used_only(kind):
-    code = f"import sys, sklearn.feature_selection; before = set(sys.modules); {kind}; print(*set(sys.modules) - before)"
+    code = (
+        f"import sys, sklearn.feature_selection; before = set(sys.modules); {kind}; "
+        "print(*set(sys.modules) - before)"
+    )
     loaded = set(python(code).stdout.split())
     assert not loaded & {
         "numba",
@@ -285,13 +288,20 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
 # -- one rule --------------------------------------------------------------------------------------
 
 
+def test_the_old_name_of_the_numpy_backend_warns():
+    with pytest.warns(FutureWarning, match="plain_forms is numpy_backend"):
+        backend = compilation.plain_forms()
+    with backend:
+        assert compilation.is_small(np.inf)
+
+
 def test_the_size_of_the_problem_decides():
     assert compilation.is_small(compilation.SMALL) and not compilation.is_small(
         compilation.SMALL + 1
     )
-    with compilation.problem_of(np.inf):
+    with compilation.problem_size(np.inf):
         assert not compilation.is_small(1)
-        with compilation.problem_of(1):
+        with compilation.problem_size(1):
             assert compilation.is_small(np.inf)
     assert compilation.is_small(1)
 
@@ -361,7 +371,8 @@ warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of thre
 X = np.random.default_rng(0).normal(size=(3000, 20))
 y = X[:, 0] > 0
 def scores():
-    return FSAClassifier(2, response=sys.argv[1], n_jobs=int(sys.argv[2])).fit(X, y).decision_function(X)
+    model = FSAClassifier(2, response=sys.argv[1], n_jobs=int(sys.argv[2]))
+    return model.fit(X, y).decision_function(X)
 mine = scores()
 child = os.fork()
 if child == 0:
@@ -382,11 +393,12 @@ def test_a_fork_after_a_fit(response, n_jobs):
 COMPILE = """
 import sys
 import annealed.learners.compilation as compilation
-compilation.TELL_AFTER = 0.0
+compilation.REPORT_AFTER = 0.0
 import numba.core.caching as caching
 nowhere = len(sys.argv) > 1
 if nowhere:  # as where neither the package nor the home folder can be written
-    caching.CacheImpl._locator_classes = [c for c in caching.CacheImpl._locator_classes if "UserProvided" in c.__name__]
+    locators = caching.CacheImpl._locator_classes
+    caching.CacheImpl._locator_classes = [c for c in locators if "UserProvided" in c.__name__]
 from annealed.learners.online.kernels import shrink
 assert shrink.compiled(3.0, 1.0) == 2.0
 """
@@ -395,7 +407,7 @@ assert shrink.compiled(3.0, 1.0) == 2.0
 def test_a_line_says_that_code_is_compiled(tmp_path):
     first = python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept")
     assert (
-        first.stderr.startswith("annealed: compiling for this processor, once")
+        first.stderr.startswith("annealed: compiling (first run only")
         and len(first.stderr.splitlines()) == 1
     )
     assert python(COMPILE, NUMBA_CACHE_DIR=tmp_path / "kept").stderr == ""  # found on disk
@@ -441,8 +453,14 @@ assert len(hits) == int(sys.argv[1]), hits
 
 @pytest.mark.parametrize("module, name", [("pairs", "Other"), ("elsewhere", "Pair")])
 def test_a_cache_that_names_a_renamed_class_is_absent(module, name, tmp_path, monkeypatch):
-    definition = "from typing import Any, NamedTuple\nclass {}(NamedTuple):\n    values: Any\n    factor: float\n"
-    kernel = "from annealed.learners.compilation import jit\n@jit\ndef total(pair):\n    return pair.values.sum() * pair.factor\n"
+    definition = (
+        "from typing import Any, NamedTuple\n"
+        "class {}(NamedTuple):\n    values: Any\n    factor: float\n"
+    )
+    kernel = (
+        "from annealed.learners.compilation import jit\n"
+        "@jit\ndef total(pair):\n    return pair.values.sum() * pair.factor\n"
+    )
     (tmp_path / "kernel.py").write_text(kernel)
     (tmp_path / "pairs.py").write_text(definition.format("Pair"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
@@ -471,7 +489,9 @@ def count(*arguments):
 
 if where == "callback":  # of LLVM, which swallows exceptions
     hook = codegen.CPUCodeLibrary._object_compiled_hook
-    codegen.CPUCodeLibrary._object_compiled_hook = classmethod(lambda cls, *a: (count(), hook.__func__(cls, *a))[1])
+    codegen.CPUCodeLibrary._object_compiled_hook = classmethod(
+        lambda cls, *a: (count(), hook.__func__(cls, *a))[1]
+    )
 else:
     class Listener(event.Listener):
         on_start = on_end = count

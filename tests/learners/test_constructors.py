@@ -18,11 +18,11 @@ OWN_DEFAULTS = {
     "cv": "FSA chooses the number of folds by the rows",
     "criterion": "forward-backward selection adds units, annealing of a random field drops them",
     "estimator": "only one meta-estimator has an estimator to start from",
-    "learning_rate": "gradient steps, shares of a boosting step, and steps over the length of a row",
+    "learning_rate": "gradient steps, fractions of a boosting step, steps over a row length",
     "loss": "the online learners minimise the hinge",
     "max_iter": "passes over the rows, or iterations of L-BFGS",
     "max_order": "products of columns, or columns of a frequency",
-    "n_features_to_select": "without a default where the method ends by itself; a fraction on streams",
+    "n_features_to_select": "without a default if the method stops alone; a fraction on streams",
     "n_rounds": "weak learners, or rounds of a bank",
     "n_steps": "steps of different algorithms",
     "n_thresholds": "of a ranker of all columns, or of rules that people read",
@@ -74,7 +74,8 @@ def test_shared_parameters_stand_in_one_order():
                 before.setdefault((first, second), cls.__name__)
                 if (second, first) in before:
                     wrong.append(
-                        f"{first} before {second} in {cls.__name__}, after it in {before[second, first]}"
+                        f"{first} before {second} in {cls.__name__}, after it in "
+                        f"{before[second, first]}"
                     )
     assert not wrong
 

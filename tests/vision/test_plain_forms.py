@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners.compilation import problem_of
+from annealed.learners.compilation import problem_size
 from annealed.models import load_model
 from annealed.models.keypoints.instances import assembly
 from annealed.pipelines.common.image_folders import list_images
@@ -25,7 +25,7 @@ seeds = st.integers(0, 1000)
 
 def both(call):
     """What a call gives in plain form, and compiled."""
-    with problem_of(0):
+    with problem_size(0):
         plain = call()
     return plain, call()
 

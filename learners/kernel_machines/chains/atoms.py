@@ -80,14 +80,16 @@ def log_predictive(
     for l in range(size):
         if l != skip and atoms.columns[l, 0] == columns[0]:
             first += 1
-    found = math.log((prior.start_mass / prior.n_columns + first) / (prior.start_mass + others))
+    log_probability = math.log(
+        (prior.start_mass / prior.n_columns + first) / (prior.start_mass + others)
+    )
     mass = prior.stop_mass + prior.step_mass
     for t in range(min(n, prior.max_order - 1)):
         following = columns[t + 1] if t + 1 < n else -1
         total, stops, hits = transitions(atoms, size, skip, columns[t], following, prior.max_order)
         weight = prior.stop_mass + stops if t + 1 == n else prior.step_mass / prior.n_columns + hits
-        found += math.log(weight / (mass + total))
-    return found
+        log_probability += math.log(weight / (mass + total))
+    return log_probability
 
 
 @jit

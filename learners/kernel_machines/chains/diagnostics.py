@@ -1,4 +1,4 @@
-"""Have the chains converged? Split R-hat and effective sample size on ranks.
+"""Convergence diagnostics of chains: split R-hat and effective sample size on ranks.
 
 References
 ----------
@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 
 def _split(traces: np.ndarray) -> np.ndarray:
-    """Halves of each chain as chains of their own."""
+    """Split each chain into two halves."""
     half = traces.shape[1] // 2
     return np.concatenate([traces[:, :half], traces[:, traces.shape[1] - half :]])
 
@@ -32,7 +32,7 @@ def r_hat(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        Near 1 where the chains agree (below 1.01 in [1]_); inf where they stand still at different
+        Near 1 where the chains agree (below 1.01 in [1]_); inf if they are constant at different
         values; NaN below 4 draws.
     """
     if traces.shape[1] < 4:
@@ -57,8 +57,8 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 
 
 def effective_sample_size(traces: np.ndarray) -> float:
-    """Number of independent draws that would say as much about the mean, from autocorrelations of
-    the ranks.
+    """Number of independent draws with the same information about the mean, from autocorrelations
+    of the ranks.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ REFRESH = 200  # accepted moves between two fresh factorisations
 
 
 class Gram(NamedTuple):
-    """Features and what is known of their Gram matrix A = F W F' + diag(precision); only the first
+    """Features and quantities of their Gram matrix A = F W F' + diag(precision); only the first
     1 + 2 D rows count.
     """
 
@@ -34,7 +34,8 @@ class Gram(NamedTuple):
     reduced: np.ndarray  # inverse without the removed atom
     cross: np.ndarray  # (M, 2): F W times the added features
     solved: np.ndarray  # (M, 2)
-    small: np.ndarray  # (2, 2) inverse of the Schur complement; (2, 0..1); projections of the added features in row 2
+    # (2, 2) inverse of the Schur complement; (2, 0..1); projections of the added features in row 2
+    small: np.ndarray
 
 
 def empty_gram(n_rows: int, max_components: int) -> Gram:
@@ -65,14 +66,42 @@ def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
         z = r * r
         s = r + r * z * (
             -1.66666666666666324348e-01
-            + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04
-            + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10))))
-        )  # fmt: skip
-        c = 1.0 - 0.5 * z + z * z * (
-            4.16666666666666019037e-02
-            + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05
-            + z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))
-        )  # fmt: skip
+            + z
+            * (
+                8.33333333332248946124e-03
+                + z
+                * (
+                    -1.98412698298579493134e-04
+                    + z
+                    * (
+                        2.75573137070700676789e-06
+                        + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
+                    )
+                )
+            )
+        )
+        c = (
+            1.0
+            - 0.5 * z
+            + z
+            * z
+            * (
+                4.16666666666666019037e-02
+                + z
+                * (
+                    -1.38888888888741095749e-03
+                    + z
+                    * (
+                        2.48015872894767294178e-05
+                        + z
+                        * (
+                            -2.75573143513906633035e-07
+                            + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)
+                        )
+                    )
+                )
+            )
+        )
         q = k - 4.0 * math.floor(0.25 * k)
         odd = q == 1.0 or q == 3.0
         big, small = (s, c) if odd else (c, s)

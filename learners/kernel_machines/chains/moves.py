@@ -73,14 +73,14 @@ def _log_birth(columns: np.ndarray, n: int, log_pred: float, table: Table) -> fl
     """Log probability that a birth proposes this sequence."""
     if len(table.keys) == 0:
         return log_pred
-    found = (1.0 - INFORMED) * math.exp(log_pred)
+    probability = (1.0 - INFORMED) * math.exp(log_pred)
     key = _key(columns, n, len(table.column_weight) + 1)
     if key > 0:
         place = np.searchsorted(table.keys, key)
         if place < len(table.keys) and table.keys[place] == key:
             orders = 1.0 if n == 1 else 2.0 if n == 2 else 6.0
-            found += INFORMED * table.weight[place] / orders
-    return math.log(found)
+            probability += INFORMED * table.weight[place] / orders
+    return math.log(probability)
 
 
 @jit
@@ -139,10 +139,10 @@ def _draw_growth(
 
 @jit
 def _holds(columns: np.ndarray, n: int, column: int) -> bool:
-    found = False
+    repeated = False
     for t in range(n):
-        found |= columns[t] == column
-    return found
+        repeated |= columns[t] == column
+    return repeated
 
 
 @jit
@@ -229,9 +229,9 @@ def propose(
                 if rng.random() < 0.5
                 else int(rng.random() * prior.n_columns)
             )
-            there = 0.5 * table.column_weight[column] + 0.5 / prior.n_columns
+            forward = 0.5 * table.column_weight[column] + 0.5 / prior.n_columns
             back = 0.5 * table.column_weight[old[t]] + 0.5 / prior.n_columns
-            ratio += math.log(back / there)
+            ratio += math.log(back / forward)
         else:  # a correlated column, with the sign of the correlation
             count = table.n_neighbours[old[t]]
             if count == 0:

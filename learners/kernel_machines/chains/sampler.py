@@ -45,7 +45,7 @@ class ChainSamples(NamedTuple):
 
 @dataclass
 class Chain:
-    """What a chain leaves."""
+    """Result of a chain."""
 
     kept: ChainSamples
     trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms along the whole run

@@ -1,5 +1,5 @@
-"""Which columns, pairs and triples look informative: tables from which births, growth and exchanges
-of columns propose.
+"""Screening of informative columns, pairs and triples: proposal tables for births, growth and
+exchanges of columns.
 
 A proposal may come from anything that does not depend on the state of the chain: the acceptance
 rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
@@ -51,7 +51,7 @@ def screen(
     screening : {"pairs", "triples", None}
         Longest products; None leaves all columns equally likely.
     max_order : int
-        Most columns of an atom: no longer products are in the table.
+        Maximum number of columns of an atom, and of a product in the table.
 
     Returns
     -------
@@ -77,12 +77,12 @@ def screen(
     else:
         y = ((y - y.mean()) / y.std()).astype(np.float32)
         waves = [_waves(XT, scale * s) for s in SCALES]
-        found = [_singles(waves, y)]
+        candidates = [_singles(waves, y)]
         if min(p, max_order) >= 2:
-            found.append(_pairs(waves, y))
+            candidates.append(_pairs(waves, y))
         if min(p, max_order) >= 3 and screening == "triples":
-            found.append(_triples(waves[-1:], y))
-        columns, score = (np.concatenate(parts) for parts in zip(*found))
+            candidates.append(_triples(waves[-1:], y))
+        columns, score = (np.concatenate(parts) for parts in zip(*candidates))
         keys, weight, column_weight = _weights(columns, score, p)
     return Table(
         keys,
@@ -98,13 +98,13 @@ def screen(
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
     """Cos and sin of each column, mean 0, variance 1 (0 where constant), each (N, p) float32."""
-    found = []
+    waves = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
         values -= values.mean(axis=0)
         deviation = values.std(axis=0)
-        found.append(values / np.where(deviation > 1e-6, deviation, np.inf))
-    return found
+        waves.append(values / np.where(deviation > 1e-6, deviation, np.inf))
+    return waves
 
 
 def _score(square: np.ndarray, degrees: int) -> np.ndarray:
@@ -113,7 +113,7 @@ def _score(square: np.ndarray, degrees: int) -> np.ndarray:
 
 
 def _best(square: np.ndarray) -> np.ndarray:
-    """Positions of the greatest entries, at most ``MAX_ENTRIES``."""
+    """Positions of the largest entries, at most ``MAX_ENTRIES``."""
     if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
     return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
@@ -129,7 +129,7 @@ def _singles(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 
 def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
-    found, squares = np.empty((0, 2), np.int64), np.empty(0, np.float32)
+    pairs, squares = np.empty((0, 2), np.int64), np.empty(0, np.float32)
     for a in range(0, p, BLOCK):
         for b in range(a, p, BLOCK):
             square = np.zeros((1, 1), np.float32)
@@ -141,16 +141,16 @@ def _pairs(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np
             rows, columns = np.nonzero(
                 np.arange(b, b + square.shape[1]) > np.arange(a, a + square.shape[0])[:, None]
             )
-            found = np.concatenate([found, np.column_stack([rows + a, columns + b])])
+            pairs = np.concatenate([pairs, np.column_stack([rows + a, columns + b])])
             squares = np.concatenate([squares, square[rows, columns] / len(y)])
             kept = _best(squares)
-            found, squares = found[kept], squares[kept]
-    return np.column_stack([found, np.full(len(found), -1)]), _score(squares, 4 * len(waves))
+            pairs, squares = pairs[kept], squares[kept]
+    return np.column_stack([pairs, np.full(len(pairs), -1)]), _score(squares, 4 * len(waves))
 
 
 def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     p = waves[0][0].shape[1]
-    found, squares = [np.empty((0, 3), np.int64)], [np.empty(0)]
+    triples_kept, squares = [np.empty((0, 3), np.int64)], [np.empty(0)]
     for a in range(p - 2):
         square = np.zeros((1, 1), np.float32)
         for pair in waves:
@@ -164,11 +164,11 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
         rows, columns = np.triu_indices(p - a - 1, 1)
         values = square[rows, columns] / len(y)
         kept = np.argpartition(values, -200)[-200:] if len(values) > 200 else np.arange(len(values))
-        found.append(
+        triples_kept.append(
             np.column_stack([np.full(len(kept), a), rows[kept] + a + 1, columns[kept] + a + 1])
         )
         squares.append(values[kept])
-    triples, square = np.concatenate(found), np.concatenate(squares)
+    triples, square = np.concatenate(triples_kept), np.concatenate(squares)
     kept = _best(square)
     return triples[kept], _score(square[kept], 8 * len(waves))
 
@@ -195,8 +195,8 @@ def _weights(
     order = np.argsort(keys)
     best = np.zeros(p)
     for t in range(3):
-        there = columns[:, t] >= 0
-        np.maximum.at(best, columns[there, t], score[there])
+        present = columns[:, t] >= 0
+        np.maximum.at(best, columns[present, t], score[present])
     place = np.empty(p)
     place[np.argsort(-best, kind="stable")] = np.arange(1, p + 1)
     return keys[order], mixed(warmth * score, rank)[order], mixed(warmth * best, place)
@@ -225,10 +225,10 @@ def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
                 lists[first + int(i)][int(j)] = lists[int(j)][first + int(i)] = float(
                     np.sign(block[i, j])
                 )
-    counts = np.array([len(found) for found in lists], dtype=np.int64)
+    counts = np.array([len(correlated) for correlated in lists], dtype=np.int64)
     neighbours = np.zeros((p, max(counts.max(initial=0), 1)), np.int64)
     signs = np.ones(neighbours.shape)
-    for column, found in enumerate(lists):
-        neighbours[column, : len(found)] = sorted(found)
-        signs[column, : len(found)] = [found[other] for other in sorted(found)]
+    for column, correlated in enumerate(lists):
+        neighbours[column, : len(correlated)] = sorted(correlated)
+        signs[column, : len(correlated)] = [correlated[other] for other in sorted(correlated)]
     return neighbours, signs, counts

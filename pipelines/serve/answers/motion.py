@@ -9,7 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ....learners.compilation import plain_forms
+from ....learners.compilation import numpy_backend
 from ....models import load_model
 from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
@@ -46,7 +46,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         if masks is not None:
             masks.mkdir()
         outliers = fields.flag("outliers")
-        with plain_forms(True):  # as the command does for one file, to the bit
+        with numpy_backend(True):  # as the command does for one file, to the bit
             found = segment_file(
                 ranker(),
                 path,

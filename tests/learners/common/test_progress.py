@@ -24,8 +24,8 @@ def work(clock, items, **options):
 def test_one_line_a_minute(clock, capsys):
     work(clock, [1] * 7, quiet=False)
     assert (
-        capsys.readouterr().err
-        == "files: 3 of 7 after 75 s, about 100 s left\nfiles: 6 of 7 after 150 s, about 25 s left\n"
+        capsys.readouterr().err == "files: 3 of 7 after 75 s, about 100 s left\n"
+        "files: 6 of 7 after 150 s, about 25 s left\n"
     )
 
 

@@ -90,7 +90,8 @@ def test_bad_batches_are_named():
         ([X], "batch 0 of batches is a ndarray; expected"),
         (
             [(X, y), (X, None)],
-            r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); expected a target, and weight, for each row",
+            r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); "
+            r"expected a target, and weight, for each row",
         ),
         ([(X, y, weight[:3])], r"batch 0 of batches: \(1300,\) and \(3,\) beside"),
         (
@@ -108,9 +109,9 @@ def test_bad_batches_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(batches=lambda made=made: made)
-    with pytest.raises(ValueError, match=r"^batches stand for themselves"):
+    with pytest.raises(ValueError, match=r"^batches cannot be combined with"):
         on_disk("X.npy", batches=Batches(X, y))
-    with pytest.raises(ValueError, match=r"^batches stand for themselves"):
+    with pytest.raises(ValueError, match=r"^batches cannot be combined with"):
         on_disk(batches=Batches(X, y), target="y")
     for edges in ((0, 700, 900), (0, 700), (0, 701, N)):
         batches = Batches(X, y, edges=(0, 700, N))
@@ -163,5 +164,7 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match="weight='w' of an array; expected a Parquet table"):
+    with pytest.raises(
+        ValueError, match="weight='w' needs named columns; expected a Parquet table"
+    ):
         on_disk(tmp_path / "X.npy", weight="w")

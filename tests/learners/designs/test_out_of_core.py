@@ -327,7 +327,8 @@ def test_a_reader_that_is_missing_is_named(tmp_path, monkeypatch):
     (tmp_path / "X.h5").write_bytes(b"")
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"X\.h5: reading it needs h5py \(pip install '\.\[disk\]' in the checkout of annealed\)",
+        match=r"X\.h5: reading it needs h5py "
+        r"\(pip install '\.\[disk\]' in the checkout of annealed\)",
     ):
         on_disk(tmp_path / "X.h5")
 

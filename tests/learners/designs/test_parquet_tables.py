@@ -154,7 +154,9 @@ def test_bad_input_is_one_line(folder):
             on_disk(place, **options)
         assert "\n" not in str(caught.value)
     np.save(folder / "X.npy", np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"filters=.* of an array; expected a Parquet table"):
+    with pytest.raises(
+        ValueError, match=r"filters=.* needs named columns; expected a Parquet table"
+    ):
         on_disk(folder / "X.npy", filters=[("a", "=", 1)])
     part = folder / "year=2023" / "town=c" / "p.parquet"
     data = bytearray(part.read_bytes())

@@ -19,7 +19,8 @@ def _data(task="binary"):
 def test_torch_is_not_imported_unless_asked_for():
     code = (
         "import sys, numpy as np; from annealed.learners import FSAClassifier; X = np.eye(20); "
-        "FSAClassifier(2).fit(X, X[:, 3] > 0); assert 'torch' not in sys.modules and 'dask' not in sys.modules"
+        "FSAClassifier(2).fit(X, X[:, 3] > 0); "
+        "assert 'torch' not in sys.modules and 'dask' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

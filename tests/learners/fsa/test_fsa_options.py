@@ -249,9 +249,22 @@ def test_ranking_errors(arguments, message):
 # -- parameters ------------------------------------------------------------------------------------
 
 SHARED = {
-    "n_features_to_select", "loss", "response", "constraints", "prior", "scaling", "schedule", "learning_rate", "momentum",
-    "refinement", "fit_intercept", "warm_start", "random_state", "n_jobs", "verbose",
-}  # fmt: skip
+    "n_features_to_select",
+    "loss",
+    "response",
+    "constraints",
+    "prior",
+    "scaling",
+    "schedule",
+    "learning_rate",
+    "momentum",
+    "refinement",
+    "fit_intercept",
+    "warm_start",
+    "random_state",
+    "n_jobs",
+    "verbose",
+}
 
 
 def test_parameters():
@@ -405,7 +418,7 @@ def test_bad_parameters_in_one_line(name, value):
 def test_bad_data_in_one_line():
     X, y = problem(40)
     with pytest.raises(
-        ValueError, match=r"^y holds one class only \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
     ):
         FSAClassifier(2).fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):
@@ -529,7 +542,8 @@ def test_a_ranker_needs_a_loss_of_pairs():
     X, y = problem(40)
     with pytest.raises(
         ValueError,
-        match=r"^loss=LogisticLoss\(\) does not compare rows; expected 'auto', 'pairwise_logistic' or a loss of pairs",
+        match=r"^loss=LogisticLoss\(\) does not compare rows; "
+        r"expected 'auto', 'pairwise_logistic' or a loss of pairs",
     ):
         FSARanker(2, loss=LogisticLoss()).fit(X, y)
 

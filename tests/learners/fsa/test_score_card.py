@@ -173,7 +173,7 @@ def test_bad_data():
     ):
         ScoreCardClassifier(2).fit(X, np.arange(50) % 3)
     with pytest.raises(
-        ValueError, match="every column of X is constant; expected at least one that is not"
+        ValueError, match="every column of X is constant; expected at least one that varies"
     ):
         ScoreCardClassifier(2).fit(np.ones((50, 2)), y)
     X[3, 4] = np.inf

@@ -280,9 +280,19 @@ def test_without_likelihood_the_chain_reproduces_the_prior(kind, forward):
             probabilities[kind], 0.3
         )
     chain = sampler.run_chain(
-        sampler.PRIOR_ONLY, XT, XT[0], GEWEKE_PRIOR, table, rng, max_components=12, precision=1.0,
-        n_steps=400_000, burn_in=2000, n_kept=4000, probabilities=probabilities,
-    )  # fmt: skip
+        sampler.PRIOR_ONLY,
+        XT,
+        XT[0],
+        GEWEKE_PRIOR,
+        table,
+        rng,
+        max_components=12,
+        precision=1.0,
+        n_steps=400_000,
+        burn_in=2000,
+        n_kept=4000,
+        probabilities=probabilities,
+    )
     kept = chain.kept
     found = np.array(
         [statistics(*one) for one in zip(kept.columns, kept.length, kept.omega, kept.size)]
@@ -339,9 +349,18 @@ def test_the_posterior_is_that_of_importance_sampling(likelihood):
     spread = np.sqrt((weights**2) @ (values - expected) ** 2) / weights.sum()
     table = screen(XT, y, 1.5, "pairs", 2)
     chain = sampler.run_chain(
-        likelihood, XT, target, prior, table, np.random.default_rng(1), max_components=6, precision=precision,
-        n_steps=400_000, burn_in=4000, n_kept=8000,
-    )  # fmt: skip
+        likelihood,
+        XT,
+        target,
+        prior,
+        table,
+        np.random.default_rng(1),
+        max_components=6,
+        precision=precision,
+        n_steps=400_000,
+        burn_in=4000,
+        n_kept=8000,
+    )
     kept = chain.kept
     found = np.array(
         [

@@ -45,9 +45,14 @@ def data(loss, n=60, p=6):
 
 @pytest.mark.parametrize(
     ("loss", "tolerance"),
-    [(SquaredLoss(), 1e-8), (LogisticLoss(), 0.02), (FlippedLogisticLoss(), 0.05), (MultinomialLoss(), 0.03),
-     (VapnikLoss(LogisticLoss()), 0.03)],
-)  # fmt: skip
+    [
+        (SquaredLoss(), 1e-8),
+        (LogisticLoss(), 0.02),
+        (FlippedLogisticLoss(), 0.05),
+        (MultinomialLoss(), 0.03),
+        (VapnikLoss(LogisticLoss()), 0.03),
+    ],
+)
 @pytest.mark.parametrize("ridge", [0.003, 0.03, 1.0])
 def test_rows_left_out_as_by_brute_force(loss, tolerance, ridge):
     A, y = data(loss)
@@ -214,7 +219,7 @@ def test_sparse_columns_give_the_same_ridge_and_fit(loss):
     np.testing.assert_allclose(fits[1][0].intercept, fits[0][0].intercept, rtol=1e-6)
 
 
-def test_many_classes_take_the_ridge_of_their_indicators():
+def test_many_classes_use_the_ridge_of_one_hot_classes():
     rng = np.random.default_rng(0)
     centres, y = rng.standard_normal((40, 50)), rng.permutation(np.arange(1600) % 40)
     for noise, least, most in ((0.5, 0.0, 2e-3), (4.0, 2e-3, 0.1)):
@@ -222,7 +227,7 @@ def test_many_classes_take_the_ridge_of_their_indicators():
         model = FSAClassifier(40).fit(X, y)
         assert (
             model.refinement_.count("ridge") == 1
-            and "by generalised cross-validation of the classes' indicators" in model.refinement_
+            and "by generalised cross-validation of one-hot classes" in model.refinement_
         )
         assert least < model.ridge_ < most
         targets = (y[:, None] == np.arange(40)).astype(float)

@@ -400,8 +400,12 @@ def test_minimax_objective_never_rises_and_cuts_are_bounded():
 def test_minimax_by_the_data_on_words():
     X, y, _ = words()
     train, test = slice(0, 1000), slice(1000, None)
-    chosen, paper = (MinimaxSparseClassifier(5, max_cuts=20, n_features_to_select=50, **how).fit(X[train], y[train])
-                     for how in ({"C": "auto", "retrain_C": "auto"}, {}))  # fmt: skip
+    chosen, paper = (
+        MinimaxSparseClassifier(5, max_cuts=20, n_features_to_select=50, **how).fit(
+            X[train], y[train]
+        )
+        for how in ({"C": "auto", "retrain_C": "auto"}, {})
+    )
     assert chosen.score(X[test], y[test]) > paper.score(X[test], y[test])
     fsa = FSAClassifier(50).fit(X[train], y[train])
     assert 1 - chosen.score(X[test], y[test]) <= 1.15 * (1 - fsa.score(X[test], y[test])) + 0.01

@@ -249,7 +249,7 @@ def _with(row, column, value):
             {"sequence": np.zeros(7)},
             r"sequence has shape \(7,\); expected one id for each of the 240 rows",
         ),
-        ({"y": np.zeros(240)}, "y holds one class only"),
+        ({"y": np.zeros(240)}, "y holds only one class"),
         ({"sample_weight": np.arange(240.0)}, "expected one weight per sequence"),
         (
             {"X": np.full((240, 4), np.nan)},

@@ -109,7 +109,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
     )
     assert {column["pvalue"] for column in found["selected"]} == {None}
     assert found["certainty"]["notes"] == [
-        "no p-values: column twin is a copy of column gene3; no test can tell them apart: exclude one"
+        "no p-values: column twin is a copy of column gene3; no test can distinguish them: exclude one"
     ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners.compilation import plain_forms
+from annealed.learners.compilation import numpy_backend
 from annealed.vision import (
     FeaturePool,
     HogLayout,
@@ -143,7 +143,7 @@ def test_memory_that_is_not_set_changes_no_score(model, monkeypatch):
         taken.view(np.uint8)[...] = 255  # NaN, as floats
         return taken
 
-    with plain_forms():
+    with numpy_backend():
         expected = scan(level_channels(IMAGE, POOL), *model[2])
         monkeypatch.setattr(level_features.Buffers, "take", unset)
         np.testing.assert_array_equal(scan(level_channels(IMAGE, POOL), *model[2]), expected)

@@ -171,8 +171,8 @@ def main() -> int:
     if "--laws" in arguments:
         arguments.remove("--laws")
         arguments += ["-k", LAWS]
-        own, _, host = probe({})
-        foreign = "Haswell" if "AVX512_SKX" in host and own != ["Haswell"] else "Nehalem"
+        native, _, host = probe({})
+        foreign = "Haswell" if "AVX512_SKX" in host and native != ["Haswell"] else "Nehalem"
         settings = [setting for setting in settings if setting[0].name == foreign]
         numbers, folders = [1], FOLDERS[:1]
     if not any((ROOT / argument.split("::")[0]).exists() for argument in arguments):

@@ -66,14 +66,14 @@ def _schema(node):
 def schemas():
     """Return the schema of each command on the page that has ``--json``; where it prints several
     objects, that of a line."""
-    found = {}
+    by_command = {}
     for name, section in re.findall(
         r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", (DOCS / "commands.md").read_text(), re.MULTILINE
     ):
         if "`--json`" in section:
             block = re.search(r"^With `--json`.*\n\n((?:    .*\n)+)", section, re.MULTILINE)
-            found[name] = {"anyOf": [schema_of(block[1] if block else EVALUATION), ERROR]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
+            by_command[name] = {"anyOf": [schema_of(block[1] if block else EVALUATION), ERROR]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": by_command}
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ def main(argv=None):
         rows_out.append(
             {"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit}
         )
-        found = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
+        recall = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
         print(
-            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {found:.0%}",
+            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {recall:.0%}",
             file=sys.stderr,
         )
     head = {

@@ -69,9 +69,11 @@ def paper_size(n_columns):
     n, n_classes, minutes = 270_000, 14, 1440
     y = np.repeat(rng.integers(n_classes, size=n // 10), 10)
     X = np.empty((n, n_columns))
-    own = np.arange(n_columns) % n_classes
+    class_of_column = np.arange(n_columns) % n_classes
     for rows in np.array_split(np.arange(n), 27):
-        X[rows] = rng.random((len(rows), n_columns)) < 0.05 + 0.1 * (own == y[rows, None])
+        X[rows] = rng.random((len(rows), n_columns)) < 0.05 + 0.1 * (
+            class_of_column == y[rows, None]
+        )
     offsets = np.r_[np.arange(0, n, minutes), n]
     problem = ChainProblem(X, y, n_classes, offsets, np.ones(len(offsets) - 1))
     fit = problem.start()

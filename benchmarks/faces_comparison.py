@@ -31,13 +31,13 @@ def recall(points, images, names, tolerance):
     """Share of the annotated keypoints that are found, and false points per photograph; points:
     [keypoint, x, y] of every image."""
     hits = total = false = 0
-    for found, image in zip(points, images, strict=True):
+    for detected, image in zip(points, images, strict=True):
         for name in names:
             columns = [
                 KEYPOINTS.index(n)
                 for n in (("left_eye", "right_eye") if name == "eye" else (name,))
             ]
-            xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
+            xy = np.array([(x, y) for n, x, y in detected if n == name]).reshape(-1, 2)
             truth, seen = (
                 image.instances[:, columns].reshape(-1, 2),
                 image.visible[:, columns].ravel(),
@@ -82,9 +82,9 @@ def main(argv=None):
     for picture in pixels:
         times = []
         for _ in range(2):
-            found, took = timed(partial(detector.detect, picture))
+            detections, took = timed(partial(detector.detect, picture))
             times.append(took)
-        points.append([[d.keypoint, d.x, d.y] for d in found])
+        points.append([[d.keypoint, d.x, d.y] for d in detections])
         seconds.append(min(times))
     print(
         f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"

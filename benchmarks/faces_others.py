@@ -42,20 +42,20 @@ def measured(name, images, detect):
     for image in images:
         times = []
         for _ in range(2):
-            found, took = timed(partial(detect, image))
+            boxes, took = timed(partial(detect, image))
             times.append(took)
         seconds.append(min(times))
-        points.append(found)
+        points.append(boxes)
     print(json.dumps({"name": name, "seconds": seconds, "points": points}), flush=True)
 
 
 def cascade(name, factor, neighbours):
-    found = cv2.CascadeClassifier(cv2.data.haarcascades + name)
+    classifier = cv2.CascadeClassifier(cv2.data.haarcascades + name)
 
     def detect(image):
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         boxes = np.asarray(
-            found.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)
+            classifier.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)
         ).reshape(-1, 4)
         return [["eye", x + w / 2 - 0.5, y + h / 2 - 0.5] for x, y, w, h in boxes.tolist()]
 
@@ -101,7 +101,7 @@ def face_mesh():
 
     def detect(image):
         height, width = image.shape[:2]
-        found = []
+        boxes = []
         tiles = [(0, 0, width, height)]
         tiles += [
             (int(x * width), int(y * height), int((x + 0.6) * width), int((y + 0.6) * height))
@@ -120,10 +120,10 @@ def face_mesh():
                 points = {name: xy[list(which)].mean(axis=0) for name, which in corners.items()}
                 ied = np.hypot(*(points["left_eye"] - points["right_eye"]))
                 if all(
-                    np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in found
+                    np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in boxes
                 ):
-                    found.append(points)
-        return [[name, *map(float, point)] for points in found for name, point in points.items()]
+                    boxes.append(points)
+        return [[name, *map(float, point)] for points in boxes for name, point in points.items()]
 
     return detect
 

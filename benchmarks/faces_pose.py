@@ -30,15 +30,15 @@ def main(argv=None):
     )
     for error in args.errors:
         rng = np.random.default_rng(0)
-        found = []
+        poses = []
         for _ in range(args.views):
             pose = Pose(*rng.uniform(-LARGEST, LARGEST))
             noise = error * (
                 rng.normal(size=len(rigid.points)) + 1j * rng.normal(size=len(rigid.points))
             )
             seen = 40.0 * (rigid.project(rotation_of(pose), 1.0, 0j) + noise)
-            found.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
-        middle, most = np.degrees(np.quantile(found, [0.5, 0.95]))
+            poses.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
+        middle, most = np.degrees(np.quantile(poses, [0.5, 0.95]))
         print(f"| {error:g} | {middle:.1f} | {most:.1f} |")
 
 

@@ -55,11 +55,11 @@ def seconds(work, images):
     return float(np.median(best))
 
 
-def eyes(found, photographs, faces):
+def eyes(detections, photographs, faces):
     """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that
     may be any eye."""
     hits, points, false = 0, 0, 0
-    for xy, (_, keypoints, ignore), image in zip(found, photographs, faces, strict=True):
+    for xy, (_, keypoints, ignore), image in zip(detections, photographs, faces, strict=True):
         both = keypoints[:, :2].reshape(-1, 2)
         ied = np.repeat(np.hypot(*(keypoints[:, 0] - keypoints[:, 1]).T), 2)
         judged = judge(
@@ -67,7 +67,7 @@ def eyes(found, photographs, faces):
         )
         hits, points = hits + int((judged.outcome == 1).sum()), points + judged.n_points
         false += int((judged.outcome == -1).sum())
-    return hits / points, false / len(found)
+    return hits / points, false / len(detections)
 
 
 def main(argv=None):
@@ -130,9 +130,9 @@ def main(argv=None):
 
     mode = "prune+regress" if detector.guides else "scan"
     names = ["left_eye", "right_eye"]
-    found = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
+    detections = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
     recall, false = eyes(
-        [np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images
+        [np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in detections], photographs, images
     )
     took = seconds(lambda image: detector.detect(image, keypoints=names, mode=mode), pixels)
     print(

@@ -114,7 +114,7 @@ def main(argv=None):
     for name in ("turn to a side", "distance of the answers", "both"):
         cells = []
         for pair in PAIRS.values():
-            found = []
+            results = []
             for k in pair:
                 inputs = {"turn to a side": [yaw], "distance of the answers": [apart[:, k]]}.get(
                     name, [yaw, apart[:, k]]
@@ -129,10 +129,10 @@ def main(argv=None):
                     cv=folds,
                     method="predict_proba",
                 )[:, 1]
-                found.append(
+                results.append(
                     [average_precision(score, error[:, k], tolerance) for tolerance in (0.05, 0.1)]
                 )
-            cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
+            cells.append("{:.3f} / {:.3f}".format(*np.mean(results, axis=0)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -55,9 +55,9 @@ def kinds_of(images, rigid):
     made = {"as they are": images}
     for number, image in enumerate(some):
         rng = np.random.default_rng([7, number])
-        own = np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
+        yaw = np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
         for degrees in (15, 30, 45, 60):
-            picture = turned_head(image, rng.choice([-1, 1]) * degrees - own, rigid)
+            picture = turned_head(image, rng.choice([-1, 1]) * degrees - yaw, rigid)
             made.setdefault(f"turned to a side by {degrees} degrees", []).append(picture)
         for degrees in (15, 25, 40):
             made.setdefault(f"turned in the picture by {degrees} degrees", []).append(
@@ -89,15 +89,17 @@ def judge(image, faces):
     )
     for i, (face, ied) in enumerate(zip(image.instances, image.reference_length)):
         best = int(far[i].argmin()) if places else -1
-        found = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
-        within = np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if found else np.zeros(6, bool)
+        detected = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
+        within = (
+            np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if detected else np.zeros(6, bool)
+        )
         eyes = np.hypot(*(image.landmarks[i, 36] - image.landmarks[i, 45]))
         error = (
             np.hypot(*(faces[best].landmarks - image.landmarks[i]).T).mean() / eyes
-            if found
+            if detected
             else np.nan
         )
-        rows.append((found, within.mean(), error))
+        rows.append((detected, within.mean(), error))
     middles = np.array([place.mean(axis=0) for place in places]).reshape(-1, 1, 2)
     x0, y0, x1, y1 = image.ignore.T
     ignored = (
@@ -145,13 +147,13 @@ def main(argv=None):
                 pixels, min_probability=0.1, min_size=12 if SMALLER in name else None
             ).instances
             seconds.append(time.process_time() - start)
-            found = judge(image, faces)
-            rows += found[0]
-            judged += found[1]
+            detected = judge(image, faces)
+            rows += detected[0]
+            judged += detected[1]
         reliability["as they are" if name == "as they are" else "unlike"] += judged
-        found, within, error = np.array(rows, float).T
+        detected, within, error = np.array(rows, float).T
         false = sum(not right for p, right in judged if p >= 0.5)
-        numbers = f"{found.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
+        numbers = f"{detected.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
         print(f"| {name} | {len(rows)} | {numbers} |", flush=True)
     print(
         "\n| probability | "

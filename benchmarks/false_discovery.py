@@ -67,10 +67,15 @@ def draw(design, seed, data=None):
         )
         return X, y, true, None, np.zeros(10)
     kind, n, k, task = (DESIGNS | INTERVALS)[design]
-    S, own = covariance(kind)
+    S, sampler = covariance(kind)
     X = rng.standard_normal((n, P)) @ np.linalg.cholesky(S).T
     true = np.sort(rng.permutation(P)[:k])
-    coef = 5.5 / np.sqrt(n * own) * rng.choice([-1.0, 1.0], k) * (1.0 if task == "numbers" else 3.0)
+    coef = (
+        5.5
+        / np.sqrt(n * sampler)
+        * rng.choice([-1.0, 1.0], k)
+        * (1.0 if task == "numbers" else 3.0)
+    )
     scores = X[:, true] @ coef
     y = (
         scores + rng.standard_normal(n)
@@ -93,11 +98,13 @@ def ours(method, known):
         options = (
             {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
         )
-        found = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(X, y)
-        if found.method_ == "conditional":
-            return [step_up(found.pvalues_, level) for level in LEVELS]
+        selector = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(
+            X, y
+        )
+        if selector.method_ == "conditional":
+            return [step_up(selector.pvalues_, level) for level in LEVELS]
         return [
-            np.flatnonzero(found.statistics_ >= knockoff_threshold(found.statistics_, level))
+            np.flatnonzero(selector.statistics_ >= knockoff_threshold(selector.statistics_, level))
             for level in LEVELS
         ]
 
@@ -109,18 +116,20 @@ def knockpy(X, y, S, seed):
     from knockpy.knockoff_filter import KnockoffFilter
 
     copies = gaussian_knockoffs(X, np.random.RandomState(seed), S)
-    found = KnockoffFilter(fstat="lasso", ksampler="gaussian")
-    found.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
-    return [np.flatnonzero(knockoff_threshold(found.W, level) <= found.W) for level in LEVELS]
+    knockoffs = KnockoffFilter(fstat="lasso", ksampler="gaussian")
+    knockoffs.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
+    return [
+        np.flatnonzero(knockoff_threshold(knockoffs.W, level) <= knockoffs.W) for level in LEVELS
+    ]
 
 
 def hidimstat(X, y, S, seed):
     """The desparsified lasso with the step-up procedure."""
     from hidimstat import DesparsifiedLasso
 
-    found = DesparsifiedLasso(random_state=seed)
-    found.fit_importance(X, y.astype(float))
-    return [step_up(np.ravel(found.pvalues_), level) for level in LEVELS]
+    lasso = DesparsifiedLasso(random_state=seed)
+    lasso.fit_importance(X, y.astype(float))
+    return [step_up(np.ravel(lasso.pvalues_), level) for level in LEVELS]
 
 
 METHODS = {
@@ -138,13 +147,13 @@ def coverage(design, seed):
     over 2 * 1.96."""
     X, y, true, _, coef = draw(design, seed)
     estimator = (FSAClassifier if y.dtype.kind == "i" else FSARegressor)(len(true))
-    found = FSAInference(estimator, random_state=seed).fit(X, y)
+    inference = FSAInference(estimator, random_state=seed).fit(X, y)
     truth = np.zeros(X.shape[1])
     truth[true] = coef
-    inside = (found.intervals_[:, 0] <= truth[found.columns_]) & (
-        truth[found.columns_] <= found.intervals_[:, 1]
+    inside = (inference.intervals_[:, 0] <= truth[inference.columns_]) & (
+        truth[inference.columns_] <= inference.intervals_[:, 1]
     )
-    is_true = np.isin(found.columns_, true)
+    is_true = np.isin(inference.columns_, true)
     return {
         "true": [int(inside[is_true].sum()), int(is_true.sum())],
         "selected": [int(inside.sum()), len(inside)],
@@ -174,8 +183,12 @@ def run(path, designs, methods, runs, data):
                     if S is None and ("known" in method or method == "knockpy"):
                         continue
                     start = time.process_time()
-                    for level, found in zip(LEVELS, METHODS[method](X, y, S, seed)):
-                        line[str(level)] = [len(found), int(np.isin(found, true).sum()), len(true)]
+                    for level, selected in zip(LEVELS, METHODS[method](X, y, S, seed)):
+                        line[str(level)] = [
+                            len(selected),
+                            int(np.isin(selected, true).sum()),
+                            len(true),
+                        ]
                 line["seconds"] = round(time.process_time() - start, 3)
                 with path.open("a") as file:
                     file.write(json.dumps(line) + "\n")
@@ -201,12 +214,12 @@ def summary(path):
         for level in map(str, LEVELS):
             share = np.array([(r[level][0] - r[level][1]) / max(r[level][0], 1) for r in mine])
             error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
-            found = (
+            results = (
                 np.mean([r[level][1] / r[level][2] for r in mine]) if mine[0][level][2] else np.nan
             )
             cells += [
                 f"{100 * share.mean():.1f} ({100 * error:.1f})",
-                "-" if np.isnan(found) else f"{100 * found:.0f}",
+                "-" if np.isnan(results) else f"{100 * results:.0f}",
             ]
         some = np.mean([r["0.1"][0] > 0 for r in mine])
         print_line(

@@ -101,15 +101,15 @@ def main(argv: list[str] | None = None) -> None:
                     if k <= n / 5
                     for seed in draws
                 ]
-                found = np.array([errors_of(*job) for job in jobs])
-                least = found[:, :2].min(axis=1, keepdims=True)
-                regret = np.log(found[:, :3] / least).mean(axis=0)
-                right = np.mean(found[:, 2] <= 1.001 * least[:, 0])
+                errors = np.array([errors_of(*job) for job in jobs])
+                least = errors[:, :2].min(axis=1, keepdims=True)
+                regret = np.log(errors[:, :3] / least).mean(axis=0)
+                right = np.mean(errors[:, 2] <= 1.001 * least[:, 0])
                 print_line(
                     p,
                     n,
                     ratio,
-                    *found[:, :3].mean(axis=0).round(1),
+                    *errors[:, :3].mean(axis=0).round(1),
                     " ".join(f"{r:.3f}" for r in regret),
                     f"{right:.0%}",
                 )

@@ -178,16 +178,16 @@ JOURNEYS: dict[str, Callable[[], object]] = {
 def broken(name: str, row: dict[str, Any]) -> list[str]:
     """Limits that a journey breaks, in words."""
     most_entered = max(row["entries"], key=row["entries"].get)
-    found = {
+    failures = {
         "modules": row["modules"],
         "stays": row["stays"],
         "entries": row["entries"][most_entered],
     }
     what = {"entries": f"entries of {most_entered}"}
     return [
-        f"{name}: {found[key]} {what.get(key, key)}, expected at most {limit}"
+        f"{name}: {failures[key]} {what.get(key, key)}, expected at most {limit}"
         for key, limit in LIMITS.get(name, {}).items()
-        if found[key] > limit
+        if failures[key] > limit
     ]
 
 

@@ -54,13 +54,13 @@ def copy_heads(data, folder, part):
 
 def dlib_parts(image, dlib):
     """Boxes and points of the objects of a picture, as dlib takes them."""
-    found = []
+    parts = []
     for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
-        found.append(
+        parts.append(
             dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points])
         )
-    return found
+    return parts
 
 
 def train_dlib(images, dlib):
@@ -171,9 +171,11 @@ def main(argv=None):
             images, empty = parts["test"]
             find(read_image(images[0].path))
             start = time.process_time()
-            found = [find(read_image(path)) for path in [*(image.path for image in images), *empty]]
-            each = (time.process_time() - start) / len(found)
-            result = score(images, found[: len(images)], found[len(images) :])
+            results = [
+                find(read_image(path)) for path in [*(image.path for image in images), *empty]
+            ]
+            each = (time.process_time() - start) / len(results)
+            result = score(images, results[: len(images)], results[len(images) :])
             rows.append((kind, name, result, seconds, each))
     print_head(
         "object",

@@ -290,10 +290,10 @@ def main(argv: list[str] | None = None) -> None:
         if arguments.out is not None and arguments.out.exists()
         else []
     )
-    there = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
+    finished = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
     for name, make in tables.items():
         left = [
-            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in there
+            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in finished
         ]
         if (arguments.only is not None and not name.startswith(arguments.only)) or not left:
             continue

@@ -44,7 +44,7 @@ def main(argv=None):
         ):
             with threadpool_limits(1):
                 _, seconds = timed(lambda model=model, X=X, y=y: model.fit(X[:N], y[:N]))
-            found = np.isin(
+            recovered = np.isin(
                 true, np.flatnonzero(np.any(np.reshape(model.coef_, (-1, P)) != 0, axis=0))
             ).sum()
             print_line(
@@ -52,7 +52,7 @@ def main(argv=None):
                 method,
                 f"{seconds:.1f}",
                 f"{1 - model.score(X[N:], y[N:]):.4f}",
-                f"{found} of {K}",
+                f"{recovered} of {K}",
             )
 
 

@@ -25,13 +25,13 @@ from common import new_parser, print_head, print_line
 
 def sets_of(ranker, sequences):
     """Candidates with features and errors, and the processor time of each sequence."""
-    found, seconds = [], []
+    sets, seconds = [], []
     for number, sequence in enumerate(sequences):
         start = time.process_time()
         tracks, shuffled = shuffled_tracks(sequence, number)
-        found.append(ranker.candidate_set(tracks, sequence.n_motions, shuffled))
+        sets.append(ranker.candidate_set(tracks, sequence.n_motions, shuffled))
         seconds.append(time.process_time() - start)
-    return found, seconds
+    return sets, seconds
 
 
 def cross_validated(data, n_partitions):

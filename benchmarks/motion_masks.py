@@ -70,8 +70,8 @@ def scene(seed):
         )
 
 
-def overlap(found, truth):
-    return float((found & truth).sum() / max((found | truth).sum(), 1))
+def overlap(predicted, truth):
+    return float((predicted & truth).sum() / max((predicted | truth).sum(), 1))
 
 
 def hulls(tracks, labels, background):
@@ -99,10 +99,14 @@ def main(argv=None):
             masks.mkdir()
             write_video(video, frames, 25.0)
             start = time.process_time()
-            found = segment_file(ranker, video, numbers[0] + 1, masks=masks)
+            segmentation = segment_file(ranker, video, numbers[0] + 1, masks=masks)
             seconds = time.process_time() - start
             written = [cv2.imread(str(path), 0) == 0 for path in sorted(masks.iterdir())]
-            simple = hulls(found.tracks, found.labels, background_of(found.tracks, found.labels))
+            simple = hulls(
+                segmentation.tracks,
+                segmentation.labels,
+                background_of(segmentation.tracks, segmentation.labels),
+            )
             scores = [
                 np.mean([overlap(a, b) for a, b in zip(some, truth, strict=True)])
                 for some in (written, simple)

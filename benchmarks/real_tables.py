@@ -121,12 +121,12 @@ def l1(A, y, k, several):
             l1_ratio=1.0, solver="liblinear", warm_start=True, random_state=0
         )
         if k is None:
-            found = (
+            result = (
                 GridSearchCV(model, {"C": np.geomspace(1, 300, 12) / len(y)}, cv=5)
                 .fit(A, y)
                 .best_estimator_
             )
-            return found, int((found.coef_ != 0).sum())
+            return result, int((result.coef_ != 0).sum())
         columns = np.arange(0)
         for c in np.geomspace(1, 3000, 50) / len(y):
             new = np.flatnonzero(model.set_params(C=c).fit(A, y).coef_[0])
@@ -306,9 +306,9 @@ def error(name, truth, predicted, train):
 
 def cells(sizes, methods):
     """(method, k) in the order in which they are run; k is "own" or "all" where it is not given."""
-    found = [(m, k) for k in sizes for m in AT_SIZES]
-    found += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]
-    return [(m, k) for m, k in found if methods is None or m in methods]
+    result = [(m, k) for k in sizes for m in AT_SIZES]
+    result += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]
+    return [(m, k) for m, k in result if methods is None or m in methods]
 
 
 def run(args):
@@ -350,24 +350,24 @@ def summary(args):
         ("regression", NUMBERS),
     ):
         for k in [*args.sizes, "own"]:
-            own = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
-            shown = [m for m in AT_SIZES if m in own] + list(ALL_COLUMNS)
+            methods = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
+            shown = [m for m in AT_SIZES if m in methods] + list(ALL_COLUMNS)
             mean = {}
             for method in shown:
                 size = "all" if method in ALL_COLUMNS else k
                 for name in names:
-                    found = [
+                    results = [
                         r for r in rows if (r["table"], r["method"], r["k"]) == (name, method, size)
                     ]
-                    if found:
-                        mean[method, name] = found
+                    if results:
+                        mean[method, name] = results
             print(
                 f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | rank | difference (95% interval) "
                 "| wins, losses | p |"
             )
             print("|---|---|---|---|---|---|---|---|---|")
             complete = [m for m in shown if all((m, name) in mean for name in names)]
-            value = {key: np.mean([r["errors"] for r in found]) for key, found in mean.items()}
+            value = {key: np.mean([r["errors"] for r in results]) for key, results in mean.items()}
             ranks = (
                 np.mean([rankdata([value[m, name] for m in complete]) for name in names], axis=0)
                 if complete
@@ -377,9 +377,9 @@ def summary(args):
                 have = [name for name in names if (method, name) in mean]
                 if not have:
                     continue
-                found = [r for name in have for r in mean[method, name]]
-                line = f"| {method} | {np.mean([value[method, n] for n in have]):.1f} | {np.mean([np.mean(r['columns']) for r in found]):.0f} "
-                line += f"| {np.mean([r['seconds'] for r in found]):.3f} | {len(have)} x {len(found) // len(have)} "
+                results = [r for name in have for r in mean[method, name]]
+                line = f"| {method} | {np.mean([value[method, n] for n in have]):.1f} | {np.mean([np.mean(r['columns']) for r in results]):.0f} "
+                line += f"| {np.mean([r['seconds'] for r in results]):.3f} | {len(have)} x {len(results) // len(have)} "
                 line += f"| {ranks[complete.index(method)]:.1f} " if method in complete else "| "
                 paired = []
                 for name in have:
@@ -405,16 +405,16 @@ def summary(args):
 
 def null(args):
     """Columns that "auto" selects where the labels are permuted."""
-    names, found = args.tables or CLASSES + NUMBERS, {}
+    names, results = args.tables or CLASSES + NUMBERS, {}
     for draw in range(args.null):
         name = names[draw % len(names)]
         X, y = read(args.data, name)
         X = StandardScaler().fit_transform(np.where(np.isnan(X), np.nanmean(X, axis=0), X))
         model = (FSAClassifier if name in CLASSES else FSARegressor)("auto")
         model.fit(X, np.random.default_rng(draw).permutation(y))
-        found.setdefault(name, []).append(int(model.support_.sum()))
-        print(draw, name, found[name][-1], flush=True)
-    sizes = np.concatenate(list(found.values()))
+        results.setdefault(name, []).append(int(model.support_.sum()))
+        print(draw, name, results[name][-1], flush=True)
+    sizes = np.concatenate(list(results.values()))
     few = np.count_nonzero(sizes <= 1)
     print(
         f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}"

@@ -116,7 +116,7 @@ def main(argv=None):
         "independent, 40 % of labels wrong",
         "rare and heavy-tailed columns, regression",
     ):
-        found = {}
+        results = {}
         for seed in range(a.runs):
             X, y, true = made(design, seed)
             np.asfortranarray(X).ravel(order="K").tofile(path)
@@ -131,15 +131,17 @@ def main(argv=None):
                         K, random_state=seed, refinement=Refinement(exchange=exchange)
                     ).fit(source, y)
                     columns = model.get_support(indices=True)
-                    whole = found[exchange, "all rows"][-1][0] if sample != "all rows" else columns
+                    whole = (
+                        results[exchange, "all rows"][-1][0] if sample != "all rows" else columns
+                    )
                     cells = (
                         columns,
                         np.isin(columns, whole).mean(),
                         np.isin(columns, true).mean(),
                         source.bytes_read / X.nbytes,
                     )
-                    found.setdefault((exchange, sample), []).append(cells)
-        for (exchange, sample), runs in found.items():
+                    results.setdefault((exchange, sample), []).append(cells)
+        for (exchange, sample), runs in results.items():
             share, right, reads = (np.mean([run[i] for run in runs]) for i in (1, 2, 3))
             same = f"{sum(run[1] == 1 for run in runs)} of {a.runs}"
             print_line(

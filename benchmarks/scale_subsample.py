@@ -38,7 +38,7 @@ def main(argv=None):
     path = Path(tempfile.mkdtemp()) / "X.bin"
     for name, exchange in (("refit", False), ("exchanges", True)):
         for share in (1.0, 0.5, 0.2, 0.1, 0.05):
-            found, read = [], []
+            recovered, read = [], []
             for seed in range(a.runs):
                 data = simulate(
                     "classification", a.rows, a.features, a.k, columns=a.design, random_state=seed
@@ -50,10 +50,10 @@ def main(argv=None):
                 model = FSAClassifier(
                     a.k, random_state=seed, refinement=Refinement(exchange=exchange)
                 )
-                found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
+                recovered.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(
-                f"{name:9s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
+                f"{name:9s} {share:4.2f} found {np.mean(recovered):.3f} all {np.sum(np.equal(recovered, 1))}/{a.runs} reads {np.mean(read):.2f}"
             )
     path.unlink()
 

@@ -91,7 +91,7 @@ METHODS = {"annealed": ours, "FasterRisk": fasterrisk}
 def held_out(X, y, k, repeats):
     """For each method held-out probabilities and their labels, areas, log losses and seconds, a
     list of folds each."""
-    found = {name: ([], [], [], [], []) for name in METHODS}
+    results = {name: ([], [], [], [], []) for name in METHODS}
     for train, test in RepeatedStratifiedKFold(
         n_splits=N_FOLDS, n_repeats=repeats, random_state=0
     ).split(X, y):
@@ -104,19 +104,19 @@ def held_out(X, y, k, repeats):
                 log_loss(y[test], np.clip(p, 1e-6, 1 - 1e-6)),
                 seconds,
             )
-            for row, value in zip(found[name], values, strict=True):
+            for row, value in zip(results[name], values, strict=True):
                 row.append(value)
-    return found
+    return results
 
 
 def reliability(p, y):
     """Mean probability and share of ones of groups of equal size, and the mean distance of both."""
     groups = np.array_split(np.argsort(p, kind="stable"), N_GROUPS)
-    said, seen = (
+    predicted, seen = (
         np.array([p[rows].mean() for rows in groups]),
         np.array([y[rows].mean() for rows in groups]),
     )
-    return said, seen, np.abs(said - seen).mean()
+    return predicted, seen, np.abs(predicted - seen).mean()
 
 
 def draw(pairs, path):

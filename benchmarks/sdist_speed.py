@@ -82,9 +82,9 @@ class LMNN(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})"
                 )
-            with np.load(files[1]) as found:
-                self.components_ = found["components"]
-                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
+            with np.load(files[1]) as result:
+                self.components_ = result["components"]
+                self.seconds_, self.finished_ = result["seconds"].item(), result["finished"].item()
         self.classes_, self._votes = (
             np.unique(y),
             KNeighborsClassifier(3).fit(X @ self.components_.T, y),

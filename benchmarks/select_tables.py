@@ -76,25 +76,25 @@ def tables():
 
 
 def of_sklearn(name):
-    found = getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True)
-    target = found.target if found.target.ndim == 1 else found.target.iloc[:, 0]
-    names = getattr(found, "target_names", None)
+    bunch = getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True)
+    target = bunch.target if bunch.target.ndim == 1 else bunch.target.iloc[:, 0]
+    names = getattr(bunch, "target_names", None)
     words = (
         np.array(names)[target]
-        if found.target.ndim == 1 and names is not None and name != "digits"
+        if bunch.target.ndim == 1 and names is not None and name != "digits"
         else target
     )
-    return found.data.assign(target=np.asarray(words)), "target"
+    return bunch.data.assign(target=np.asarray(words)), "target"
 
 
 def of_statsmodels(name):
-    found = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas()
-    names = getattr(found, "endog_name", None) or getattr(
-        getattr(found, "endog", None), "name", None
+    bunch = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas()
+    names = getattr(bunch, "endog_name", None) or getattr(
+        getattr(bunch, "endog", None), "name", None
     )
     names = names if isinstance(names, str) or names is None else names[0]
     data = (
-        found.data.reset_index() if not isinstance(found.data.index, pd.RangeIndex) else found.data
+        bunch.data.reset_index() if not isinstance(bunch.data.index, pd.RangeIndex) else bunch.data
     )
     return data, names if names in data else data.columns[-1]
 
@@ -105,10 +105,10 @@ def measured(folder, get):
     path, lines = Path(folder) / "t.csv", []
     frame.to_csv(path, index=False)
     try:
-        found = select_file(path, Request(str(target), "auto", boosting=True), note=lines.append)
+        result = select_file(path, Request(str(target), "auto", boosting=True), note=lines.append)
     except ValueError as error:
         return [*frame.shape, "–", str(error).replace(str(path), "the table"), *["–"] * 4], lines
-    columns, scores = [shown(column) for column in found.columns], found.validation.scores
+    columns, scores = [shown(column) for column in result.columns], result.validation.scores
     measure = next(iter(scores["selected"]))
     values = [scores[name][measure] for name in ("selected", "all columns", "boosting")]
     some = (

@@ -34,19 +34,19 @@ def made(n: int, m: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
     """Ones, labels and the true columns."""
     rng = np.random.default_rng(0)
     true = np.sort(rng.choice(m, K, replace=False))
-    there = rng.random((n, K)) < 0.25
+    nonzero = rng.random((n, K)) < 0.25
     others = rng.integers(0, m, (n, NON_ZERO - K // 4))
     others = np.where(np.isin(others, true), (others + 1) % m, others)
-    rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(there)[0]])
+    rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(nonzero)[0]])
     X = sp.coo_matrix(
         (
             np.ones(len(rows), np.float32),
-            (rows, np.concatenate([others.ravel(), true[np.nonzero(there)[1]]])),
+            (rows, np.concatenate([others.ravel(), true[np.nonzero(nonzero)[1]]])),
         ),
         (n, m),
     ).tocsr()
     X.data[:] = 1
-    score = there @ np.where(np.arange(K) % 2, -1.0, 1.0)
+    score = nonzero @ np.where(np.arange(K) % 2, -1.0, 1.0)
     return X, np.where(score + 0.5 * rng.standard_normal(n) > 0, 1, -1), true
 
 
@@ -64,13 +64,13 @@ def vowpal_wabbit(*options: object) -> float:
         "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
     )
     start = time.perf_counter()
-    said = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "--quiet", *map(str, options)],
         check=True,
         capture_output=True,
         text=True,
     )
-    LARGEST.append(int(said.stdout.split()[-1]) * 1024)
+    LARGEST.append(int(process.stdout.split()[-1]) * 1024)
     return time.perf_counter() - start
 
 
@@ -137,11 +137,11 @@ def main(argv=None):
             vowpal_wabbit("-t", "-d", here / rows, "-i", here / "model", "-p", here / "found")
             return float((np.where(np.loadtxt(here / "found") > 0, 1, -1) != labels).mean())
 
-        found, total = [], 0.0
+        recovered, total = [], 0.0
         for penalty in PENALTIES:
             total += fit("fit", penalty)
-            found.append(error_on("choose", y[ten]))
-        best = PENALTIES[int(np.argmin(found))]
+            recovered.append(error_on("choose", y[ten]))
+        best = PENALTIES[int(np.argmin(recovered))]
         seconds = fit("all", best)
         vowpal_wabbit(
             "-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights"

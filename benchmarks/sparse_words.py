@@ -192,12 +192,12 @@ def main(argv: list[str] | None = None) -> None:
         if arguments.out is not None and arguments.out.exists()
         else []
     )
-    there = {(row["set"], row["k"]) for row in map(json.loads, lines)}
+    finished = {(row["set"], row["k"]) for row in map(json.loads, lines)}
     for name, splits in sets(arguments.part, arguments.data).items():
         if arguments.only is not None and not name.startswith(arguments.only):
             continue
         for k in arguments.k:
-            if (name, k) in there:
+            if (name, k) in finished:
                 continue
             wrong: dict[str, list[np.ndarray]] = {method: [] for method in arguments.methods}
             seconds: dict[str, list[float]] = {method: [] for method in arguments.methods}

@@ -34,10 +34,10 @@ def texture(rng, shape=(192, 192)):
     return picture
 
 
-def plane(origin, along, across, n, m):
+def plane(origin, first, second, n, m):
     """A rectangle as n x m quadrangles, (n * m, 4, 3)."""
     u, v = np.meshgrid(np.arange(n + 1) / n, np.arange(m + 1) / m, indexing="ij")
-    grid = np.asarray(origin) + u[..., None] * along + v[..., None] * across
+    grid = np.asarray(origin) + u[..., None] * first + v[..., None] * second
     return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
         -1, 4, 3
     )

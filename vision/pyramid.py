@@ -208,13 +208,13 @@ def shrink(level: Level, scale: float) -> Level:
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
     # a channel at a time: the blurred image is never whole
     if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:
-        found: npt.NDArray[np.uint8] | None = None
+        shrunk: npt.NDArray[np.uint8] | None = None
         for c in range(3):
             channel = _shrink(np.asarray(cv2.extractChannel(image, c), np.uint8), scale)
-            found = np.empty((*channel.shape, 3), np.uint8) if found is None else found
-            found[:, :, c] = channel
-        assert found is not None
-        return found
+            shrunk = np.empty((*channel.shape, 3), np.uint8) if shrunk is None else shrunk
+            shrunk[:, :, c] = channel
+        assert shrunk is not None
+        return shrunk
     blurred = cv2.GaussianBlur(
         image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE
     )

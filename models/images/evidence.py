@@ -46,8 +46,10 @@ def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarra
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
-        rows, found, quarters = words.occurrences(described)
-        bins = [found, (1 + quarters) * features.n_words + found] if words.spatial else [found]
+        rows, indices, quarters = words.occurrences(described)
+        bins = (
+            [indices, (1 + quarters) * features.n_words + indices] if words.spatial else [indices]
+        )
         columns += [first + bin.astype(np.int64) for bin in bins]
         windows += len(bins) * [_windows(described, rows, frame)]
     return np.concatenate(columns), np.concatenate(windows)

@@ -177,12 +177,12 @@ class MetricScorer:
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
         """Pairs of different columns of X whose product the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
-        found = []
+        features = []
         for i in np.argsort(-strength, kind="stable"):
             factors = [int(self.selected[j]) for j in self.products[i] if j >= 0]
             if len(factors) == 2 and factors[0] != factors[1]:
-                found.append((factors[0], factors[1]))
-        return found[:n]
+                features.append((factors[0], factors[1]))
+        return features[:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
         """Rows of X in the learnt subspace, (n, rank)."""

@@ -250,7 +250,7 @@ class KeypointDetector:
             maxima = self.anchor_maxima(levels, self.finder.anchors, o.mode, o.max_detections)
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
-            maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
+            maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
         instances, complete = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
         )
@@ -321,13 +321,13 @@ class KeypointDetector:
             min_size=sizes[0],
             max_size=sizes[1],
         )
-        found = self.find(part, inside).instances
-        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(
+        instances = self.find(part, inside).instances
+        middles = np.array([instance.landmarks.mean(axis=0) for instance in instances]).reshape(
             -1, 2
         ) + [left, top]
         in_box = ((middles >= low) & (middles <= high)).all(axis=1)
         if in_box.any():
-            return found[int(in_box.argmax())].moved(left, top)
+            return instances[int(in_box.argmax())].moved(left, top)
         levels = self.search.pyramid(part, *sizes)
         return self.finder.placed(
             (box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels
@@ -355,11 +355,11 @@ class KeypointDetector:
         detections = []
         for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
             for x, y, score, scale in maxima[name].tolist() if name in names else ():
-                away = [
+                distinct = [
                     (np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length)
                     for f in instances
                 ]
-                if all(distance > _EXPLAINED * length for distance, length in away):
+                if all(distance > _EXPLAINED * length for distance, length in distinct):
                     log_odds = slope * score + offset + alone
                     detections.append(
                         Detection(

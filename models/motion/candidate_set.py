@@ -112,8 +112,8 @@ def candidate_sets(
     """
     tracks = as_tracks(tracks)
     families = dict.fromkeys(family for listed in family_sets.values() for family in listed)
-    found = {family: candidates(tracks, n_motions, (family,)) for family in families}
-    every = distinct(candidate for listed in found.values() for candidate in listed)
+    by_family = {family: candidates(tracks, n_motions, (family,)) for family in families}
+    every = distinct(candidate for listed in by_family.values() for candidate in listed)
     labels = [candidate.labels for candidate in every.values()]
     values = features.compute(tracks, labels, columns)
     origin, truth = (
@@ -123,10 +123,10 @@ def candidate_sets(
     rows = {partition: row for row, partition in enumerate(every)}
     sets = {}
     for name, listed in family_sets.items():
-        own = distinct(candidate for family in listed for candidate in found[family])
-        at = [rows[partition] for partition in own]
+        merged = distinct(candidate for family in listed for candidate in by_family[family])
+        at = [rows[partition] for partition in merged]
         sets[name] = CandidateSet(
-            *origin, list(own.values()), values[at], None if errors is None else errors[at]
+            *origin, list(merged.values()), values[at], None if errors is None else errors[at]
         )
     return sets
 
@@ -229,11 +229,11 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
         Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the
         smaller error, 0 where j has, 0.5 where the errors are equal.
     """
-    found, start = [np.empty((0, 3))], 0
+    pairs, start = [np.empty((0, 3))], 0
     for one in sets:
         i, j = np.triu_indices(len(one), 1)
         difference = one.known_errors[j] - one.known_errors[i]
         ranking = 0.5 + 0.5 * np.sign(np.where(np.abs(difference) < 1e-12, 0.0, difference))
-        found.append(np.column_stack([i + start, j + start, ranking]))
+        pairs.append(np.column_stack([i + start, j + start, ranking]))
         start += len(one)
-    return np.concatenate(found)
+    return np.concatenate(pairs)

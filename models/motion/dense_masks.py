@@ -89,11 +89,11 @@ def _label_map(
     costs = []
     for k in motions:
         mine = tracks[:, labels == k]
-        away = np.full(image.shape[:2], 255, np.uint8)
+        background = np.full(image.shape[:2], 255, np.uint8)
         for x, y in np.round(mine[t][np.isfinite(mine[t]).all(axis=1)]).astype(int):
-            cv2.circle(away, (int(x), int(y)), 1, 0, -1)
+            cv2.circle(background, (int(x), int(y)), 1, 0, -1)
         nearness = (
-            np.minimum(cv2.distanceTransform(away, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
+            np.minimum(cv2.distanceTransform(background, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
         )
         difference = np.minimum.reduce([_difference(held, t, s, mine) for s in (t - GAP, t + GAP)])
         costs.append(np.bincount(regions, (difference + nearness).ravel()) / sizes)
@@ -113,10 +113,10 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
     if motion is None:
         return np.full((height, width), _UNKNOWN)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    there = cv2.warpAffine(
+    warped = cv2.warpAffine(
         held[s], motion, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE
     )
-    return np.minimum(cv2.blur(cv2.absdiff(held[t], there), (5, 5)).mean(axis=2), _UNKNOWN)
+    return np.minimum(cv2.blur(cv2.absdiff(held[t], warped), (5, 5)).mean(axis=2), _UNKNOWN)
 
 
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
@@ -155,6 +155,6 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     known = np.isfinite(squares)
     mean = np.where(known, squares, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     weight = np.where(known.any(axis=1), np.exp(-np.minimum(mean / (2 * sigma**2), 300.0)), 0.0)
-    own = weight[np.maximum(labels, 0), np.arange(len(labels))]
+    assigned = weight[np.maximum(labels, 0), np.arange(len(labels))]
     with np.errstate(invalid="ignore"):
-        return np.where(labels >= 0, own / weight.sum(axis=0), np.nan)
+        return np.where(labels >= 0, assigned / weight.sum(axis=0), np.nan)

@@ -262,20 +262,20 @@ class SegmentationRanker(ModelFile):
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if n_motions is None:
-            n_motions, probability, found = self._choose(seen)
+            n_motions, probability, chosen = self._choose(seen)
         else:
-            found, probability = (
+            chosen, probability = (
                 self._compared(seen, n_motions, self.function.selected).without_small(
                     self.min_motion_size
                 ),
                 1.0,
             )
         _warn_of_nothing_to_see(seen.coordinates, n_motions)
-        scores = self.function.scores(found.features)
+        scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
             replace(c, labels=_for_all(c.labels, known))
-            for c in (found.candidates[i] for i in order)
+            for c in (chosen.candidates[i] for i in order)
         ]
         labels = by_size(best[0].labels)
         if outliers:

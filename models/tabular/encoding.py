@@ -149,12 +149,14 @@ class ColumnEncoding:
             fills = 2 * [
                 "as missing" if fill is None else f"as the median of the training rows, {fill:g}"
             ]
-        said = []
+        notes = []
         if strange.any():
-            said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
+            notes.append(
+                f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})"
+            )
         if empty.any():
-            said.append(f"{empty.sum()} empty (taken {fills[1]})")
-        return f"column {self.name!r}, {len(values)} cells: {'; '.join(said)}" if said else None
+            notes.append(f"{empty.sum()} empty (taken {fills[1]})")
+        return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
         """Return the cells of a category as text, or the parts of its dates; None where empty."""
@@ -175,10 +177,10 @@ class ColumnEncoding:
     def _dummies(self, values: pd.Series) -> np.ndarray:
         words = self.words(values)
         empty = np.array([word is None for word in words], bool)
-        found = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
-        X = np.column_stack([found == level for level in self.levels]).astype(np.float64)
+        levels = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
+        X = np.column_stack([levels == level for level in self.levels]).astype(np.float64)
         if self.shares:
-            X[~np.isin(found, [*self.levels, self.reference])] = self.shares
+            X[~np.isin(levels, [*self.levels, self.reference])] = self.shares
         return X
 
 
@@ -232,10 +234,10 @@ class TableEncoding:
         ValueError
             If a column is missing, or see :meth:`ColumnEncoding.encode`.
         """
-        gone = [name for name in self.sources if name not in frame.columns]
-        if gone:
+        missing = [name for name in self.sources if name not in frame.columns]
+        if missing:
             raise ValueError(
-                f"the table has no column {first_of(list(map(repr, gone)), 5)}, which the model needs"
+                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model needs"
             )
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
@@ -364,10 +366,10 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         return np.full(len(values), np.nan)
     if style and not _is_date(values):
         day, month = (1, 2) if style == DAY_FIRST else (2, 1)
-        found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
+        matches = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
         iso = [
             word if m is None else f"{_year(m[3])}-{m[month]:0>2}-{m[day]:0>2}{m[4]}"
-            for word, m in found
+            for word, m in matches
         ]
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(
@@ -398,20 +400,20 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
     >>> part_of(np.array([0.0, 31.5, np.nan]), "weekday").tolist()
     ['Thursday', 'Sunday', None]
     """
-    there = np.isfinite(numbers)
-    seconds = np.rint(numbers[there] * 86400).astype(np.int64)
+    present = np.isfinite(numbers)
+    seconds = np.rint(numbers[present] * 86400).astype(np.int64)
     months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     day = seconds // 86400
-    found = {
+    parts = {
         "year": months // 12 + 1970,
         "month": months % 12,
         "weekday": (day + 3) % 7,
         "hour": seconds // 3600 % 24,
     }[form]
-    values, codes = np.unique(found, return_inverse=True)
+    values, codes = np.unique(parts, return_inverse=True)
     names = [PART_NAMES[form][i] if form in PART_NAMES else f"{i:02d}" for i in values]
     words = np.full(len(numbers), None, object)
-    words[there] = np.array(names, object)[codes]
+    words[present] = np.array(names, object)[codes]
     return words
 
 

@@ -54,16 +54,16 @@ class Contributions:
             The score, what each column adds, and the base as "(intercept)"; for several scores one
             group after the other, each with its name.
         """
-        found = {}
+        columns = {}
         for o, output in enumerate(self.outputs):
             to = f" to {output}" if output else ""
-            found[f"score of {output}" if output else "score"] = self.scores[:, o]
-            found |= {
+            columns[f"score of {output}" if output else "score"] = self.scores[:, o]
+            columns |= {
                 f"contribution of {name}{to}": self.values[:, i, o]
                 for i, name in enumerate(self.names)
             }
-            found[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
-        return pd.DataFrame(found, index=self.data.index)
+            columns[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
+        return pd.DataFrame(columns, index=self.data.index)
 
     def to_shap(self) -> Any:
         """Return the contributions for the pictures of the package shap.

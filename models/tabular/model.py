@@ -150,14 +150,14 @@ class TabularModel(ModelFile):
         if self.encoding is not None:
             return self.encoding.encode(X)
         if hasattr(X, "columns"):
-            gone = [name for name in self.selected if name not in X.columns]
-            if gone:
-                raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
-            found = np.zeros((len(X), len(self.columns)))
-            found[:, self.additive.selected] = X[self.selected].to_numpy(
+            missing = [name for name in self.selected if name not in X.columns]
+            if missing:
+                raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
+            matrix = np.zeros((len(X), len(self.columns)))
+            matrix[:, self.additive.selected] = X[self.selected].to_numpy(
                 dtype=np.float64, na_value=np.nan
             )
-            X = found
+            X = matrix
         X = X if hasattr(X, "tocsr") else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != len(self.columns):
             raise ValueError(f"X has shape {X.shape}; expected {len(self.columns)} columns")

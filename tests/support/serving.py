@@ -36,10 +36,10 @@ def family(pid):
                 parents[int(entry.name)] = int(
                     (entry / "stat").read_text().rpartition(")")[2].split()[1]
                 )
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    processes = {pid}
+    while more := {child for child, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return processes
 
 
 def resident(pids):

@@ -127,10 +127,10 @@ def test_pairs_of_candidates(seed, n, n_templates, n_anchors):
     )
 
     def pairs():
-        found = np.zeros((n + n * n * n_templates, 6))
-        return found[
+        result = np.zeros((n + n * n * n_templates, 6))
+        return result[
             : assembly._score_pairs(
-                best, anchor, position, strength, ied, templates, max_turn, found
+                best, anchor, position, strength, ied, templates, max_turn, result
             )
         ]
 

@@ -292,10 +292,10 @@ class Candidate:
     dimension: int
 
 
-def distinct(found: Iterable[Candidate]) -> dict[bytes, Candidate]:
+def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
     """Candidates by partition; of several with the same partition the first is kept."""
     kept: dict[bytes, Candidate] = {}
-    for candidate in found:
+    for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
     return kept
 
@@ -346,12 +346,12 @@ def candidates(
     if n_motions == 1:
         return [Candidate(np.zeros(tracks.n_points, np.int64), "one motion", 0)]
     back = np.argsort(tracks.canonical_order)
-    found = []
+    result = []
     for family in families:
         for dimension in family.dimensions(tracks, n_motions):
             labels = _clusters(tracks, family, dimension, n_motions, n_runs)
-            found.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
-    return list(distinct(found).values())
+            result.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
+    return list(distinct(result).values())
 
 
 def _clusters(

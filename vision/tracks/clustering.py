@@ -52,16 +52,16 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
         worth = (now.reshape(-1, width) @ points.T).reshape(
             -1, n_clusters, n_points
         ) - 0.5 * np.square(now).sum(axis=2)[..., None]
-        best, found = worth[:, 0], np.zeros((len(now), n_points), int)
+        best, nearest = worth[:, 0], np.zeros((len(now), n_points), int)
         for c in range(1, n_clusters):  # the nearest; the first of several that are as near
-            np.copyto(found, c, where=worth[:, c] > best)
+            np.copyto(nearest, c, where=worth[:, c] > best)
             best = np.maximum(best, worth[:, c])
-        changed = (found != labels[moving]).any(axis=1)
-        labels[moving] = found
+        changed = (nearest != labels[moving]).any(axis=1)
+        labels[moving] = nearest
         moving, now = moving[changed], now[changed]
         if not len(moving):
             break
-        members = (found[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
+        members = (nearest[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
         sums, counts = members.reshape(-1, n_points) @ points, members.sum(axis=2)[..., None]
         centres[moving] = np.where(counts > 0, sums.reshape(now.shape) / np.maximum(counts, 1), now)
     totals = np.square(points - np.take_along_axis(centres, labels[..., None], axis=1)).sum(

@@ -72,14 +72,14 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
     square = (v**2).sum(axis=2)
     common = m @ m.T
     apart = square @ m.T + m @ square.T - 2.0 * np.einsum("ptc,qtc->pq", v, v, optimize=True)
-    unlike = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
+    dissimilarity = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
     mean_velocity = velocity.sum(axis=1) / np.maximum(moved.sum(axis=1), 1)[:, None]
     out = tracks.copy()
     for p in np.flatnonzero(~seen.all(axis=0)):
-        order = np.argsort(unlike[p], kind="stable")
-        order = order[np.isfinite(unlike[p][order])]
-        there = moved[:, order]
-        use = there & (np.cumsum(there, axis=1) <= n_neighbours)
+        order = np.argsort(dissimilarity[p], kind="stable")
+        order = order[np.isfinite(dissimilarity[p][order])]
+        known = moved[:, order]
+        use = known & (np.cumsum(known, axis=1) <= n_neighbours)
         count = use.sum(axis=1)
         alike = (
             np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order])

@@ -173,15 +173,15 @@ class SegmentationFeatures(FeatureSet):
         list of Feature
             The features.
         """
-        found = []
+        listed = []
         for space in self.spaces():
             quantities = [
                 "mean distance",
                 "mean squared distance",
                 *(f"share above {t:.3g}" for t in self.thresholds),
             ]
-            found += [Feature("likelihood", space.name, quantity) for quantity in quantities]
-            found += [
+            listed += [Feature("likelihood", space.name, quantity) for quantity in quantities]
+            listed += [
                 Feature("prior", space.name, f"{m}, {k} neighbours")
                 for m in _MEASURES
                 for k in self.neighbours
@@ -189,12 +189,12 @@ class SegmentationFeatures(FeatureSet):
         for representation in self.representations:
             for mean in ("mean distance", "mean squared distance"):
                 for i in range(self.n_smallest):
-                    found.append(
+                    listed.append(
                         Feature(
                             "likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"
                         )
                     )
-        return found
+        return listed
 
     def compute(
         self,

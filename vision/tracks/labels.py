@@ -80,13 +80,13 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     0.25
     """
     truth_names, t = np.unique(truth, return_inverse=True)
-    label_names, found = np.unique(labels, return_inverse=True)
-    if len(t) != len(found):
+    label_names, clusters = np.unique(labels, return_inverse=True)
+    if len(t) != len(clusters):
         raise ValueError(
-            f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers"
+            f"truth has {len(t)} labels, the segmentation {len(clusters)}; expected equal numbers"
         )
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((len(truth_names), len(label_names)), np.int64)
-    np.add.at(counts, (t, found), 1)
+    np.add.at(counts, (t, clusters), 1)
     return float(1.0 - counts[linear_sum_assignment(-counts)].sum() / len(t))

@@ -54,8 +54,8 @@ def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray]) -> 
     keys = [one.tobytes() for one in np.packbits(members, axis=1)]
     new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
     if len(new):
-        found = motion_costs(
+        costs = motion_costs(
             tracks.pairs, members[new], {name: array[new] for name, array in sums.items()}
         )
-        tracks.motion_costs.update(zip([keys[i] for i in new], found.tolist()))
+        tracks.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
     return np.array([tracks.motion_costs[key] for key in keys])

@@ -71,27 +71,27 @@ class PairFeatures(FeatureSet):
         list of Feature
             The features.
         """
-        found = []
+        listed = []
         wanted = [
             *(RESIDUALS if "residuals" in self.parts else ()),
             *(RIVALS if "rivals" in self.parts else ()),
         ]
         for geometry in GEOMETRIES:
             for name in RANGES:
-                found += [
+                listed += [
                     Feature("likelihood", f"{geometry.name}, {name}", quantity)
                     for quantity in wanted
                 ]
         if "gric" in self.parts:
             names = [*(geometry.name for geometry in GEOMETRIES), "best model"]
-            found += [
+            listed += [
                 Feature("likelihood", f"{model}, {name}", "GRIC")
                 for name in RANGES
                 for model in names
             ]
         if "cuts" in self.parts:
-            found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
-        return found
+            listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        return listed
 
     def compute(
         self,
@@ -195,15 +195,15 @@ class JoinedFeatures(FeatureSet):
             The columns of all parts.
         """
         tracks = as_tracks(tracks)
-        found, start = [], 0
+        blocks, start = [], 0
         for part in self.parts:
             stop = start + len(part.features())
             inside = (
                 None if columns is None else columns[(columns >= start) & (columns < stop)] - start
             )
-            found.append(part.compute(tracks, segmentations, inside))
+            blocks.append(part.compute(tracks, segmentations, inside))
             start = stop
-        return np.concatenate(found, axis=1)
+        return np.concatenate(blocks, axis=1)
 
 
 Features = SegmentationFeatures | PairFeatures | JoinedFeatures

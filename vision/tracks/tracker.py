@@ -112,11 +112,11 @@ class Tracker:
         free = np.full(image.shape, 255, np.uint8)
         for x, y in points:
             cv2.circle(free, (round(float(x)), round(float(y))), round(self.min_distance), 0, -1)
-        found = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
+        corners = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
         return (
             np.empty((0, 2), np.float32)
-            if found is None
-            else found.reshape(-1, 2).astype(np.float32)
+            if corners is None
+            else corners.reshape(-1, 2).astype(np.float32)
         )
 
     def _follow(
@@ -124,19 +124,19 @@ class Tracker:
     ) -> tuple[np.ndarray, np.ndarray]:
         side, start = (self.window, self.window), points.reshape(-1, 1, 2)
         unknown = np.empty_like(start)
-        there, found, _ = cv2.calcOpticalFlowPyrLK(
+        moved, tracked, _ = cv2.calcOpticalFlowPyrLK(
             previous, image, start, unknown, winSize=side, maxLevel=self.levels
         )
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(
-            image, previous, there, unknown.copy(), winSize=side, maxLevel=self.levels
+        back, tracked_back, _ = cv2.calcOpticalFlowPyrLK(
+            image, previous, moved, unknown.copy(), winSize=side, maxLevel=self.levels
         )
         height, width = image.shape
-        ends = there.reshape(-1, 2)
+        ends = moved.reshape(-1, 2)
         error = np.linalg.norm(back.reshape(-1, 2) - points, axis=1)
         inside = (ends >= 0).all(axis=1) & (ends <= [width - 1, height - 1]).all(axis=1)
         good = (
-            (found.ravel() == 1)
-            & (found_back.ravel() == 1)
+            (tracked.ravel() == 1)
+            & (tracked_back.ravel() == 1)
             & (error <= self.max_backward_error)
             & inside
         )

@@ -14,8 +14,8 @@ def capture_of(path: str | Path) -> cv2.VideoCapture:
     own about damaged files."""
     # otherwise FFmpeg writes its own lines to stderr
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
-    there = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
-    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if there else cv2.CAP_ANY)
+    available = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
+    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if available else cv2.CAP_ANY)
 
 
 def open_video(path: str | Path) -> cv2.VideoCapture:

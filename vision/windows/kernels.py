@@ -135,7 +135,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
     bin k to bin ``m - k`` (0 to 0) exactly. `tangents` are those of the borders below pi / 2;
     `components` is a float32 buffer (2, n).
     """
-    across, along = components[0], components[1]
+    horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)
     for j in range(np.uint64(length.size)):
         gx = np.float32(right[j]) - np.float32(left[j])
@@ -143,17 +143,17 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
         length[j] = np.int32(
             np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
         )
-        across[j] = gx
-        along[j] = gy
+        horizontal[j] = gx
+        vertical[j] = gy
     for i in range(0, tangents.size, 2):  # a multiple of 4 bins has an even number of borders
         first, second = tangents[i], tangents[i + 1]
         for j in range(np.uint64(length.size)):
-            wide, high = abs(across[j]), abs(along[j])
+            wide, high = abs(horizontal[j]), abs(vertical[j])
             below = np.int32(bins[j]) if i else np.int32(0)
             bins[j] = below + np.int32(high > wide * first) + np.int32(high > wide * second)
     for j in range(np.uint64(length.size)):
         k = np.int32(bins[j])
-        bins[j] = m - k if (across[j] * along[j] < np.float32(0)) & (k > 0) else k
+        bins[j] = m - k if (horizontal[j] * vertical[j] < np.float32(0)) & (k > 0) else k
 
 
 @jit(forceinline=True)

@@ -412,13 +412,15 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     length[:], bins[:] = 0, 0
     signed = planes.astype(np.float32)
-    across = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
-    along = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
-    length[:, :rows, :columns] = np.sqrt(across * across + along * along) * np.float32(
-        MAGNITUDE_SCALE
-    ) + np.float32(0.5)
-    k = sum(abs(along) > abs(across) * tangent for tangent in tangents).astype(np.uint16)
-    bins[:, :rows, :columns] = np.where((across * along < 0) & (k > 0), 2 * len(tangents) - k, k)
+    horizontal = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
+    vertical = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
+    length[:, :rows, :columns] = np.sqrt(
+        horizontal * horizontal + vertical * vertical
+    ) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
+    k = sum(abs(vertical) > abs(horizontal) * tangent for tangent in tangents).astype(np.uint16)
+    bins[:, :rows, :columns] = np.where(
+        (horizontal * vertical < 0) & (k > 0), 2 * len(tangents) - k, k
+    )
 
 
 @jit(plain=_dense_gradients, by_size=False)

@@ -184,11 +184,11 @@ def windows_around(
     inside = (x >= 0) & (x < wanted.shape[1]) & (y >= 0) & (y < wanted.shape[0])
     wanted[y[inside], x[inside]] = 1
     near = cv2.dilate(wanted, np.ones((2 * reach + 1, 2 * reach + 1), np.uint8))
-    found = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
+    points = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
     return (
         np.empty((0, 2), np.int64)
-        if found is None
-        else found.reshape(-1, 2) + np.array([0, channels.first])
+        if points is None
+        else points.reshape(-1, 2) + np.array([0, channels.first])
     )
 
 

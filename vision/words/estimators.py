@@ -21,12 +21,12 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Nearest centre of each point (int32), by matrix products over blocks of points: argmin d^2 =
     argmax x'c - c'c / 2."""
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
-    found = np.empty(len(points), np.int32)
+    nearest = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
-        found[start : start + _BLOCK] = (points[start : start + _BLOCK] @ centres.T - half).argmax(
-            axis=1
-        )
-    return found
+        nearest[start : start + _BLOCK] = (
+            points[start : start + _BLOCK] @ centres.T - half
+        ).argmax(axis=1)
+    return nearest
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
@@ -257,9 +257,9 @@ class PetFeatures(_Transformer, PetColumns):
         )
         self.head_words_ = None
         if self.heads:
-            found = (d for d in self.each(self.describe_head, X) if d is not None)
-            if (first := next(found, None)) is None:
+            descriptors = (d for d in self.each(self.describe_head, X) if d is not None)
+            if (first := next(descriptors, None)) is None:
                 raise ValueError("no photograph has a head box; expected some, or heads=False")
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
-            self.head_words_ = head_words.fit(chain([first], found))
+            self.head_words_ = head_words.fit(chain([first], descriptors))
         return self

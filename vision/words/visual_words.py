@@ -201,7 +201,7 @@ class WordCounts(ImageRows):
         ends = np.concatenate([[0], np.cumsum(np.bincount(probed, minlength=n_cells))])
         half = 0.5 * np.einsum("ij,ij->i", self._centres, self._centres)
         best = np.full(len(points), -np.inf, np.float32)
-        found = np.zeros(len(points), np.int32)
+        nearest = np.zeros(len(points), np.int32)
         for cell in range(n_cells):
             rows = searchers[ends[cell] : ends[cell + 1]]
             first, last = self.cell_starts_[cell], self.cell_starts_[cell + 1]
@@ -212,8 +212,8 @@ class WordCounts(ImageRows):
             scores = scores[np.arange(len(rows)), words]
             better = scores > best[rows]
             best[rows[better]] = scores[better]
-            found[rows[better]] = first + words[better]
-        return found
+            nearest[rows[better]] = first + words[better]
+        return nearest
 
     def occurrences(self, image: Descriptors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where the words of an image lie.

@@ -338,8 +338,10 @@ def _plain_score_pairs(
     translation = position[i] - scale_rotation * begin[good]
     total = strength[i] + np.where(one, 0, strength[j])
     for k in range(templates.shape[1]):
-        away = position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
-        square = (away.real**2 + away.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
+        deviation = (
+            position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
+        )
+        square = (deviation.real**2 + deviation.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
         support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(
             axis=1, initial=0
         )
@@ -422,8 +424,8 @@ def _support_at(
     support = 0.0
     for c in best:
         if anchor[c] == k:
-            away = position[c] - expected
-            square = (away.real**2 + away.imag**2) / radius**2
+            deviation = position[c] - expected
+            square = (deviation.real**2 + deviation.imag**2) / radius**2
             if square <= 1:
                 support = max(support, strength[c] - _GATE_PENALTY * square)
     return support
@@ -437,8 +439,10 @@ def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     while len(kept) < n and free.any():
         kept.append(int(free.argmax()))
         best = transforms[kept[-1]]
-        away = np.square(transforms - best)
+        distance = np.square(transforms - best)
         reach = _SAME_TRANSFORM**2 * (best[0] ** 2 + best[1] ** 2)
-        free &= (away[:, 2] + away[:, 3] >= reach) | (away[:, 0] + away[:, 1] >= reach)
+        free &= (distance[:, 2] + distance[:, 3] >= reach) | (
+            distance[:, 0] + distance[:, 1] >= reach
+        )
         free[kept[-1]] = False
     return np.array(kept, np.int64)

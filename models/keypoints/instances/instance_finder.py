@@ -430,21 +430,21 @@ class InstanceFinder:
                 )
         return position, log_odds
 
-    def combined(self, refined: RefinedShape, own: np.ndarray) -> np.ndarray:
+    def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
         """Positions (n_keypoints,), complex: refined ones, averaged with own detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
             keypoints = np.where(
-                np.isfinite(own), keypoints + weight * (own - keypoints), keypoints
+                np.isfinite(positions), keypoints + weight * (positions - keypoints), keypoints
             )
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
-        own, own_log_odds = self.own_detections(refined, candidates)
-        places = self.combined(refined, own)
-        inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
+        positions, log_odds_of = self.own_detections(refined, candidates)
+        places = self.combined(refined, positions)
+        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(
             probability * probability_of((self.trained.within_10 * inputs).sum(axis=1))
@@ -475,17 +475,17 @@ class InstanceFinder:
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(
-        self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray
+        self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
         """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
         twice; ``own`` (n_keypoints,) are its own detections, NaN where there is none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
-            abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+            abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
         )
-        present = np.isfinite(own_log_odds)
+        present = np.isfinite(log_odds_of)
         of_own = (
-            np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0),
+            np.where(present, np.clip(log_odds_of, -6.0, 6.0), 0.0),
             present,
             np.where(present, distance * 10, 0.0),
         )

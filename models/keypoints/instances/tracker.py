@@ -242,16 +242,18 @@ def _cost(person: _Person, instance: Instance, time: float) -> float:
     gap = time - person.time
     expected = _centre(person.instance) + person.velocity * min(gap, _STEADY)
     reach = (_REACH + _REACH_PER_SECOND * gap) * person.instance.reference_length
-    away = float(np.hypot(*(_centre(instance) - expected))) / reach
+    distance = float(np.hypot(*(_centre(instance) - expected))) / reach
     size = abs(np.log(instance.reference_length / person.instance.reference_length)) / np.log(
         _SIZE_RATIO
     )
-    unlike = min(
+    dissimilarity = min(
         _unlike(appearance, _unit(instance))
         for appearance in (person.usual, _unit(person.instance))
     )
-    cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
-    return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
+    cost = distance**2 + size**2 + (dissimilarity / _UNLIKE) ** 2
+    return (
+        cost if distance <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
+    )
 
 
 def _unlike(appearance: np.ndarray, unit: np.ndarray) -> float:

@@ -197,7 +197,7 @@ class WindowSearch:
             For each level: columns x, y (image pixels), scale and score of the windows that pass
             all rejection thresholds.
         """
-        return [found[keypoint] for found in self._scored(levels, [keypoint], mode)]
+        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode)]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -247,20 +247,20 @@ class WindowSearch:
         if not len(centres):
             return
         shape = level.image.shape[:2]
-        found = [
+        windows = [
             cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
             for name in names
         ]
-        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
-        points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
+        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in windows])
+        points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
         if not len(points):
             return
         # Windows around the points, complete: beyond the part's frame its border would be repeated.
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
-        for rows, columns, own in regions(points, margin, shape, STRIP_PIXELS):
+        for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
             corner = np.array([columns.start, rows.start])
-            xy = points[own] - corner
-            inside = {name: tuple(xy[name_of[own] == i].T) for i, name in enumerate(names)}
+            xy = points[members] - corner
+            inside = {name: tuple(xy[name_of[members] == i].T) for i, name in enumerate(names)}
             expected = max(1.0, len(names) / 2)
             yield (
                 level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected),
@@ -271,13 +271,13 @@ class WindowSearch:
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
         """Image coordinates (n, 2) of the windows of a level that the face cascade does not
         reject."""
-        found = [np.empty((0, 2))]
+        centres = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
             ys, xs = np.nonzero(
                 scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
             )
-            found.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
-        return np.concatenate(found)
+            centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
+        return np.concatenate(centres)
 
     def _scored(
         self, levels: Sequence[Level], names: Sequence[str], mode: str
@@ -285,16 +285,16 @@ class WindowSearch:
         """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
-            found: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+            maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
 
             def keep(
                 name: str,
                 xy: np.ndarray,
                 score: np.ndarray,
                 level: Level = level,
-                found: dict = found,
+                maxima: dict = maxima,
             ) -> None:
-                found[name].append(
+                maxima[name].append(
                     np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score])
                 )
 
@@ -307,7 +307,7 @@ class WindowSearch:
                 for channels in self.strips(level, mode, buffers):
                     for name in names:
                         keep(name, *self._score_strip(channels, name, mode))
-            yield {name: np.concatenate(parts) for name, parts in found.items()}
+            yield {name: np.concatenate(parts) for name, parts in maxima.items()}
 
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
@@ -358,7 +358,7 @@ class WindowSearch:
         maxima = {}
         for name in names:
             x, y, scale, score = np.concatenate(
-                [np.empty((0, 4)), *(found[name] for found in scored)]
+                [np.empty((0, 4)), *(windows[name] for windows in scored)]
             ).T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(

@@ -99,8 +99,8 @@ def _terms(
         ).append((j, feature))
     outputs, at = range(additive.responses.shape[2]), cache(additive.responses_at)
     return tuple(
-        (own[0][1].column, tuple(_term(additive, at, own, o) for o in outputs))
-        for own in groups.values()
+        (members[0][1].column, tuple(_term(additive, at, members, o) for o in outputs))
+        for members in groups.values()
     )
 
 
@@ -114,7 +114,7 @@ def _term(
     became."""
     j, first = members[0]
     if first.levels is None:
-        found, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
+        expression, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
     else:
         numbers = zip(
             *(
@@ -122,12 +122,12 @@ def _term(
                 for _, feature in members
             )
         )
-        *values, found, missing = [
+        *values, expression, missing = [
             float(sum(at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers
         ]
         for level, value in zip(reversed(first.levels), reversed(values)):
-            found = ("if", ("is", first.column, level), value, found)
-    return ("if", ("empty", first.column), missing, found)
+            expression = ("if", ("is", first.column, level), value, expression)
+    return ("if", ("empty", first.column), missing, expression)
 
 
 def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Expression:

@@ -145,7 +145,9 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         chosen = [
             (part, _chosen(step, features, columns)) for _, part, columns in step.transformers_
         ]
-        return [feature for part, own in chosen for feature in transformed(part, own)]
+        return [
+            feature for part, part_columns in chosen for feature in transformed(part, part_columns)
+        ]
     if name in _SCALERS and not getattr(step, "clip", False):
         return _scaled(step, features)
     if name == "SimpleImputer" and _is_empty(step.missing_values):
@@ -184,16 +186,16 @@ def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
-    found = []
+    imputed = []
     for feature, value in zip(features, step.statistics_):
         if not _is_empty(value):  # a column without any value is left out
             empty = {
                 name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
             }
-            found.append(replace(feature, **empty))
+            imputed.append(replace(feature, **empty))
     for i in step.indicator_.features_ if step.add_indicator else ():
-        found.append(replace(features[i], value=0.0, missing=1.0))
-    return found
+        imputed.append(replace(features[i], value=0.0, missing=1.0))
+    return imputed
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
@@ -201,7 +203,7 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
     one and of none."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
-    found, start = [], 0
+    encoded, start = [], 0
     for i, (feature, width) in enumerate(zip(features, _widths(step))):
         known = [value for value in step.categories_[i].tolist() if not _is_empty(value)]
         empty = [value for value in step.categories_[i].tolist() if _is_empty(value)]
@@ -228,8 +230,8 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
         missing = made[-1] if empty else other
         if not _is_empty(feature.missing):
             missing = made[known.index(feature.missing)]
-        found += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
-    return found
+        encoded += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
+    return encoded
 
 
 def _widths(step: Any) -> list[int]:

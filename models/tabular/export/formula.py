@@ -67,8 +67,8 @@ class Formula:
         ValueError
             If the table lacks a column.
         """
-        if gone := [name for name in self.columns if name not in frame.columns]:
-            raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
+        if missing := [name for name in self.columns if name not in frame.columns]:
+            raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
         read = {NUMBER: to_numbers, TEXT: as_words}
         cells = {
             name: days(frame[name], self.styles[name]) if kind == DATE else read[kind](frame[name])

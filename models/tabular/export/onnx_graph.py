@@ -64,13 +64,13 @@ def write_onnx(formula: Formula) -> bytes:
     show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)
     for stage in formula.stages:
         show.names.update({name: show(e) for name, e in stage.items()})
-    found: dict[str, list[str]] = {}
+    levels: dict[str, list[str]] = {}
     for what, _, e in formula.results:
-        found.setdefault(
+        levels.setdefault(
             "label" if what == "prediction" and formula.classes else OUTPUTS[what], []
         ).append(show(e))
     outputs = []
-    for name, parts in found.items():
+    for name, parts in levels.items():
         kind, shape = TensorProto.FLOAT, [None, len(parts)]
         if name == "label":
             labels = np.array(formula.classes)

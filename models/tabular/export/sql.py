@@ -168,18 +168,18 @@ def write_sql(
 
 def _levels(formula: Formula) -> dict[str, set[str]]:
     """The words that cells of text are compared with."""
-    found: dict[str, set[str]] = {}
+    levels: dict[str, set[str]] = {}
 
     def walk(expression: Any) -> None:
         if isinstance(expression, tuple):
             if expression[0] == "is" and formula.columns[expression[1]] == TEXT:
-                found.setdefault(expression[1], set()).add(expression[2])
+                levels.setdefault(expression[1], set()).add(expression[2])
             for part in expression[1:]:
                 walk(part)
 
     for _, adds in formula.terms:
         walk(("+", *adds))
-    return found
+    return levels
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:

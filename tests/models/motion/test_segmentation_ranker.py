@@ -145,10 +145,12 @@ def test_the_shipped_model_says_what_it_is():
     assert model.training["sequences"] == 155
     assert len(model.selected_names()) == model.settings.n_features_to_select
     tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
-    found = candidate_set(
+    candidates = candidate_set(
         tracks, 3, model.families, model.features, TrackSequence("", tracks, truth)
     )
-    assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05
+    assert (
+        misclassification(truth, model.segment(tracks, 3).labels) <= candidates.errors.min() + 0.05
+    )
 
 
 def test_tracks_that_say_nothing_are_said():

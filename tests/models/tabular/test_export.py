@@ -258,11 +258,11 @@ def close(a, b, tolerance):
     np.testing.assert_array_less(np.abs(a - b) / np.maximum(1.0, np.abs(b)), tolerance)
 
 
-def check_query(found, expected):
+def check_query(result, expected):
     scores, predicted, probabilities = expected
-    close(found.filter(regex="^score"), scores, 1e-12)
+    close(result.filter(regex="^score"), scores, 1e-12)
     if predicted.dtype.kind == "f":
-        close(found.filter(regex="^prediction"), predicted.reshape(len(predicted), -1), 1e-12)
+        close(result.filter(regex="^prediction"), predicted.reshape(len(predicted), -1), 1e-12)
     else:
         sure = (
             np.abs(
@@ -271,10 +271,10 @@ def check_query(found, expected):
             > 1e-9
         )
         np.testing.assert_array_equal(
-            found["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure]
+            result["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure]
         )
     if probabilities is not None:
-        close(found.filter(regex="^probability"), probabilities, 1e-12)
+        close(result.filter(regex="^probability"), probabilities, 1e-12)
 
 
 def test_there_are_forty_one():
@@ -297,21 +297,21 @@ def test_duckdb(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_json(name, tmp_path):
     model = model_of(name)
-    found, classes = exported.from_json(model, rows_of(model), tmp_path)
+    result, classes = exported.from_json(model, rows_of(model), tmp_path)
     scores, predicted, probabilities = said(model, rows_of(model))
     close(
-        np.transpose([values for (what, _), values in found.items() if what == "score"]),
+        np.transpose([values for (what, _), values in result.items() if what == "score"]),
         scores,
         1e-12,
     )
     if probabilities is not None:
         close(
-            np.transpose([found["probability", str(label)] for label in classes]),
+            np.transpose([result["probability", str(label)] for label in classes]),
             probabilities,
             1e-12,
         )
     if classes is not None:
-        np.testing.assert_array_equal(np.array(classes)[found["prediction", ""]], predicted)
+        np.testing.assert_array_equal(np.array(classes)[result["prediction", ""]], predicted)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
@@ -320,8 +320,10 @@ def test_c(name, tmp_path):
     model = model_of(name)
     scores, predicted, probabilities = said(model, rows_of(model))
     wide = scores.shape[1] if probabilities is None else probabilities.shape[1]
-    found, results, classes = exported.in_c(model, rows_of(model), tmp_path, scores.shape[1], wide)
-    close(found, scores, 1e-12)
+    computed, results, classes = exported.in_c(
+        model, rows_of(model), tmp_path, scores.shape[1], wide
+    )
+    close(computed, scores, 1e-12)
     if probabilities is not None:
         close(results, probabilities, 1e-12)
     labels = getattr(model, "classes", getattr(model, "classes_", None))
@@ -336,14 +338,14 @@ def test_onnx(name, tmp_path):
     pytest.importorskip("onnxruntime")
     model = model_of(name)
     scores, predicted, probabilities = said(model, rows_of(model))
-    found = exported.in_onnx(model, rows_of(model), tmp_path)
-    close(found["score"], scores, 1e-5)
+    result = exported.in_onnx(model, rows_of(model), tmp_path)
+    close(result["score"], scores, 1e-5)
     if probabilities is not None:
-        close(found["probabilities"], probabilities, 1e-5)
-    if "variable" in found:
-        close(found["variable"], predicted.reshape(len(predicted), -1), 1e-5)
+        close(result["probabilities"], probabilities, 1e-5)
+    if "variable" in result:
+        close(result["variable"], predicted.reshape(len(predicted), -1), 1e-5)
     else:
-        assert np.mean(found["label"] == predicted) > 0.99  # ties of float32
+        assert np.mean(result["label"] == predicted) > 0.99  # ties of float32
 
 
 DIALECTS = ("postgres", "sqlite", "duckdb", "mysql", "bigquery")
@@ -368,8 +370,8 @@ def test_every_dialect_parses(name, dialect, tmp_path):
 @pytest.mark.parametrize("place", [exported.in_sqlite, exported.in_duckdb])
 def test_keys_stand_before_the_scores(place, tmp_path):
     model = model_of("categories")
-    found = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
-    assert list(found.columns)[:3] == ["key", "city", "score"] and found["key"].tolist() == list(
+    result = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
+    assert list(result.columns)[:3] == ["key", "city", "score"] and result["key"].tolist() == list(
         range(N)
     )
     with pytest.raises(ValueError, match="key 'score' has the name of a result"):
@@ -495,18 +497,18 @@ def test_score_sheet(name, suffix, tmp_path):
             for key, value in solved.items()
             if hasattr(value, "value")
         }
-        found = {
+        result = {
             title: values.get(f"{openpyxl.utils.get_column_letter(j)}2")
             for j, title in enumerate(head, 1)
         }
         scores, predicted, probabilities = (
             part if part is None else part[i] for part in said(model, rows)
         )
-        close([value for title, value in found.items() if title.startswith("score")], scores, 1e-9)
+        close([value for title, value in result.items() if title.startswith("score")], scores, 1e-9)
         if probabilities is not None:
             labels = getattr(model, "classes", getattr(model, "classes_", None))
-            close([found[f"probability of {label}"] for label in labels], probabilities, 1e-9)
-            assert str(found["prediction"]) in (
+            close([result[f"probability of {label}"] for label in labels], probabilities, 1e-9)
+            assert str(result["prediction"]) in (
                 str(predicted),
                 f"{predicted:.1f}" if not isinstance(predicted, str) else "",
             )
@@ -550,8 +552,8 @@ def test_truth_values_in_a_score_sheet(response, tmp_path):
         wanted = pd.DataFrame(
             {name: pd.Series([cell], dtype=object) for name, cell in cells.items()}
         )
-        found = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
-        close([found], model.predict(wanted), 1e-9)
+        result = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
+        close([result], model.predict(wanted), 1e-9)
 
 
 def test_a_name_is_no_formula(tmp_path):

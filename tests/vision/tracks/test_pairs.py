@@ -62,14 +62,14 @@ def test_first_order_distances_are_those_of_small_errors(name):
 def test_pairs_hold_what_is_seen_in_both_frames():
     tracks, _ = rigid_motions(2, 20, 32)
     seen = np.random.default_rng(0).random(tracks.shape[:2]) < 0.7
-    found = frame_pairs(tracks, seen)
-    assert 17 <= len(found) <= 20 and sorted({pair.second - pair.first for pair in found}) == [
+    pairs = frame_pairs(tracks, seen)
+    assert 17 <= len(pairs) <= 20 and sorted({pair.second - pair.first for pair in pairs}) == [
         2,
         4,
         8,
         16,
     ]
-    for pair in found:
+    for pair in pairs:
         assert (seen[pair.first, pair.points] & seen[pair.second, pair.points]).all()
         assert pair.is_long == (pair.second - pair.first >= 8)
         apart = tracks[pair.first, pair.points] - tracks[pair.first, pair.points[0]]
@@ -101,9 +101,9 @@ def test_candidates_from_pairs_with_missing_entries():
     gaps = tracks.copy()
     gaps[12:, ::3] = np.nan
     for values in (tracks, gaps):
-        found = candidates(Tracks.completed(values), 2, PAIR_FAMILIES)
-        assert min(misclassification(truth, one.labels) for one in found) == 0
-        assert all(one.family.startswith("pairs, ") for one in found)
+        listed = candidates(Tracks.completed(values), 2, PAIR_FAMILIES)
+        assert min(misclassification(truth, one.labels) for one in listed) == 0
+        assert all(one.family.startswith("pairs, ") for one in listed)
 
 
 def test_features_do_not_depend_on_order_and_names():

@@ -70,11 +70,11 @@ def _same(a, b):
 @pytest.mark.parametrize("where", [0, 1], ids=["file", "images"])
 def test_windows_on_disk(sources, fitted, where):
     values, y, here = fitted
-    there = FSAClassifier(3, response="piecewise").fit(
+    from_disk = FSAClassifier(3, response="piecewise").fit(
         on_disk(sources[where], memory_limit="400KB"), y
     )
-    _same(there, here)
-    np.testing.assert_array_equal(there.predict(sources[where]), here.predict(values))
+    _same(from_disk, here)
+    np.testing.assert_array_equal(from_disk.predict(sources[where]), here.predict(values))
 
 
 def test_on_dask(sources, fitted):

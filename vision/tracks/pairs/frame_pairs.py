@@ -50,8 +50,8 @@ class FramePair:
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
         """Contributions (n, q, q) of each point to the fits of the models, by their names."""
-        found = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
-        return found | {"epipolar": found["affinity"]}  # the same products
+        moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
+        return moments_of | {"epipolar": moments_of["affinity"]}  # the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
@@ -78,7 +78,7 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
             np.round(np.linspace(0, n_frames - 1 - gap, N_STARTS)).astype(int)
         ).tolist():
             listed.setdefault((first, first + gap), number >= len(GAPS) / 2)
-    found = []
+    pairs = []
     for (first, second), is_long in listed.items():
         points = np.flatnonzero(seen[first] & seen[second])
         if len(points) < MIN_POINTS:
@@ -88,8 +88,8 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
         # of coordinates whose squares overflow: all rows become zero
         with np.errstate(over="ignore"):
             scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
-        found.append(FramePair(first, second, is_long, points, rows / scale, scale))
-    return found
+        pairs.append(FramePair(first, second, is_long, points, rows / scale, scale))
+    return pairs
 
 
 class FramePairs:
@@ -163,16 +163,17 @@ class FramePairs:
         for column, pair in enumerate(self.pairs):
             together[pair.points, column] = 1.0
         common = np.maximum(together @ together.T, 1.0)
-        found: dict[str, np.ndarray] = {}
+        kernels_by_name: dict[str, np.ndarray] = {}
         for geometry in GEOMETRIES:
             shared = _best_hypotheses(geometry, self.pairs, subsets, self.n_points)
             kernel = (shared @ shared.T) / (common * round(BEST_SHARE * N_HYPOTHESES))
             np.fill_diagonal(kernel, 0.0)
-            found[geometry.name] = kernel
+            kernels_by_name[geometry.name] = kernel
         normalised = {
-            name: kernel / max(float(kernel.mean()), 1e-12) for name, kernel in found.items()
+            name: kernel / max(float(kernel.mean()), 1e-12)
+            for name, kernel in kernels_by_name.items()
         }
-        return found | {
+        return kernels_by_name | {
             name: sum((normalised[part] for part in parts), np.zeros(1)) / len(parts)
             for name, parts in SUMS.items()
         }

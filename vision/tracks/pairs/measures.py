@@ -49,15 +49,15 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     known = {members[0].tobytes(): 0}
     rows = []
     for labels in segmentations:
-        own = []
+        motions = []
         for label in np.unique(labels):
             mask = labels == label
             key = mask.tobytes()
             if key not in known:
                 known[key] = len(members)
                 members.append(mask)
-            own.append(known[key])
-        rows.append(np.array(own))
+            motions.append(known[key])
+        rows.append(np.array(motions))
     return np.array(members), rows
 
 
@@ -81,10 +81,10 @@ def fit_measures(
         of each motion.
     """
     members, rows = motions_of(segmentations)
-    table = np.full((len(rows), max(len(own) for own in rows)), -1)
+    table = np.full((len(rows), max(len(motions) for motions in rows)), -1)
     positions = np.zeros((len(rows), members.shape[1]), np.int64)
-    for s, own in enumerate(rows):
-        table[s, : len(own)] = own
+    for s, motions in enumerate(rows):
+        table[s, : len(motions)] = motions
         positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
     counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
     every, is_long = (
@@ -99,7 +99,7 @@ def fit_measures(
     distances_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
     for g, geometry in enumerate(GEOMETRIES):
-        own, other = np.zeros((2, len(rows), len(observed)), np.float32)
+        own_distance, other = np.zeros((2, len(rows), len(observed)), np.float32)
         start = 0
         for t, pair in enumerate(pairs.pairs):
             stop = start + len(pair.points)
@@ -107,16 +107,16 @@ def fit_measures(
                 geometry, pair, members[:, pair.points]
             )
             apart *= correction[:, None]
-            own[:, start:stop], other[:, start:stop] = _own_and_other(
+            own_distance[:, start:stop], other[:, start:stop] = _own_and_other(
                 apart, table, positions[:, pair.points]
             )
             start = stop
-        distances_of[geometry.name] = own, other
+        distances_of[geometry.name] = own_distance, other
 
     def measures(model: str, name: str) -> np.ndarray:
         inside = np.repeat(ranges[RANGES.index(name)], counts)
-        own, other = distances_of[model]
-        return _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+        own_distance, other = distances_of[model]
+        return _summaries(own_distance[:, inside], other[:, inside], positions[:, observed[inside]])
 
     return measures, _gric(costs, rows, counts, ranges)
 
@@ -140,8 +140,8 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
         g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)]
         for g in GEOMETRIES[:3]
     }
-    found = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
-    return found | {"epipolar": found["affinity"]}
+    stacked = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
+    return stacked | {"epipolar": stacked["affinity"]}
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
@@ -171,15 +171,15 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     ):  # affine models first: theirs are small eigenproblems
         known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
-        own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
+        moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
         few = sizes[fitted] < geometry.n_minimal + 2
-        own[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
+        moments[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
         at = np.full(len(sizes), -1)
         at[fitted] = np.arange(len(fitted))
         inside = at[which] >= 0
         model, place = at[which[inside]], row[inside]
         apart = (
-            own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place])
+            own_distances(geometry.name, fit(geometry.name, moments)[model], pairs.rows[place])
             * pairs.scale_of_row[place]
         )
         robust = np.bincount(
@@ -234,29 +234,32 @@ def _own_and_other(
     """Distance of each point to its own motion's model, and the least to another motion's,
     (n_segmentations, n) each."""
     by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
-    own = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
+    own_distance = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
     np.put_along_axis(by_motion, positions[:, None], np.float32(1e9), axis=1)
-    return own, by_motion.min(axis=1)
+    return own_distance, by_motion.min(axis=1)
 
 
-def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def _summaries(own_distance: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """``RESIDUALS`` and ``RIVALS`` (n_segmentations, 13)."""
-    if not own.shape[1]:
-        return np.zeros((len(own), len(RESIDUALS) + len(RIVALS)))
-    near = np.minimum(own, 1e4)
+    if not own_distance.shape[1]:
+        return np.zeros((len(own_distance), len(RESIDUALS) + len(RIVALS)))
+    near = np.minimum(own_distance, 1e4)
     columns = [
         np.log(near.mean(axis=1) + _FLOOR),
         np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR),
     ]
-    columns += [np.log(np.median(own, axis=1) + _FLOOR), *((own > t).mean(axis=1) for t in LEVELS)]
-    better = other < own
-    worst = np.zeros(len(own))
-    for s in range(len(own)):
+    columns += [
+        np.log(np.median(own_distance, axis=1) + _FLOOR),
+        *((own_distance > t).mean(axis=1) for t in LEVELS),
+    ]
+    better = other < own_distance
+    worst = np.zeros(len(own_distance))
+    for s in range(len(own_distance)):
         inside = np.bincount(positions[s])
         worst[s] = (np.bincount(positions[s], weights=better[s]) / np.maximum(inside, 1)).max()
-    ratio = np.clip(np.log((own + 0.1) / (other + 0.1)), -4.0, 4.0)
-    margin = np.minimum(own, _FAR) - np.minimum(other, _FAR)
-    clearly = better & (own > 2.0 * other) & (own > SIGMA)
+    ratio = np.clip(np.log((own_distance + 0.1) / (other + 0.1)), -4.0, 4.0)
+    margin = np.minimum(own_distance, _FAR) - np.minimum(other, _FAR)
+    clearly = better & (own_distance > 2.0 * other) & (own_distance > SIGMA)
     return np.column_stack(
         [
             *columns,
@@ -273,13 +276,13 @@ def _gric(
     costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]
 ) -> np.ndarray:
     """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
-    found = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
+    gric = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
     both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
     for r, chosen in enumerate(ranges):
         per_motion = both[chosen].sum(axis=0) / max(int(counts[chosen].sum()), 1)
-        for s, own in enumerate(rows):
-            found[s, r] = per_motion[own].sum(axis=0)
-    return found
+        for s, members in enumerate(rows):
+            gric[s, r] = per_motion[members].sum(axis=0)
+    return gric
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
@@ -302,10 +305,10 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     geometry = next(g for g in GEOMETRIES if g.name == name)
     members, (rows,) = motions_of([labels])
     position = np.unique(labels, return_inverse=True)[1]
-    found = np.full((len(pairs.pairs), len(labels)), np.nan)
+    residuals = np.full((len(pairs.pairs), len(labels)), np.nan)
     for t, pair in enumerate(pairs.pairs):
         inside = members[:, pair.points]
-        own = rows[position[pair.points]]
+        motion = rows[position[pair.points]]
         for trimmed in (True, True, False):
             apart, correction, _ = _motion_fits(geometry, pair, inside)
             if trimmed:
@@ -316,9 +319,9 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
                     ]
                 )
                 inside = members[:, pair.points] & (apart <= limits[:, None])
-        found[t, pair.points] = apart[own, np.arange(len(own))] * correction[own]
+        residuals[t, pair.points] = apart[motion, np.arange(len(motion))] * correction[motion]
     out = np.zeros(len(labels))
-    out[pairs.in_a_pair] = np.nanquantile(found[:, pairs.in_a_pair], 0.75, axis=0)
+    out[pairs.in_a_pair] = np.nanquantile(residuals[:, pairs.in_a_pair], 0.75, axis=0)
     return out
 
 
@@ -350,10 +353,10 @@ def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.
     weights = members.astype(kernel.dtype)
     inside = ((weights @ kernel) * weights).sum(axis=1)
     volume = np.maximum(weights @ degree, 1e-12)
-    found = np.empty((len(segmentations), len(CUTS)))
+    measures = np.empty((len(segmentations), len(CUTS)))
     for s, labels in enumerate(segmentations):
         mine = labels[used]
         running = np.cumsum((mine[near] != mine[:, None]).mean(axis=0))
-        found[s, 0] = (1.0 - inside[rows[s]] / volume[rows[s]]).mean()
-        found[s, 1:] = [running[min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
-    return found
+        measures[s, 0] = (1.0 - inside[rows[s]] / volume[rows[s]]).mean()
+        measures[s, 1:] = [running[min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
+    return measures

@@ -1,8 +1,8 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan,
 dense SIFT and visual words.
 
-The names are listed in ``__init__.pyi`` and imported when they are first used. What is needed comes
-with the extra ``vision``.
+The names are listed in ``__init__.pyi`` and imported on first use. The extra ``vision`` installs
+the dependencies.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""The strongest features of each keypoint's model, and their places."""
+"""The strongest features of each keypoint's model, and their positions."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the n strongest features of each keypoint's model, the greatest range of the response
+    """Return the n strongest features of each keypoint's model, the largest range of the response
     first: ``name``, ``strength`` and ``cells``.
 
     Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one

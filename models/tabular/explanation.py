@@ -1,4 +1,4 @@
-"""Why a row has its score: what each column adds."""
+"""Explanation of scores by the contribution of each column."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +12,20 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """What each column adds to the scores of rows; made by :func:`explain`.
+    """Contributions of the columns to the scores of rows, from :func:`explain`.
 
     Attributes
     ----------
     names : tuple of str
         Columns that the model uses.
     outputs : tuple of str
-        Names of several scores: classes or targets; one empty name for a single one.
+        Names of several scores (classes or targets); one empty name for a single score.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        What each column adds; with ``base`` they sum to the scores.
+        Contributions; with ``base`` they sum to the scores.
     base : ndarray of shape (n_outputs,)
-        The intercept; with a background its mean score.
+        The intercept, or the mean score of the background.
     data : DataFrame
-        The cells of these columns.
+        Cells of these columns.
     """
 
     names: tuple[str, ...]
@@ -51,8 +51,8 @@ class Contributions:
         Returns
         -------
         DataFrame
-            The score, what each column adds, and the base as "(intercept)"; for several scores one
-            group after the other, each with its name.
+            The score, the contribution of each column, and the base as "(intercept)"; for several
+            scores grouped by score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -66,7 +66,7 @@ class Contributions:
         return pd.DataFrame(columns, index=self.data.index)
 
     def to_shap(self) -> Any:
-        """Return the contributions for the pictures of the package shap.
+        """Return the contributions as an explanation of the package shap.
 
         Returns
         -------

@@ -1,5 +1,5 @@
-"""Features of a segmentation from models between two frames, and features of several kinds side by
-side."""
+"""Features of a segmentation from models between two frames, and joined features of several
+kinds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PairFeatures(FeatureSet):
         "residuals": distances of the points to the model of their own motion. "rivals": points that
         another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
         for each model and with the best of each motion; these three are likelihoods. "cuts": how
-        far the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        much the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Features that are needed; others may be left zero. None means all.
+            Columns to compute; others may be left zero. None means all.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class PairFeatures(FeatureSet):
 
 @dataclass(frozen=True)
 class JoinedFeatures(FeatureSet):
-    """Features of several kinds side by side.
+    """Features of several kinds, joined by columns.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Features that are needed; others may be left zero. None means all.
+            Columns to compute; others may be left zero. None means all.
 
         Returns
         -------

@@ -14,16 +14,16 @@ from .video import read_frames
 class Tracker:
     """Follow corners through a video by pyramidal Lucas-Kanade [1]_.
 
-    Each is followed back again as a check [2]_.
+    Each step is verified by tracking backwards [2]_.
 
     Parameters
     ----------
     max_points : int, default 400
-        Greatest number of points followed at a time.
+        Maximum number of points followed at a time.
     quality : float, default 0.01
         Corners weaker than this share of the strongest are not followed.
     min_distance : float, default 8.0
-        Least distance between points in pixels.
+        Minimum distance between points in pixels.
     window : int, default 11
         Side of the Lucas-Kanade window in pixels.
     levels : int, default 3
@@ -33,9 +33,9 @@ class Tracker:
         start.
     min_correlation : float, default 0.95
         A point is dropped when the normalised correlation of its windows in successive frames is
-        lower: something has moved over it, or it slides along an edge.
+        lower: it is occluded, or it slides along an edge.
     reseed_every : int, default 5
-        Frames between searches for new corners where no point is followed.
+        Frames between searches for new corners in areas without followed points.
 
     References
     ----------
@@ -67,8 +67,8 @@ class Tracker:
         Returns
         -------
         ndarray of shape (F, P, 2), float64
-            Positions in pixels; NaN before a point was found and after it was dropped. A dropped
-            point is never resumed: a corner found there later is another point.
+            Positions in pixels; NaN before a point was detected and after it was dropped. A dropped
+            point is never resumed: a corner detected there later is a new point.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Tracker:
         return ends, good
 
     def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Grey values around each point, (P, window * window), between the pixels too."""
+        """Interpolated grey values around each point, (P, window * window)."""
         offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
         dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
         x = points[:, :1].astype(np.float32) + dx.ravel()

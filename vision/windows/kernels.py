@@ -1,5 +1,4 @@
-"""Hot loops shared by all ways of evaluating the feature pool: functions on arrays, compiled by
-numba.
+"""Inner loops shared by all evaluations of the feature pool, compiled by numba.
 
 Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so
 that one feature of all windows in the block is a few contiguous loads: the compiler turns the loop
@@ -8,7 +7,7 @@ block) and a dense scan (lane = neighbouring window of a row, tables per image):
 corners in a flat integral image, at ``base + corner + lane``.
 
 Larger kernels take their tables as NamedTuples and unpack them before their loops: references to
-members of tuples would be counted in every round.
+members of tuples would be counted in every iteration.
 """
 
 import numpy as np
@@ -174,8 +173,8 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
-    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking
-    up a table."""
+    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without a table
+    lookup."""
     return (
         r0 * ramp(t, 0)
         + r1 * ramp(t, 1)
@@ -219,8 +218,8 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Running sums of the responses to values (rows, features); out may be the values' own
-    array."""
+    """Running sums of the responses to values (rows, features); ``out`` may be ``values``
+    itself."""
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)
     for i in range(values.shape[0]):

@@ -1,5 +1,5 @@
-"""Piecewise-linear responses of features on equidistant knots, and the sparse additive models that
-they make up."""
+"""Piecewise-linear responses of features on equidistant knots, and sparse additive models of
+them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output in the form that the compiled loops read; n features, B bins."""
+    """Responses of one output as the compiled loops read them; n features, B bins."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -44,7 +44,7 @@ class Responses:
     Raises
     ------
     ValueError
-        For arrays whose shapes disagree and numbers out of range.
+        For arrays with inconsistent shapes or numbers out of range.
 
     References
     ----------
@@ -93,7 +93,7 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Raise ValueError unless there are responses of so many features.
+        """Raise a ValueError unless there are responses of ``n_features`` features.
 
         Parameters
         ----------
@@ -116,13 +116,13 @@ class Responses:
         Returns
         -------
         Responses
-            Of these features.
+            Responses of these features.
         """
         chosen = np.asarray(rows)
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Responses of features whose values change their sign where ``signs`` (n,) is -1.
+        """Responses of features whose values change sign where ``signs`` (n,) is -1.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Responses:
         Returns
         -------
         Responses
-            Of the mirrored features.
+            Responses of the mirrored features.
         """
         turned = signs < 0
         low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
@@ -147,7 +147,7 @@ class Responses:
         Parameters
         ----------
         output : int, default 0
-            Which output.
+            Index of the output.
 
         Returns
         -------
@@ -178,9 +178,9 @@ class Responses:
         feature_values : (n_rows, n) float32 ndarray
             As `FeaturePool.evaluate` returns them.
         intercept : float
-            Where the sums begin.
+            Initial value of the sums.
         output : int, default 0
-            Which output.
+            Index of the output.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Responses:
         Raises
         ------
         ValueError
-            For another number of features.
+            For a different number of features.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -198,10 +198,9 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """A sparse additive model of windows in the form that the compiled loops read; n features, q
-    outputs.
+    """A sparse additive model of windows as the compiled loops read it; n features, q outputs.
 
-    Stages are those of a cascade: windows that are rejected in one do not enter the next.
+    The stages form a cascade: windows rejected in one stage do not enter the next.
     """
 
     program: Program
@@ -224,7 +223,7 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Prepare a model for any number of levels; parameters and errors as in
+    """Compile a model for any number of levels; parameters and errors as in
     `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)

@@ -1,4 +1,4 @@
-"""Search of a pyramid's windows with the classifiers of some keypoints."""
+"""Search of the windows of a pyramid with the classifiers of some keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +20,11 @@ from .window_models import (
 )
 
 STRIP_PIXELS = 1 << 20
-"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
+"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
 histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows
-around them follow (measured)."""
+"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the windows around them (measured)."""
 
 
 def suppress_non_maxima(
@@ -48,23 +47,22 @@ def suppress_non_maxima(
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
+        Pixels of windows in image coordinates, pixels of their level per image pixel, scores.
     localisation : Localisation
-        Where the keypoint lies relative to the windows.
+        Position of the keypoint relative to the windows.
     reference_length : float
         Reference length of an object in pixels of a level that the model was trained for.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
-        Least score, and at most this many detections, the best.
+        Minimum score, and maximum number of detections, best first.
 
     Returns
     -------
     ndarray of shape (n_detections, 4)
         x, y (image coordinates), score, scale; by falling score.
     """
-    # Equal scores: the coarser window first, then from the top left, whatever the order in which
-    # they came.
+    # Ties: the coarser window first, then from the top left, independent of the input order.
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
     c = localisation
@@ -80,8 +78,7 @@ def suppress_non_maxima(
             & (score >= score[i] - c.margin)
             & (abs(octave - octave[i]) <= c.octaves)
         )
-        # Windows before i score higher: those around a better maximum nearby cannot pull this one
-        # away.
+        # Windows before i score higher: those around a better maximum nearby cannot shift this one.
         near[:i] = False
         weight = np.exp(c.sharpness * (score[near] - score[i]))
         weight /= weight.sum()
@@ -93,8 +90,8 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`,
-    whose part it is."""
+    """Window classifiers and their search, a part of `KeypointDetector`, with the same
+    parameters."""
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -124,7 +121,7 @@ class WindowSearch:
         Raises
         ------
         ValueError
-            If the sizes make no sense.
+            If the sizes are invalid.
         """
         smallest = self.smallest_window(min_size, max_size)
         min_scale = 0.0 if max_size is None else self.pool.window / max_size
@@ -136,8 +133,8 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Side in image pixels of the smallest window that is searched; ValueError for sizes that
-        make no sense."""
+        """Side in image pixels of the smallest window that is searched; ValueError for invalid
+        sizes."""
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -160,7 +157,7 @@ class WindowSearch:
         level : Level
             Level of the pyramid.
         mode : Mode, default "scan"
-            "regress" needs rows around each strip.
+            Search mode; "regress" needs rows around each strip.
         buffers : Buffers, optional
             Memory to reuse: each strip is valid until the next one.
 
@@ -189,7 +186,7 @@ class WindowSearch:
         keypoint : str
             Name of the keypoint.
         mode : Mode, default "scan"
-            Which windows are scored.
+            Search mode.
 
         Returns
         -------
@@ -212,7 +209,7 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            For each level: their pixels x, y, each once.
+            For each level: their distinct pixels x, y.
         """
         windows = []
         for number in range(len(levels)):
@@ -239,7 +236,7 @@ class WindowSearch:
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
-                "the detector has no face cascade; expected one that was trained with --mode prune+regress"
+                "the detector has no face cascade; expected a detector trained with --mode prune+regress"
             )
         centres = level.from_image(
             self._face_centres(cascade.level(levels, number), cascade, buffers)
@@ -255,7 +252,8 @@ class WindowSearch:
         points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
         if not len(points):
             return
-        # Windows around the points, complete: beyond the part's frame its border would be repeated.
+        # Complete windows around the points: beyond the edge of a part its border would be
+        # repeated.
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
         for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
             corner = np.array([columns.start, rows.start])
@@ -312,8 +310,8 @@ class WindowSearch:
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without
-        those that are rejected."""
+        """Pixels (n, 2) of the accepted windows predicted from some grid points, and their
+        scores."""
         xs, ys = self._guided(channels, keypoint, points)
         score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
         passed = score > -np.inf
@@ -332,7 +330,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Maxima (n, 4) x, y, score, scale of several searches, each once."""
+        """Distinct maxima (n, 4) x, y, score, scale of several searches."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,

@@ -1,4 +1,4 @@
-"""A formula as one query of a database."""
+"""A formula as one database query."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -20,22 +20,22 @@ _NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between databases.
+    """Syntax of a database.
 
     Parameters
     ----------
     double : str
-        Type of numbers.
+        Type of floating-point numbers.
     number : str
-        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite where it is none.
+        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite if invalid.
     text : str
-        A cell ``{}`` as text, compared letter by letter.
+        A cell ``{}`` as text, compared exactly.
     days : str
         Days since 1970-01-01 of a cell ``{}``.
     quote : str, default '"'
-        Around names.
+        Quotation mark of names.
     backslash : bool, default False
-        Whether a backslash has a meaning in text.
+        Whether a backslash escapes in text.
     greatest : str, default "GREATEST"
     """
 
@@ -55,7 +55,7 @@ class Dialect:
         """A word, number or truth value; NULL for NaN."""
         if isinstance(value, bool | int):
             return str(value).upper()
-        if isinstance(value, float):  # without an exponent many databases take it for a decimal
+        if isinstance(value, float):  # without an exponent many databases parse it as a decimal
             text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
             return "NULL" if value != value else f"({text})" if value < 0 else text
         word = _text(value)
@@ -64,14 +64,12 @@ class Dialect:
         return "'" + word.replace("'", "\\'" if self.backslash else "''") + "'"
 
 
-# a number too large for a double would end the query
+# a number too large for a double would abort the query
 _DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
-# the equality holds where all of a text is a number: SQLite compares it as one then
+# the equality holds if the whole text is a number, which SQLite compares as one
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
-_SQLITE_DAYS = (
-    f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be a Julian day
-)
+_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be read as a Julian day
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
 _POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
@@ -122,7 +120,7 @@ def write_sql(
         Name of the table; dots separate it from its schema.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"}, default "postgres"
     keys : sequence of str, default ()
-        Columns of the table that stand before the scores.
+        Columns of the table to place before the scores.
 
     Returns
     -------

@@ -204,13 +204,13 @@ def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
         for geometry in GEOMETRIES:
             one = members[:, pair.points].astype(float)
             sizes = one.sum(axis=1)
-            own = np.tensordot(
+            fitted = np.tensordot(
                 np.where(sizes[:, None] < geometry.n_minimal + 2, 1.0, one),
                 moments(geometry.name, pair.rows),
                 1,
             )
             apart = (
-                distances(geometry.name, fit(geometry.name, own), pair.rows) * pair.scale / SIGMA
+                distances(geometry.name, fit(geometry.name, fitted), pair.rows) * pair.scale / SIGMA
             )
             robust = (one * np.minimum(apart**2, 2.0 * (4 - geometry.dimension))).sum(axis=1)
             parameters = np.log(4.0) * geometry.dimension * sizes + geometry.n_parameters * np.log(

@@ -27,12 +27,12 @@ NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
 SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
 _FLOOR = 0.01  # pixels: finite logarithms of perfect fits
-_FAR = 10.0  # pixels: margins are cut off there, so that no single point outweighs the others
+_FAR = 10.0  # pixels: margins are clipped there, so that no single point dominates
 _MAX_CORRECTION = 4.0
 
 
 def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """All different motions of several segmentations.
+    """Distinct motions of several segmentations.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Residuals and rivals of each model in each range of gaps, and GRIC.
+    """Compute residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Of the names of a model and a range: ``RESIDUALS`` (averages as logarithms), then
+        Takes the names of a model and a range; returns ``RESIDUALS`` (averages as logarithms), then
         ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
         For each range the mean per observation of each model's GRIC (Torr), and with the best model
@@ -91,7 +91,7 @@ def fit_measures(
         np.ones(len(counts), bool),
         np.array([pair.is_long for pair in pairs.pairs], bool),
     )
-    # Too few frames for a range: all pairs stand in
+    # Too few frames for a range: use all pairs
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = (
         np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
@@ -145,7 +145,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+    """GRIC of motions, each with its best model in each pair of frames, summed over the pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
 
@@ -154,7 +154,7 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        As by :func:`moment_sums`.
+        From :func:`moment_sums`.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     for geometry in (
         GEOMETRIES[0],
         *GEOMETRIES[:0:-1],
-    ):  # affine models first: theirs are small eigenproblems
+    ):  # affine models first: their eigenproblems are small
         known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
         moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
@@ -194,7 +194,7 @@ def _limit(geometry: Geometry) -> float:
 
 
 def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
-    """What GRIC asks for the points' and the model's parameters, whatever the residuals."""
+    """GRIC's penalty for the parameters of the points and of the model."""
     return (
         np.log(4.0) * geometry.dimension * sizes
         + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
@@ -207,7 +207,7 @@ def _motion_fits(
     """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
     GRIC (n_motions,).
 
-    A motion with hardly more points than the model has parameters gets the model of all points.
+    A motion with hardly more points than a minimal fit gets the model of all points.
     """
     weights = members.astype(float)
     sizes = weights.sum(axis=1)
@@ -231,7 +231,7 @@ def _motion_fits(
 def _own_and_other(
     apart: np.ndarray, table: np.ndarray, positions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each point to its own motion's model, and the least to another motion's,
+    """Distance of each point to its own motion's model, and the smallest to another motion's,
     (n_segmentations, n) each."""
     by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
     own_distance = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
@@ -295,7 +295,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     labels : ndarray of shape (P,), int
         0 .. K-1.
     name : str, default "fundamental"
-        Of the model.
+        Name of the model.
 
     Returns
     -------
@@ -332,7 +332,7 @@ def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.
     Parameters
     ----------
     kernel : ndarray of shape (P, P)
-        Not negative, zero diagonal. Points without any neighbour are left out.
+        Not negative, zero diagonal. Points without any neighbour are dropped.
     segmentations : sequence of ndarray of shape (P,), int
 
     Returns

@@ -1,5 +1,5 @@
 """Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of
-the public names. What docs/commands.md says before the first command, and after the options of
+the public names. The text of docs/commands.md before the first command, and after the options of
 each, is kept.
 
 python .ci/pages.py        from the root of the checkout, with the package installed
@@ -101,7 +101,7 @@ def row(parameter) -> str:
 
 
 def written(name: str) -> str:
-    """What the page says after the options of a command: what it prints with --json."""
+    """The text of the page after the options of a command: its output with --json."""
     page = (DOCS / "commands.md").read_text()
     match = re.search(
         rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE

@@ -1,4 +1,4 @@
-"""Write docs/schemas.json: a JSON schema of what each command prints with ``--json``, from the
+"""Write docs/schemas.json: a JSON schema of the output of each command with ``--json``, from the
 types on docs/commands.md.
 
 python .ci/schemas.py        from the root of the checkout
@@ -64,7 +64,7 @@ def _schema(node):
 
 
 def schemas():
-    """Return the schema of each command on the page that has ``--json``; where it prints several
+    """Return the schema of each command on the page that has ``--json``; if it prints several
     objects, that of a line."""
     by_command = {}
     for name, section in re.findall(

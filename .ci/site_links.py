@@ -1,8 +1,7 @@
-"""Links of a built site: each leads to a file of the site, and to an anchor that is there. ``python
-.ci/site_links.py FOLDER``.
+"""Check the links of a built site: each target file and anchor exists. ``python .ci/site_links.py
+FOLDER``.
 
-Links to other hosts are counted, not fetched. Nothing that a page loads by itself may come from
-another host.
+Links to other hosts are counted, not fetched. A page may not load resources from other hosts.
 """
 
 import sys

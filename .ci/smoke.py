@@ -1,4 +1,4 @@
-"""What a user does first, in an installed package: ``python smoke.py learners|vision|no-weights``,
+"""First steps of a user in an installed package: ``python smoke.py learners|vision|no-weights``,
 away from the checkout."""
 
 import json

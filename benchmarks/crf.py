@@ -1,4 +1,4 @@
-"""LinearChainCRF at the size of Liu et al. (2014), and beside crfsuite on the same columns.
+"""LinearChainCRF at the size of Liu et al. (2014), and compared with crfsuite on the same columns.
 
 python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
 seconds of processor time

@@ -1,4 +1,4 @@
-"""Ten million rows scored by an exported query in DuckDB, beside the model itself on a pandas
+"""Ten million rows scored by an exported query in DuckDB, compared with the model on a pandas
 frame.
 
     python benchmarks/export_rows.py [--rows 10000000] [--threads 1]

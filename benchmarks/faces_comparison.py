@@ -1,12 +1,12 @@
-"""Our face keypoints beside FaceMesh, dlib, MTCNN and OpenCV 4's eye cascades: recall, false points
-and seconds on the same photographs.
+"""Face keypoints compared with FaceMesh, dlib, MTCNN and OpenCV 4's eye cascades: recall, false
+positives and seconds on the same photographs.
 
     python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
     others/bin/python [--model faces] [--every 1]
 
 One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the
-inter-eye distance; each detector at its own default operating point. A cascade's eye may be any
-eye. ``--others``: an interpreter as in ``faces_others.py``.
+inter-eye distance; each detector at its own default operating point. A cascade does not distinguish
+the eyes. ``--others``: an interpreter as in ``faces_others.py``.
 """
 
 import json
@@ -24,12 +24,12 @@ from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
-SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what the others find too
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # keypoints that the others detect too
 
 
 def recall(points, images, names, tolerance):
-    """Share of the annotated keypoints that are found, and false points per photograph; points:
-    [keypoint, x, y] of every image."""
+    """Recall of the annotated keypoints, and false positives per photograph; points: [keypoint, x,
+    y] of every image."""
     hits = total = false = 0
     for detected, image in zip(points, images, strict=True):
         for name in names:

@@ -1,5 +1,5 @@
 """A folder of many photographs, varied copies of some: a run that is killed twice and resumed,
-against one that is not; memory; and one process against two.
+compared with an uninterrupted one; memory; and one process compared with two.
 
     python benchmarks/faces_folder.py --data DATA/faces/train [--photographs 10000]
 """

@@ -1,5 +1,5 @@
-"""Peak memory and time of one detection against the size of the photograph, each size in a process
-of its own.
+"""Peak memory and time of one detection by the size of the photograph, each size in its own
+process.
 
     python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot
     time.png]

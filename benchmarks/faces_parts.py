@@ -1,5 +1,5 @@
-"""What each part of whole faces is worth: average precision of its positions and scores on
-photographs kept back from training.
+"""Ablation of the parts of whole faces: average precision of their positions and scores on
+photographs held out from training.
 
 Also the median errors of assembled and of refined shapes, across and along the face.
 
@@ -65,7 +65,7 @@ def completed(finder, hypotheses):
 
 
 def refined(finder, faces):
-    """Refined keypoints without own detections."""
+    """Refined keypoints without detections."""
     places = np.array(
         [finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]
     ).reshape(-1, len(KEYPOINTS))
@@ -76,7 +76,7 @@ def refined(finder, faces):
 
 
 def reported(faces):
-    """What the detector reports."""
+    """The detector's output."""
     return [
         (
             [complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces],
@@ -142,7 +142,7 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument(
-        "--all", action="store_true", help="every photograph, not the tenth that is kept back"
+        "--all", action="store_true", help="every photograph, not only the held-out tenth"
     )
     options = parser.parse_args(argv)
     detector = load_model(options.model)

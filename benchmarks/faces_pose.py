@@ -1,5 +1,5 @@
-"""How exact the pose is: views of a model's rigid face with errors at every point, and the angles
-that come back.
+"""Accuracy of the pose: views of a model's rigid face with errors at every point, and the estimated
+angles.
 
 python benchmarks/faces_pose.py
 """

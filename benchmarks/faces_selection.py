@@ -1,4 +1,4 @@
-"""What selection is worth for face keypoints: annealing, random features and gradient histograms on
+"""Ablation of selection for face keypoints: annealing, random features and gradient histograms on
 the same windows.
 
 All models are fitted to the mined windows of the last round of one training,

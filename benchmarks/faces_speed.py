@@ -4,8 +4,8 @@
     python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
 
 Twenty photographs of the test set, brought to 640x480 (the rest of the frame repeats the border).
-One thread, process time, the median over photographs of the better of two warm runs; the machine's
-other work is not seen but felt.
+One thread, process time, the median over photographs of the better of two warm runs; other
+processes on the machine may affect it.
 """
 
 import argparse

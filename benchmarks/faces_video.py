@@ -1,4 +1,4 @@
-"""Faces in videos: photographs kept back from training, moved, turned and zoomed over the frames of
+"""Faces in videos: photographs held out from training, moved, rotated and zoomed over the frames of
 a video of 640 x 480.
 
 Each video shows one face. Printed are the share of the frames in which it is reported, the mean

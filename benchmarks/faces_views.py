@@ -1,11 +1,10 @@
-"""Faces unlike the photographs: heads turned to a side and in the picture, small, in hard light,
-out of focus, covered in part, several in one picture; made from photographs kept back from
-training.
+"""Hard views of faces: heads with yaw and roll, small, in hard light, out of focus, partly
+occluded, several in one image; synthesised from photographs held out from training.
 
-Printed for each kind: the share of the faces that are found by default, of their six anchors within
-10% of the inter-eye distance (IED), the mean error of the 68 landmarks of those found over the
-distance of the outer eye corners, false faces, and the median of the processor time per picture;
-then how often faces of a probability are right, and the faces reported in photographs without any.
+Printed for each kind: the recall of faces by default, of their six anchors within 10% of the
+inter-eye distance (IED), the mean error of the 68 landmarks of those found over the distance of the
+outer eye corners, false faces, and the median of the processor time per picture; then how often
+faces of a probability are right, and the faces reported in photographs without any.
 
     python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background
     --skip-background 140
@@ -50,7 +49,7 @@ def shrunk(factor, pixels):
 
 
 def kinds_of(images, rigid):
-    """Pictures by their kind."""
+    """Images by kind."""
     some = [image for image in images if len(image.instances) == 1]
     made = {"as they are": images}
     for number, image in enumerate(some):
@@ -75,8 +74,8 @@ def kinds_of(images, rigid):
 
 
 def judge(image, faces):
-    """Of each annotated face whether it is found, its anchors within 10% and the error of its
-    landmarks; of each reported one its probability and whether it is right."""
+    """For each annotated face whether it is detected, its anchors within 10% and the error of its
+    landmarks; for each reported one its probability and whether it is correct."""
     rows, places = (
         [],
         [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces],
@@ -120,12 +119,12 @@ def main(argv=None):
     parser.add_argument("--model", default="faces")
     parser.add_argument("--shapes", default="faces", help="model whose rigid model turns the heads")
     parser.add_argument("--background", type=Path, help="photographs without faces")
-    parser.add_argument("--skip-background", type=int, default=0, help="leave out the first ones")
-    parser.add_argument("--every", type=int, default=1, help="take every so-many-th photograph")
+    parser.add_argument("--skip-background", type=int, default=0, help="number of photographs to skip")
+    parser.add_argument("--every", type=int, default=1, help="use every n-th photograph")
     parser.add_argument(
-        "--all", action="store_true", help="all photographs of the folder, not those kept back"
+        "--all", action="store_true", help="all photographs of the folder, not only the held-out ones"
     )
-    parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
+    parser.add_argument("--kinds", nargs="*", help="only these kinds, by prefixes of their names")
     args = parser.parse_args(argv)
     detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
     images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][

@@ -1,20 +1,19 @@
-"""Shares of false and of found columns of selectors that promise a bounded false discovery rate,
-and
-coverage of intervals after selection.
+"""False discovery rate and power of selectors with a bounded false discovery rate, and coverage of
+intervals after selection.
 
     python benchmarks/false_discovery.py --out found.jsonl [--runs 0 200] [--designs NAME ...]
     [--methods NAME ...] [--data DIR] [--summary]
 
-Normal columns of variance one: correlation .5^|i-j| (ar5), .9^|i-j| (ar9) or .5 (eq5); 300 or 1000
-rows, 1000 columns, the number of true ones behind the rows. True coefficients have random signs and
-the size at which a t-test of one, all other columns known, has the mean 5.5 (regression, noise of
-variance one); of classes, logarithms of odds, three times that. ``null`` designs have none. Designs
-``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and make numbers
-from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by the method
-``intervals`` alone.
+Normal columns of variance one: correlation 0.5^|i-j| (ar5), 0.9^|i-j| (ar9) or 0.5 (eq5); 300 or
+1000 rows, 1000 columns, the number of true ones behind the rows. True coefficients have random
+signs and the size at which a t-test of one, all other columns known, has the mean 5.5 (regression,
+noise of variance one); of classes, logarithms of odds, three times that. ``null`` designs have
+none. Designs ``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and
+make numbers from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by
+the method ``intervals`` alone.
 
-One line per design, run and method in the file of results: a broken run goes on where it stopped.
-Seconds are of the processor, one thread.
+One line per design, run and method in the file of results: an interrupted run is resumed. Seconds
+are processor time, one thread.
 """
 
 import json
@@ -53,7 +52,7 @@ def covariance(kind, p=P):
 
 
 def draw(design, seed, data=None):
-    """Columns, target, the true columns, and the covariance where it is known."""
+    """Columns, target, the true columns, and the covariance if known."""
     rng = np.random.default_rng(seed)
     if design.startswith("real_"):
         with np.load(Path(data) / f"{design[5:]}.npz", allow_pickle=False) as file:
@@ -86,7 +85,7 @@ def draw(design, seed, data=None):
 
 
 def step_up(pvalues, level):
-    """What Benjamini and Hochberg select."""
+    """Selection by Benjamini and Hochberg."""
     order = np.argsort(pvalues, kind="stable")
     good = np.flatnonzero(pvalues[order] * len(pvalues) <= level * np.arange(1, len(pvalues) + 1))
     return order[: good[-1] + 1] if len(good) else order[:0]
@@ -201,9 +200,9 @@ def summary(path):
         "design",
         "method",
         "runs",
-        "false % at .1",
+        "false % at 0.1",
         "found %",
-        "false % at .2",
+        "false % at 0.2",
         "found %",
         "runs with any",
         "seconds",

@@ -1,13 +1,13 @@
-"""Regression with hundreds of rows: errors with exchanges, with shrinkage, and of what the default
-decides.
+"""Regression with hundreds of rows: errors with exchanges, with shrinkage, and with the default
+choice.
 
     python benchmarks/few_rows.py choose|measure [--seeds 2]
 
-Made tables: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
+Simulated data: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
 smooth as spectra are; 15 columns matter, or all of a spectrum. Signal-to-noise ratios are those of
 variances. ``measure`` has other numbers of rows and columns, other ratios and draws than
-``choose``, by which the rule was found. Errors: root mean square on 2,000 new rows, in percent of
-that of the mean; a regret is the mean logarithm of an error over the lesser of both.
+``choose``, on which the rule was chosen. Errors: root mean square on 2,000 new rows, in percent of
+that of the mean; a regret is the mean logarithm of an error divided by the smaller of both.
 """
 
 from __future__ import annotations

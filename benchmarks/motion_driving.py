@@ -1,5 +1,5 @@
-"""Error of a motion ranking on made driving scenes of the kinds that no training uses, beside the
-best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
+"""Error of a motion ranking on synthetic driving scenes of kinds that no training uses, compared
+with the best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
 
     python benchmarks/motion_driving.py [--scenes 40] [--model motion]      some minutes
     python benchmarks/motion_driving.py --folds 2 --data DATA/hopkins155    half an hour
@@ -35,7 +35,8 @@ def sets_of(ranker, sequences):
 
 
 def cross_validated(data, n_partitions):
-    """Rankers trained on nine tenths of the videos and all made scenes, tested on the others."""
+    """Rankers trained on nine tenths of the videos and all synthetic scenes, tested on the
+    others."""
     ranker = shipped_settings()
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS]
     made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(75)]

@@ -33,7 +33,7 @@ def without_runs(sequence, share, seed):
     sequence : TrackSequence
         Complete.
     share : float
-        Of all entries, 0 to less than 1.
+        Share of all entries, 0 to less than 1.
     seed : int
 
     Returns
@@ -60,7 +60,7 @@ def without_runs(sequence, share, seed):
 
 
 def errors(complete, damaged, family, part, settings, partition):
-    """Error in percent of each damaged sequence when its video was left out."""
+    """Error in percent of each damaged sequence when its video was held out."""
     fold = folds(complete.videos, partition)
     train, test = complete.sets[family], damaged.sets[family]
     values = np.empty(len(fold))

@@ -1,11 +1,11 @@
-"""Masks of moving things in rendered scenes whose masks are known: textured discs and boxes that
-turn and move over a moving background.
+"""Masks of moving objects in rendered scenes with known masks: textured discs and boxes that rotate
+and move over a moving background.
 
     python benchmarks/motion_masks.py [SCENES]
 
-Printed is the intersection over union of what moves, mean over the frames of each scene, with the
-number of motions given; and of the masks of the convex hulls of the labelled tracks, the simplest
-way.
+Prints the intersection over union of the moving objects, averaged over the frames of each scene,
+with a given number of motions; and that of the convex hulls of the labelled tracks, a simple
+baseline.
 """
 
 import tempfile
@@ -34,7 +34,7 @@ def texture(rng, height, width):
 
 
 def scene(seed):
-    """Frames, and masks of the moving things."""
+    """Frames, and masks of the moving objects."""
     rng = np.random.default_rng(seed)
     background, drift = texture(rng, 420, 520), rng.uniform(-1, 1, 2)
     things = []

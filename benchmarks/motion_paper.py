@@ -1,11 +1,11 @@
-"""On what the row of Barbu et al. (2014) in their Table 5 depends: one change of its settings at a
+"""Sensitivity of the row of Barbu et al. (2014) in their Table 5: one change of its settings at a
 time.
 
 python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of
 processor time
 
-The changes are readings of the text, and the filter of small motions, which was found on the
-benchmark. None is a default.
+The changes are interpretations of the text, and the filter of small motions, which was chosen on
+the benchmark. None is a default.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""A number of columns chosen by five-fold cross-validation over ten sizes: annealing beside abess
-and the L1 path, in one run.
+"""The number of columns chosen by five-fold cross-validation over ten sizes: annealing compared
+with abess and the L1 path, in one run.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/paths.py [--runs 3]
 

@@ -4,7 +4,7 @@
 
 The columns are those of 5,000 visual words without head boxes (26,000); as many entries are not
 zero as in real photographs. The vocabulary needs little (300 descriptors of each photograph, 0.13
-MB) and is left out. Prints the peak resident memory.
+MB) and is not included. Prints the peak resident memory.
 """
 
 import resource

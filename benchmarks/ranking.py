@@ -42,7 +42,7 @@ def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int =
 
 
 def _best(models, valid):
-    """The model of greatest NDCG@10 on the validation part, the first of equals."""
+    """The model with the highest NDCG@10 on the validation part, the first of equals."""
     return max(models, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
 
 

@@ -1,15 +1,15 @@
 """Real tables with many columns and few rows: error at equal numbers of columns and at each
-method's own, beside other selectors.
+method's own, compared with other selectors.
 
     python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
     50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
 
 DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything,
-standardisation included, sees the training part alone; classes with fewer than five rows are left
-out. Balanced error in percent; in regression the root mean square error in percent of that of the
-mean. One line per fit in the file of results: a broken run goes on where it stopped. Selectors
-without a model of their own get a ridge-penalised logistic or linear regression on their columns,
-its strength by cross-validation. ``--null`` permutes the labels, so many times over the tables in
+standardisation included, uses only the training part; classes with fewer than five rows are
+dropped. Balanced error in percent; in regression the root mean square error in percent of that of
+the mean. One line per fit in the file of results: an interrupted run is resumed. Selectors without
+a model of their own get a ridge-penalised logistic or linear regression on their columns, its
+strength by cross-validation. ``--null`` permutes the labels, this many times over the tables in
 turn, and counts the columns that "auto" selects.
 """
 
@@ -95,8 +95,7 @@ def anova(A, y, k, several):
 
 
 def largest_model(model, most, A, targets, k):
-    """Columns of the largest model of at most k along falling penalties, the greatest of which is
-    ``most``."""
+    """Columns of the largest model of at most k along falling penalties, starting from ``most``."""
     columns = np.arange(0)
     for a in most * np.geomspace(0.95, 0.03, 40):
         new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
@@ -205,7 +204,7 @@ def mcp(A, y, k, several):
 
 
 def swapped(A, y, k, several):
-    """FSA with exchanges whatever the rows say."""
+    """FSA with exchanges for any number of rows."""
     model = (FSAClassifier if several else FSARegressor)(
         k, refinement=Refinement(exchange=True)
     ).fit(A, y)
@@ -213,7 +212,7 @@ def swapped(A, y, k, several):
 
 
 def fastcan(A, y, k, several):
-    """Greedy by canonical correlation with the targets, or the classes' indicators."""
+    """Greedy selection by canonical correlation with the targets, or with one-hot classes."""
     from fastcan import FastCan
 
     targets = (
@@ -226,8 +225,8 @@ def fastcan(A, y, k, several):
 
 
 def mrmr(A, y, k, several):
-    """F statistic over the mean absolute correlation with the columns chosen so far, one after the
-    other."""
+    """Greedy selection by the F statistic divided by the mean absolute correlation with the columns
+    chosen so far."""
     with np.errstate(all="ignore"):
         score = np.nan_to_num((f_classif if several else f_regression)(A, y)[0])
     columns, shared = [int(np.argmax(score))], np.zeros(A.shape[1])
@@ -241,7 +240,7 @@ def mrmr(A, y, k, several):
 
 
 def boosting_gain(A, y, k, several):
-    """The columns of the greatest gain in LightGBM's trees."""
+    """The columns with the largest gain in LightGBM's trees."""
     model, _ = boosting_all(A, y, k, several)
     columns = np.sort(np.argsort(-model.booster_.feature_importance("gain"), kind="stable")[:k])
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
@@ -342,7 +341,8 @@ def run(args):
 
 def summary(args):
     """Means over tables, mean ranks, paired differences to "annealed" with 95% intervals over
-    tables, on how many it errs less and more than "annealed", and Wilcoxon's p over the tables."""
+    tables, on how many its error is smaller and larger than that of "annealed", and Wilcoxon's p
+    over the tables."""
     rows = [json.loads(line) for line in args.out.read_text().splitlines()]
     for title, names in (
         ("classification", CLASSES),
@@ -404,7 +404,7 @@ def summary(args):
 
 
 def null(args):
-    """Columns that "auto" selects where the labels are permuted."""
+    """Number of columns that "auto" selects with permuted labels."""
     names, results = args.tables or CLASSES + NUMBERS, {}
     for draw in range(args.null):
         name = names[draw % len(names)]

@@ -121,7 +121,7 @@ WRITERS = {
 
 
 def files(path: Path) -> list[Path]:
-    """The file, or all that a folder holds."""
+    """Size of a file, or of all files of a folder."""
     return [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
 
 
@@ -246,7 +246,7 @@ def compile_first(path: Path, order: str) -> None:
 
 
 def forget_between_passes(path: Path) -> None:
-    """No pass finds in memory what another one read."""
+    """Drop the cached pages before each pass."""
     blocks, load = BlockDesign._read, BlockDesign._load
     BlockDesign._read = lambda self, columns, tiles: (
         forget_pages(path) or blocks(self, columns, tiles)
@@ -255,7 +255,7 @@ def forget_between_passes(path: Path) -> None:
 
 
 def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
-    """The choice of k among ten sizes by five folds, beside one fit of the size that it chose."""
+    """The choice of k among ten sizes by five folds, compared with one fit of the chosen size."""
     y, source = np.load(path.with_suffix(".y.npy")), on_disk(path, memory_limit=limit)
     compile_first(path, source.order)
     if cold:

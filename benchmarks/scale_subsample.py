@@ -18,7 +18,7 @@ from layouts import bytes_of_read
 
 
 class Counting(RawSource):
-    """Counts the bytes that are asked for."""
+    """Counts the requested bytes."""
 
     bytes_read = 0
 

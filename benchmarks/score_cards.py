@@ -13,9 +13,8 @@ over the folds. The standard error is that of FasterRisk's area over five folds.
 of ten groups of
 held-out rows of equal size the mean distance of probability and share. Seconds are those of the
 processor, median over
-the folds, from the table to the card: both make their own 0 / 1 columns. The first fit, which
-compiles, does not count.
-The figure: the groups of all tables at five rules.
+the folds, from the table to the card: both encode the columns themselves. The first fit, which
+compiles, does not count. The figure: the groups of all tables at five rules.
 """
 
 from pathlib import Path

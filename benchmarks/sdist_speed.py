@@ -3,7 +3,7 @@
     python benchmarks/sdist_speed.py scaling|lmnn|tables|pets_like [--data DIR] [--out DIR]
 
 scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an
-environment of its own: --lmnn-python); tables: the rows of LMNN in the thesis's tables;
+environment of its own: --lmnn-python); tables: the rows of LMNN in the tables of Ma (thesis);
 pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 

@@ -2,12 +2,12 @@
 
     python benchmarks/sparse_stream.py --rows 100000 --columns 100000
 
-A hundred ones a row. Twenty true columns stand in a quarter of the rows each, the others anywhere.
-Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit makes three
-passes, with the penalty of five that is best on a tenth of the rows; its seconds are those of one
-run, and of all. Prints seconds of the clock, the largest memory of a process, columns that are
-not zero, how many of the true ones are among them, and the error on 20,000 other rows. Needs
-vowpalwabbit.
+A hundred ones per row. Each of twenty true columns is nonzero in a quarter of the rows, the others
+anywhere. Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit
+makes three passes, with the penalty of five that is best on a tenth of the rows; its seconds are
+those of one run, and of all. Prints seconds of the clock, the largest memory of a process, columns
+that are not zero, how many of the true ones are among them, and the error on 20,000 other rows.
+Needs vowpalwabbit.
 """
 
 import re

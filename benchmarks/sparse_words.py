@@ -4,11 +4,11 @@
     [--methods ...] [--out FILE]
 
 DIR holds ``pcmac``, ``dexter``, ``farm_ads`` and ``news20``. ``choose`` cross-validates on the
-training rows (two or three folds), pairs of news groups and made text: rules of the package were
-chosen there. ``measure`` fits the training rows and predicts the test rows of the same three,
-without documents that occur twice, and other news groups and made text in halves. An L1 penalty is
-bisected to the largest model of at most k words, with its own coefficients, on the raw counts;
-seconds are those of the bisection. With FILE a broken run goes on where it stopped.
+training rows (two or three folds), pairs of news groups and simulated text: rules of the package
+were chosen there. ``measure`` fits the training rows and predicts the test rows of the same three,
+without documents that occur twice, and other news groups and simulated text in halves. An L1
+penalty is bisected to the largest model of at most k words, with its own coefficients, on the raw
+counts; seconds are those of the bisection. With FILE an interrupted run is resumed.
 """
 
 from __future__ import annotations

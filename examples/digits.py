@@ -36,7 +36,7 @@ side = round(X.shape[1] ** 0.5)
 # Seven against nine. The scale of a pixel says how much it matters, so columns are not
 # standardised.
 rows, test = np.isin(y, [7, 9]), np.isin(y_test, [7, 9])
-# One nonlinear metric: products of two pixels may join, as in the thesis.
+# One nonlinear metric: products of two pixels may be added, as in Ma (thesis).
 settings = {"standardize": False, "random_state": 0}
 model = SDist(5, kappa=10, n_steps=150, max_order=2, **settings).fit(X[rows], y[rows])
 nearest = KNeighborsClassifier(3).fit(X[rows], y[rows])

@@ -1,15 +1,15 @@
-"""Render pictures of mugs, screws, gears or dials whose points are known, as a COCO keypoint file.
+"""Render synthetic images of mugs, screws, gears or dials with known points, as a COCO keypoint
+file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 
-A mug is a mesh of a cylinder and a bent tube, a screw one of a head, a threaded shank and a tip, a
-gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
-light. A dial is a disc with marks and a needle. Three kinds of background serve training, three
-others the test.
-OUT/background has a third as many pictures without an object.
+A mug is a mesh of a cylinder and a curved tube, a screw one of a head, a threaded shank and a tip,
+a gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
+light. A dial is a disc with a scale and a needle. Three kinds of background are used for training,
+three others for the test. OUT/background has a third as many images without an object.
 """
 
 import argparse
@@ -309,7 +309,7 @@ def render(kind, rng, test):
 
 
 def finish(picture, rng):
-    """What a camera adds: blur, noise, exposure."""
+    """Effects of a camera: blur, noise, exposure."""
     picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(
         0.7, 1.15
     ) + rng.normal(0, 3, picture.shape)

@@ -15,11 +15,11 @@ import numpy as np
 
 SIZE = (640, 360)
 FOCAL = 460.0
-NEAREST = 0.7  # metres in front of the camera, from which on something is drawn
+NEAREST = 0.7  # minimum distance from the camera in metres of drawn objects
 
 
 def texture(rng, shape=(192, 192)):
-    """A random picture of several grains and some marks, (H, W, 3), uint8."""
+    """A random texture of several scales with some shapes, (H, W, 3), uint8."""
     colour, total = rng.uniform(70, 190) + rng.normal(0, 25, 3), np.zeros((*shape, 3))
     for cell, strength in ((48, 45), (16, 30), (6, 25)):
         coarse = rng.normal(
@@ -128,7 +128,7 @@ SCENES = {"indoors": indoors, "driving": street}
 
 
 def draw(frame, labels, corners, picture, label):
-    """Draw a textured quadrangle (4, 3), in the camera's coordinates, over what is there."""
+    """Draw a textured quadrangle (4, 3), in the camera's coordinates, over the image."""
     if corners[:, 2].min() < NEAREST:
         return
     pixels = (FOCAL * corners[:, :2] / corners[:, 2:] + np.array(SIZE) / 2).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which five sensors of a home say what its inhabitant does? And what do they say about a day?
+"""Select the five sensors of a home that best predict its inhabitant's activities, and label a day.
 
 python examples/sensors.py FOLDER HOME      a folder of homes (docs/sensors.md) and the name of one;
 writes HOME.png

@@ -77,7 +77,7 @@ def check_writable(path: Path) -> None:
             f"{path}: cannot be written (no such folder, or no permission to write there)"
         )
     if path.is_dir():
-        raise ValueError(f"{path}: is a folder; expected a file name")
+        raise ValueError(f"{path}: a folder, expected a file name")
 
 
 def write_model(

@@ -2,7 +2,7 @@
 A sparse metric
 ===============
 
-Two classes form a pattern of XOR in two of 20 columns: no column says anything alone. ``SDist``
+Two classes form a pattern of XOR in two of 20 columns: no single column is informative. ``SDist``
 finds the product of the two, and its learnt subspace separates the classes.
 """
 

@@ -89,18 +89,17 @@ class Contributions:
 
 
 def explain(model: Any, X: Any, background: Any = None) -> Contributions:
-    """Return what each column adds to the scores of rows.
+    """Return the contributions of the columns to the scores of rows.
 
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        As for :func:`annealed.models.export`.
+        As in :func:`annealed.models.export`.
     X : frame, or array of shape (n_rows, n_columns)
-        Rows as the model takes them.
+        Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
-        Rows, such as those of training, whose mean contributions are subtracted: then a column
-        adds nothing where it adds what it does on average, and the values are the Shapley values
-        of the additive score.
+        Rows, such as those of training, whose mean contributions are subtracted: an average
+        contribution is then 0, and the values are the Shapley values of the additive score.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Raises
     ------
     ValueError
-        If the model cannot be explained, or the rows are not such as it takes.
+        If the model cannot be explained, or the rows have another format.
 
     Examples
     --------

@@ -1,5 +1,4 @@
-"""What an exported model says: run in SQLite, DuckDB, ONNX Runtime, by a compiler, and read from
-JSON."""
+"""Results of an exported model in SQLite, DuckDB, ONNX Runtime, compiled C, and JSON."""
 
 import ctypes
 import io

@@ -1,4 +1,4 @@
-"""What tests of several modules use."""
+"""Helpers shared by tests of several modules."""
 
 import cv2
 import numpy as np

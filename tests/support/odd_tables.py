@@ -182,7 +182,7 @@ def changed_copies(frame: pd.DataFrame, rng: np.random.Generator):
     yield ChangedCopy("an unknown level", changed("city", "Paris"), "city")
     yield ChangedCopy("a level in other letters", changed("city", "rome"), "city")
     yield ChangedCopy("an empty level", changed("city", None), "city")
-    yield ChangedCopy("a cell that is no number", changed("age", "forty"), "age")
+    yield ChangedCopy("a cell that is not a number", changed("age", "forty"), "age")
     yield ChangedCopy("an empty cell", changed("age", None), "age")
     yield ChangedCopy("an empty column of levels", changed("city", None, new.index), "city")
     yield ChangedCopy(

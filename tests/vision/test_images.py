@@ -66,7 +66,7 @@ def test_damaged_files(tmp_path):
     (tmp_path / "head.jpg").write_bytes(whole[:30])
     Image.fromarray(PHOTO).save(tmp_path / "whole.png")
     (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:900])
-    (tmp_path / "text.png").write_text("this is no image\n")
+    (tmp_path / "text.png").write_text("this is not an image\n")
     (tmp_path / "empty.png").write_bytes(b"")
     (tmp_path / "folder.png").mkdir()
     for name, reason in (

@@ -29,7 +29,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     ----------
     formula : Formula
     stem : str, default "model"
-        What the names begin with, as far as it is an identifier.
+        Prefix of the names, reduced to an identifier.
 
     Returns
     -------
@@ -96,10 +96,9 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """A literal of the word's bytes in UTF-8; all that could mean something else in a source is
-    written as a number."""
+    """A literal of the word's bytes in UTF-8; special characters are written as numbers."""
     if "\0" in word:
-        raise ValueError(f"the name {word!r} cannot be written in C; expected no character NUL")
+        raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')
     return (
         '"'

@@ -1,5 +1,5 @@
-"""The one form that is exported and explained: expressions of the cells of a row. Writers differ in
-their symbols only."""
+"""The formula that is exported and explained: expressions of the cells of a row. Writers differ
+only in their symbols."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,12 @@ import pandas as pd
 
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
-TEXT = "text"  # how a cell is read, besides as a number or a date (days since 1970-01-01)
-# An expression is a float, the name of an earlier one, or a tuple of an operation and what it acts
-# on:
-# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e),
-# ("<", e, e),
-# ("if", condition, e, e),
-#   ("cell", column, number): the cell minus the number, ("is", column, level), ("empty", column),
-#   ("none", name): whether a score is missing, ("label", number of the class), -1 for none.
+TEXT = "text"  # kind of a cell, besides a number and a date (days since 1970-01-01)
+# An expression is a float, the name of an earlier one, or a tuple of an operation and its operands:
+# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e), ("<",
+# e, e), ("if", condition, e, e),   ("cell", column, number): the cell minus the number, ("is",
+# column, level), ("empty", column),   ("none", name): whether a score is missing, ("label", number
+# of the class), -1 for none.
 Expression = Any
 
 

@@ -173,7 +173,7 @@ MODELS = {
     "logarithms and ranks": lambda: encoded(FSARegressor(8), "number", LOGARITHM, RANK),
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
-    "pipeline, least to greatest": lambda: mixed(
+    "pipeline, lowest to highest": lambda: mixed(
         scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"
     ),
     "pipeline, robust": lambda: mixed(
@@ -623,7 +623,7 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
         "regression",
         ("\ud800",),
     )
-    with pytest.raises(ValueError, match="characters that are no text"):
+    with pytest.raises(ValueError, match="characters that are not text"):
         export(bad, path)
     monkeypatch.setattr(
         "pathlib.Path.write_bytes",

@@ -17,7 +17,7 @@ def test_rows_are_those_of_the_dense_matrix(n_rows):
     )
     np.testing.assert_array_equal(matrix.toarray(), X)
     assert matrix.nnz == np.count_nonzero(X)
-    assert len(matrix.data) == matrix.nnz == len(matrix.indices)  # no room is left over
+    assert len(matrix.data) == matrix.nnz == len(matrix.indices)  # no spare capacity is left
 
 
 def test_the_memory_is_that_of_the_matrix():

@@ -1,4 +1,4 @@
-"""Faces followed through frames in which a blob moves; a stand-in for the refinement moves the
+"""Faces followed through frames in which a blob moves; a substitute for the refinement moves the
 shape onto the blob."""
 
 from dataclasses import dataclass, replace
@@ -136,7 +136,7 @@ def test_points_are_filtered_if_asked_for():
         face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0])
         and face.box[0] == face.landmarks[:, 0].min()
     )
-    # A person who was away starts anew: no jump is filtered.
+    # The filter of a person who was away is reset: no jump is filtered.
     assert not tracker.update(frame(0, 0, seen=False), 1.0)
     np.testing.assert_allclose(
         tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01

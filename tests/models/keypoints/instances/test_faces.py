@@ -147,7 +147,7 @@ def test_candidates_are_assembled_to_faces(assembly):
         ied = abs(face[0] - face[1])
         assert min(abs(h.points[:6] - face[:6]).mean() / ied for h in made[:2]) < 0.15
     assert len(made[0].rows) == 6 and len(made[1].rows) == 5
-    # Candidates are used with their log-odds: those below the least do not take part.
+    # Candidates are used with their log-odds: those below the minimum do not take part.
     nothing = {name: rows - [0, 0, 20, 0] for name, rows in by_name.items()}
     assert model.assemble(model.candidates(nothing, 28.3), assembly) == []
 

@@ -18,7 +18,7 @@ def dot(x, y):
 
 
 def brightest(image, factor=1.0):
-    """One maximum: the middle of what is bright; its score is the width of the image."""
+    """One maximum: the centre of the bright area; its score is the width of the image."""
     ys, xs = np.nonzero(image[..., 0] > 120)
     return {"spot": np.array([[xs.mean(), ys.mean(), image.shape[1], 0.5]])}
 

@@ -38,9 +38,11 @@ GROUPS = {
     "learners": {
         "Start here": "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement Schedule ScoreCardClassifier",
         "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
-        "Certainty": "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability",
+        "Certainty": "FDRSelector FSAInference selection_pvalues selection_stability "
+        "SelectionStability",
         "Losses and priors": "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss SquaredLoss HuberLoss "
-        "QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss ChainLoss Prior",
+        "QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss "
+        "ChainLoss Prior",
         "Other selectors": "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise SparseMinimum "
         "MinimaxSparseClassifier LogitBoostClassifier TISPClassifier TISPRegressor RankBoost",
         "Metric and kernel learning": "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures",
@@ -49,7 +51,7 @@ GROUPS = {
         "Out-of-core data": "on_disk on_dask write_csr",
     },
     "vision": {
-        "Images": "read_image as_rgb pixel_of gaussian_pyramid Level",
+        "Images": "read_image as_rgb nearest_pixel gaussian_pyramid Level",
         "Window features": "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values extract_patches",
         "Visual words": "DenseSift Descriptors VisualWords colour_histogram PetFeatures Photograph",
         "Tracks and motion": "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates Candidate "
@@ -58,7 +60,8 @@ GROUPS = {
     "models": {
         "Model files": "load_model list_models resolve_model",
         "Tables": "TabularModel explain Contributions export",
-        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel align_face OneEuroFilter",
+        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Instance "
+        "KeypointModel align_face OneEuroFilter",
         "Motion, photographs and sensors": "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel",
     },
 }
@@ -176,7 +179,8 @@ def names(package: str) -> str:
     grouped = sorted(name for group in groups.values() for name in group.split())
     if grouped != sorted(module.__all__):
         raise SystemExit(
-            f"GROUPS of annealed.{package}: expected each public name once; see {set(grouped) ^ set(module.__all__)}"
+            f"GROUPS of annealed.{package}: expected each public name once; "
+            f"see {set(grouped) ^ set(module.__all__)}"
         )
     lines = [f"## annealed.{package}", "", summary(module), ""]
     for title, group in groups.items():

@@ -26,8 +26,10 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["tests/learners", "tests/vision", "tests/models"]
 # Words in the names of tests that compare two fits expected to be equal.
 LAWS = (
-    "check_sample_weight or invariance or permut or repetition or repeated or weight_of_two or equal or agree "
-    "or sparse_and_dense or the_same_metric or explicit_matrix or any_number_of_threads or does_not_change_the_support"
+    "check_sample_weight or invariance or permut or repetition or repeated or weight_of_two or "
+    "equal or agree "
+    "or sparse_and_dense or the_same_metric or explicit_matrix or any_number_of_threads or "
+    "does_not_change_the_support"
 )
 # of scores, relative to the largest of a fit: a choice, far below what a table shows
 ROUNDING = 1e-6
@@ -101,7 +103,8 @@ def executable() -> list[tuple[Processor, dict[str, str]]]:
             settings.append((processor, variables))
         else:
             print(
-                f"{processor.name}: skipped, OpenBLAS takes the kernels of {', '.join(kernels) or 'nothing'} for it"
+                f"{processor.name}: skipped, OpenBLAS takes the kernels of "
+                f"{', '.join(kernels) or 'nothing'} for it"
             )
     return settings
 

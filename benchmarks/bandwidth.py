@@ -89,7 +89,8 @@ def main(argv=None):
         )
         recall = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
         print(
-            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {recall:.0%}",
+            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the "
+            f"limit, found {recall:.0%}",
             file=sys.stderr,
         )
     head = {
@@ -99,7 +100,8 @@ def main(argv=None):
         "gigabytes_per_second": X.nbytes / once / 1e9,
     }
     print(
-        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s",
+        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, "
+        f"limit {limit:.3f} s",
         file=sys.stderr,
     )
     print(f"{platform.processor() or platform.machine()}; {', '.join(blas())}", file=sys.stderr)

@@ -136,7 +136,8 @@ def main(argv=None):
             for data, words in CASES[case](Path(folder), options):
                 peak, seconds = measure(words)
                 print(
-                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | {peak:.2f} | {seconds:.0f} |",
+                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | "
+                    f"{peak:.2f} | {seconds:.0f} |",
                     flush=True,
                 )
 

@@ -52,10 +52,12 @@ def compare(home):
     equal = (ours.predict(X, sequence=days, method="viterbi") == theirs).mean()
     loss = trainer.logparser.last_iteration["loss"]
     print(
-        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative {abs(ours.objective_ / loss - 1):.1e}"
+        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative "
+        f"{abs(ours.objective_ / loss - 1):.1e}"
     )
     print(
-        f"  equal Viterbi labels {100 * equal:.3f}%; {seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
+        f"  equal Viterbi labels {100 * equal:.3f}%; "
+        f"{seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
     )
 
 
@@ -87,10 +89,12 @@ def paper_size(n_columns):
     model, fitted = timed(lambda: LinearChainCRF(tol=1e-6).fit(X, y, lengths=np.diff(offsets)))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; a fit {fitted:.0f} s, {model.n_iter_} iterations"
+        f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; "
+        f"a fit {fitted:.0f} s, {model.n_iter_} iterations"
     )
     print(
-        f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, {most / 1024:.0f} MB in all at the peak",
+        f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, "
+        f"{most / 1024:.0f} MB in all at the peak",
         flush=True,
     )
 

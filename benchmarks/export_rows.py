@@ -95,7 +95,8 @@ def main(arguments=None):
             ]
             difference = np.abs(chances - result["yes"]).max()
             print(
-                f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB {ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"
+                f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB "
+                f"{ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"
             )
 
 

@@ -24,7 +24,7 @@ from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
-SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # keypoints that the others detect too
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # detected by the others too
 
 
 def recall(points, images, names, tolerance):
@@ -87,7 +87,8 @@ def main(argv=None):
         points.append([[d.keypoint, d.x, d.y] for d in detections])
         seconds.append(min(times))
     print(
-        f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"
+        f"{len(images)} photographs: "
+        "recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"
     )
     row("annealed, all nine keypoints", points, images, seconds, SHARED)
     if options.others:

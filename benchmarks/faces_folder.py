@@ -87,12 +87,14 @@ def main(argv=None):
             run(folder, "--table", table, "--resume")
             same = table.read_bytes() == whole.with_suffix(ending).read_bytes()
             print(
-                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; killed with {n_finished} finished; the same bytes: {same}",
+                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; "
+                f"killed with {n_finished} finished; the same bytes: {same}",
                 flush=True,
             )
         both = run(folder, "--table", Path(name) / "two.csv", "--jobs", 2)
         print(
-            f"{args.photographs / one:.1f} photographs a second, with --jobs 2 {args.photographs / both:.1f}: {one / both:.2f} times"
+            f"{args.photographs / one:.1f} photographs a second, with --jobs 2 "
+            f"{args.photographs / both:.1f}: {one / both:.2f} times"
         )
 
 

@@ -70,7 +70,8 @@ def main(argv=None):
         size, took, peak, before, n_detections = map(float, ran.stdout.split())
         rows.append((size, took))
         print(
-            f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  {n_detections:18.0f}",
+            f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  "
+            f"{n_detections:18.0f}",
             flush=True,
         )
     if options.plot:

@@ -169,10 +169,12 @@ def still_points(detector, images, picture, path, n_videos=10, n_frames=50):
             else:
                 lags.append((raw - still)[..., 0].mean() / (IED / RATE))
     print(
-        f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of unfiltered ({len(trembling)})"
+        f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of "
+        f"unfiltered ({len(trembling)})"
     )
     print(
-        f"lag at one eye distance a second: median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})"
+        "lag at one eye distance a second: "
+        f"median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})"
     )
 
 
@@ -198,7 +200,8 @@ def crops(detector, images, size=112):
                 )
     low, high = np.percentile(errors, [50, 90])
     print(
-        f"annotated eyes in crops of {size} pixels: median {low:.2f}, 90 % within {high:.2f} pixels of the template"
+        f"annotated eyes in crops of {size} pixels: "
+        f"median {low:.2f}, 90 % within {high:.2f} pixels of the template"
     )
 
 

@@ -26,7 +26,8 @@ def main(argv=None):
     args = parser.parse_args(argv)
     rigid = load_model(args.model).finder.rigid
     print(
-        "| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|"
+        "| error of the points, IED | median of the largest angle's error, degrees | 95% "
+        "|\n|---|---|---|"
     )
     for error in args.errors:
         rng = np.random.default_rng(0)

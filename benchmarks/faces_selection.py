@@ -82,7 +82,8 @@ def main(argv=None):
     patches = np.concatenate([positives.patches, negatives.patches])
     y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
     print(
-        f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs",
+        f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, "
+        f"{len(test)} photographs",
         flush=True,
     )
 

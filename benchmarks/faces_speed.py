@@ -88,7 +88,8 @@ def main(argv=None):
         start = time.process_time()
         detector.detect(pixels[0], mode="prune+regress")
         print(
-            f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the first photograph"
+            f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the "
+            "first photograph"
         )
         return
 
@@ -120,8 +121,10 @@ def main(argv=None):
             )
     cold = subprocess.run(
         [sys.executable, __file__, "--cold", "--data", str(options.data), "--model", options.model],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     print(
         "fresh process, compiled code in the cache:",
         (cold.stdout or cold.stderr).strip(),
@@ -136,7 +139,8 @@ def main(argv=None):
     )
     took = seconds(lambda image: detector.detect(image, keypoints=names, mode=mode), pixels)
     print(
-        f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s",
+        f"both eyes, {mode}, default threshold: "
+        f"recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s",
         flush=True,
     )
 

@@ -94,12 +94,14 @@ def main(argv=None):
         for name, points in answers.items():
             error = errors_of(first, points, matrix)
             cells = [
-                f"{(error[:, list(k)] <= 0.05).mean():.3f} / {(error[:, list(k)] <= 0.1).mean():.3f}"
+                f"{(error[:, list(k)] <= 0.05).mean():.3f} / "
+                f"{(error[:, list(k)] <= 0.1).mean():.3f}"
                 for k in PAIRS.values()
             ]
             chin = np.minimum(error[:, 8], 0.15).mean()
             print(
-                f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | {chin:.4f} |",
+                f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | "
+                f"{chin:.4f} |",
                 flush=True,
             )
     truth = first.truth @ matrix.T

@@ -103,7 +103,8 @@ def main(argv=None):
         :: max(1, len(images) // args.videos)
     ][: args.videos]
     print(
-        "| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|"
+        "| | face reported | mean error | seconds per frame | frames per second "
+        "|\n|---|---|---|---|---|"
     )
     rows = {"followed": followed, "searched in every frame": searched}
     shown, errors, seconds = (
@@ -127,7 +128,8 @@ def main(argv=None):
         share = shown[name] / (len(images) * args.frames)
         slowest = max(seconds[name])
         print(
-            f"| {name} | {share:.3f} | {np.mean(errors[name]):.3f} | {took:.3f} (slowest video {slowest:.3f}) "
+            f"| {name} | {share:.3f} | {np.mean(errors[name]):.3f} | {took:.3f} (slowest video "
+            f"{slowest:.3f}) "
             f"| {1 / took:.0f} ({1 / slowest:.0f}) |"
         )
 

@@ -119,10 +119,14 @@ def main(argv=None):
     parser.add_argument("--model", default="faces")
     parser.add_argument("--shapes", default="faces", help="model whose rigid model turns the heads")
     parser.add_argument("--background", type=Path, help="photographs without faces")
-    parser.add_argument("--skip-background", type=int, default=0, help="number of photographs to skip")
+    parser.add_argument(
+        "--skip-background", type=int, default=0, help="number of photographs to skip"
+    )
     parser.add_argument("--every", type=int, default=1, help="use every n-th photograph")
     parser.add_argument(
-        "--all", action="store_true", help="all photographs of the folder, not only the held-out ones"
+        "--all",
+        action="store_true",
+        help="all photographs of the folder, not only the held-out ones",
     )
     parser.add_argument("--kinds", nargs="*", help="only these kinds, by prefixes of their names")
     args = parser.parse_args(argv)
@@ -131,9 +135,8 @@ def main(argv=None):
         :: args.every
     ]
     print(
-        "| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n"
-        + "|---" * 7
-        + "|"
+        "| kind | faces | found | six anchors within 10% | error of landmarks | false faces | "
+        "seconds |\n" + "|---" * 7 + "|"
     )
     reliability = defaultdict(list)
     for name, pictures in kinds_of(images, rigid).items():
@@ -172,7 +175,8 @@ def main(argv=None):
         start = time.process_time()
         n = sum(len(detector.find(pixels).instances) for pixels in empty)
         print(
-            f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each"
+            f"\n{len(empty)} photographs without faces: "
+            f"{n} reported, {(time.process_time() - start) / len(empty):.3f} s each"
         )
 
 

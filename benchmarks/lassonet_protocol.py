@@ -110,7 +110,8 @@ def main(argv=None):
                     trees = ExtraTreesClassifier(100, random_state=seed).fit(X[:, chosen], y)
                     errors.append(100 * np.mean(trees.predict(Z[:, chosen]) != truth))
             print(
-                f"{name}, {method}: error {np.mean(errors):.1f}% on {np.mean(columns):.0f} columns, "
+                f"{name}, {method}: error {np.mean(errors):.1f}% on {np.mean(columns):.0f} "
+                "columns, "
                 f"{np.median(seconds):.2f} s a fit, {len(columns)} splits",
                 flush=True,
             )

@@ -302,7 +302,8 @@ def main(argv: list[str] | None = None) -> None:
             warnings.simplefilter("ignore")
             for row in rows_of(name, make(), left, arguments.folds):
                 print(
-                    f"{name:22s} k={row['k']:3d} {row['selector']:12s} {np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
+                    f"{name:22s} k={row['k']:3d} {row['selector']:12s} "
+                    f"{np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
                     flush=True,
                 )
                 if arguments.out is not None:

@@ -55,7 +55,8 @@ def cross_validated(data, n_partitions):
         print(f"partition {partition}: {errors.mean():.3f} % wrong", flush=True)
     best = 100 * np.mean([one.known_errors.min() for one in sets])
     print(
-        f"best candidate {best:.3f} %; seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}"
+        f"best candidate {best:.3f} %; "
+        f"seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}"
     )
 
 

@@ -100,7 +100,8 @@ def main(argv=None):
             )
             spread = results.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
             print(
-                f"{share:.0%} removed, {name}: {results.mean():.3f} (sd {spread:.3f}; {by_number}; best candidate {best:.3f})",
+                f"{share:.0%} removed, {name}: {results.mean():.3f} (sd {spread:.3f}; "
+                f"{by_number}; best candidate {best:.3f})",
                 flush=True,
             )
 

@@ -33,7 +33,8 @@ def main(argv=None):
     ranking, best = 100 * np.mean(errors, axis=0)
     seconds = time.process_time() - started
     print(
-        f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; {seconds:.0f} s of processor time"
+        f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; "
+        f"{seconds:.0f} s of processor time"
     )
 
 

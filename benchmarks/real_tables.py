@@ -268,9 +268,19 @@ def boosting_all(A, y, k, several):
 
 
 AT_SIZES = {
-    "annealed": ours, "annealed, ridge refit": ours_ridge, "anova": anova, "l1": l1, "elastic net": elastic_net, "rfe": rfe,
-    "abess": abess, "mcp": mcp, "annealed, exchanges": swapped, "fastcan": fastcan, "mrmr": mrmr, "lightgbm gain": boosting_gain,
-}  # fmt: skip
+    "annealed": ours,
+    "annealed, ridge refit": ours_ridge,
+    "anova": anova,
+    "l1": l1,
+    "elastic net": elastic_net,
+    "rfe": rfe,
+    "abess": abess,
+    "mcp": mcp,
+    "annealed, exchanges": swapped,
+    "fastcan": fastcan,
+    "mrmr": mrmr,
+    "lightgbm gain": boosting_gain,
+}
 OWN_SIZE = {"annealed": ours, "l1": l1, "elastic net": elastic_net, "abess": abess}
 ALL_COLUMNS = {"linear, all columns": svm_all, "lightgbm, all columns": boosting_all}
 # None: at all sizes
@@ -333,8 +343,15 @@ def run(args):
                     seconds.append(time.process_time() - start)
                     errors.append(error(name, c, model.predict(Z), b))
                     columns.append(count)
-                row = {"table": name, "method": method, "k": k, "repeat": repeat, "errors": np.round(errors, 3).tolist(),
-                       "columns": columns, "seconds": float(np.median(seconds))}  # fmt: skip
+                row = {
+                    "table": name,
+                    "method": method,
+                    "k": k,
+                    "repeat": repeat,
+                    "errors": np.round(errors, 3).tolist(),
+                    "columns": columns,
+                    "seconds": float(np.median(seconds)),
+                }
                 with args.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
 
@@ -362,7 +379,8 @@ def summary(args):
                     if results:
                         mean[method, name] = results
             print(
-                f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | rank | difference (95% interval) "
+                f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | "
+                "rank | difference (95% interval) "
                 "| wins, losses | p |"
             )
             print("|---|---|---|---|---|---|---|---|---|")
@@ -417,7 +435,8 @@ def null(args):
     sizes = np.concatenate(list(results.values()))
     few = np.count_nonzero(sizes <= 1)
     print(
-        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}"
+        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: "
+        f"{few} of {len(sizes)}"
     )
 
 

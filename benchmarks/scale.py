@@ -226,14 +226,26 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     model_bytes = bytes_of_read(source, everything) * (1 + rounds) + sum(steps) + newcomers
     selected = model.get_support(indices=True)
     return {
-        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
-        "found": int(np.isin(10 * np.arange(1, k + 1) - 1, selected).sum()), "of": k, "steps_on_disk": len(large), "polishing_passes": rounds,
-        "requested_gb": round(sum(requested) / 1e9, 2), "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
-        "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2), "model_gb": round(model_bytes / 1e9, 2),
+        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2),
+        "layout": path.name,
+        "memory_limit": limit,
+        "subsample": subsample,
+        "found": int(np.isin(10 * np.arange(1, k + 1) - 1, selected).sum()),
+        "of": k,
+        "steps_on_disk": len(large),
+        "polishing_passes": rounds,
+        "requested_gb": round(sum(requested) / 1e9, 2),
+        "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
+        "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2),
+        "model_gb": round(model_bytes / 1e9, 2),
         "disk_over_model": round((after["read_bytes"] - before["read_bytes"]) / model_bytes, 2),
-        "anonymous_gb": round(watch.largest / 1e9, 2), "seconds": round(wall, 1), "cpu_seconds": round(cpu, 1), **width,
-        "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1), "cold": cold,
-    }  # fmt: skip
+        "anonymous_gb": round(watch.largest / 1e9, 2),
+        "seconds": round(wall, 1),
+        "cpu_seconds": round(cpu, 1),
+        **width,
+        "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1),
+        "cold": cold,
+    }
 
 
 def compile_first(path: Path, order: str) -> None:

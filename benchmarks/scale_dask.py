@@ -84,14 +84,24 @@ def compare(a, n: int, folder: Path, client, cluster) -> dict:
     path.unlink()
     median = statistics.median
     return {
-        "rows": n, "columns": a.columns, "tiles": len(tiles), "workers": len(workers), "gb": round(values.nbytes / 1e9, 2),
+        "rows": n,
+        "columns": a.columns,
+        "tiles": len(tiles),
+        "workers": len(workers),
+        "gb": round(values.nbytes / 1e9, 2),
         "same_support": bool((model.support_ == alone.support_).all()),
-        "largest_difference": float(np.abs(model.coef_ - alone.coef_).max()), "found": int(model.support_[relevant].sum()), "of": a.k,
-        "seconds_in_memory": round(median(local), 2), "seconds_dask": round(median(remote), 2),
+        "largest_difference": float(np.abs(model.coef_ - alone.coef_).max()),
+        "found": int(model.support_[relevant].sum()),
+        "of": a.k,
+        "seconds_in_memory": round(median(local), 2),
+        "seconds_dask": round(median(remote), 2),
         "ratio": round(median(t / h for t, h in zip(remote, local)), 2),
-        "cpu_in_memory": round(median(cpu_here), 2), "cpu_dask": round(median(cpu_there), 2),
-        "cpu_ratio": round(median(t / h for t, h in zip(cpu_there, cpu_here)), 2), "tasks": tasks, "load": round(os.getloadavg()[0], 1),
-    }  # fmt: skip
+        "cpu_in_memory": round(median(cpu_here), 2),
+        "cpu_dask": round(median(cpu_there), 2),
+        "cpu_ratio": round(median(t / h for t, h in zip(cpu_there, cpu_here)), 2),
+        "tasks": tasks,
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def main(argv=None):

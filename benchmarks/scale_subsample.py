@@ -53,7 +53,8 @@ def main(argv=None):
                 recovered.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(
-                f"{name:9s} {share:4.2f} found {np.mean(recovered):.3f} all {np.sum(np.equal(recovered, 1))}/{a.runs} reads {np.mean(read):.2f}"
+                f"{name:9s} {share:4.2f} found {np.mean(recovered):.3f} all "
+                f"{np.sum(np.equal(recovered, 1))}/{a.runs} reads {np.mean(read):.2f}"
             )
     path.unlink()
 

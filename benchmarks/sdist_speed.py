@@ -80,7 +80,8 @@ class LMNN(ClassifierMixin, BaseEstimator):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise ValueError(
-                    f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})"
+                    f"{self.python}: LMNN failed "
+                    f"({(done.stderr.splitlines() or ['no message'])[-1]})"
                 )
             with np.load(files[1]) as result:
                 self.components_ = result["components"]
@@ -172,7 +173,8 @@ def lmnn(data, out, python, seconds):
     error = 1 - other.score(X_test, y_test)
     word = "finished" if other.finished_ else "not finished"
     print(
-        f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; {other.seconds_ / np.median(times):.0f} times"
+        f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; "
+        f"{other.seconds_ / np.median(times):.0f} times"
     )
 
 

@@ -23,8 +23,10 @@ from common import new_parser, print_head, print_line
 
 SKLEARN = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")
 STATSMODELS = (
-    "anes96 cancer ccard china_smoking co2 committee copper cpunish danish_data elnino engel fair fertility grunfeld heart"
-    " interest_inflation longley macrodata modechoice nile randhie scotland spector stackloss star98 statecrime strikes sunspots"
+    "anes96 cancer ccard china_smoking co2 committee copper cpunish danish_data elnino engel fair "
+    "fertility grunfeld heart"
+    " interest_inflation longley macrodata modechoice nile randhie scotland spector stackloss "
+    "star98 statecrime strikes sunspots"
 )
 LEVELS = ("low", "medium", "high")
 MONTHS = np.array([3.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0])

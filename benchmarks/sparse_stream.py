@@ -60,7 +60,8 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 def vowpal_wabbit(*options: object) -> float:
     """Seconds of a run in a process of its own, which prints the largest memory that it had."""
     code = (
-        "import re, sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish();"
+        "import re, sys; from vowpalwabbit import Workspace; "
+        "Workspace(' '.join(sys.argv[1:])).finish();"
         "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
     )
     start = time.perf_counter()

@@ -211,10 +211,20 @@ def main(argv: list[str] | None = None) -> None:
             for method in arguments.methods:
                 missed = np.concatenate(wrong[method])
                 behind = first - missed
-                row = {"set": name, "k": k, "method": method, "error": 100 * missed.mean(), "seconds": np.median(seconds[method]),
-                       "behind": 100 * behind.mean(), "se": 100 * behind.std() / np.sqrt(len(behind))}  # fmt: skip
-                print(f"{name:16s} k={k:4d} {method:14s} {row['error']:5.1f} ({row['behind']:+.1f} +- {row['se']:.1f}) "
-                      f"{row['seconds']:6.2f} s", flush=True)  # fmt: skip
+                row = {
+                    "set": name,
+                    "k": k,
+                    "method": method,
+                    "error": 100 * missed.mean(),
+                    "seconds": np.median(seconds[method]),
+                    "behind": 100 * behind.mean(),
+                    "se": 100 * behind.std() / np.sqrt(len(behind)),
+                }
+                print(
+                    f"{name:16s} k={k:4d} {method:14s} {row['error']:5.1f} ({row['behind']:+.1f} +- {row['se']:.1f}) "
+                    f"{row['seconds']:6.2f} s",
+                    flush=True,
+                )
                 if arguments.out is not None:
                     with arguments.out.open("a") as file:
                         file.write(json.dumps(row) + "\n")

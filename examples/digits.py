@@ -43,7 +43,8 @@ nearest = KNeighborsClassifier(3).fit(X[rows], y[rows])
 error = 1 - model.score(X_test[test], y_test[test])
 print(f"7 against 9: error {error:.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels")
 print(
-    f"             3 nearest neighbours on all pixels: {1 - nearest.score(X_test[test], y_test[test]):.4f}"
+    "             3 nearest neighbours on all pixels: "
+    f"{1 - nearest.score(X_test[test], y_test[test]):.4f}"
 )
 
 draw_component(folder / "digits_component.png", first_component(model.transform(X[rows])), y[rows])
@@ -68,8 +69,10 @@ model = SDist(
     5, kappa=20, n_steps=400, max_order=1, learning_rate=0.1, n_neighbors_predict=1, **settings
 ).fit(X, y)
 print(
-    f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels"
+    f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with "
+    f"{len(model.selected_features_)} of {X.shape[1]} pixels"
 )
 print(
-    f"             1 nearest neighbour on all pixels: {1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}"
+    "             1 nearest neighbour on all pixels: "
+    f"{1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}"
 )

@@ -75,9 +75,13 @@ def indoors(rng, n_frames):
     """Quadrangles of the still scene, bodies, and poses of these and of the camera."""
     x, y, z = 7.0 * np.eye(3)
     still = [
-        plane([-3.5, -2, 7], x, 4 / 7 * y, 4, 2), plane([-3.5, -2, 0], z, 4 / 7 * y, 4, 2), plane([3.5, -2, 0], z, 4 / 7 * y, 4, 2),
-        plane([-3.5, 1.6, 0], x, z, 4, 4), box([-2, 0.8, 5.5], [1.2, 1.6, 0.8]), box([2.4, 0.9, 4.5], [1, 1.4, 1]),
-    ]  # fmt: skip
+        plane([-3.5, -2, 7], x, 4 / 7 * y, 4, 2),
+        plane([-3.5, -2, 0], z, 4 / 7 * y, 4, 2),
+        plane([3.5, -2, 0], z, 4 / 7 * y, 4, 2),
+        plane([-3.5, 1.6, 0], x, z, 4, 4),
+        box([-2, 0.8, 5.5], [1.2, 1.6, 0.8]),
+        box([2.4, 0.9, 4.5], [1, 1.4, 1]),
+    ]
     bodies = [box([0, 0, 0], [0.9, 1.1, 0.7]), box([0, 0, 0], [0.7, 0.7, 0.9])]
     t = np.arange(n_frames)[:, None]
     starts, speeds = (

@@ -40,7 +40,8 @@ def main(folder: str, words: str = "5000") -> None:
     labels = model.predict(photographs)
     wrong = [f.path.name for label, f in zip(labels, test, strict=True) if label != f.label]
     print(
-        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; wrong: {', '.join(wrong[:5])}"
+        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; "
+        f"wrong: {', '.join(wrong[:5])}"
     )
     draw_evidence(
         "evidence.png",

@@ -57,7 +57,8 @@ def main(
     for row in evaluate_detector(detector, test, names).rows:
         if row["source"] == "all":
             print(
-                f"{row['keypoint']:12} within {row['tolerance']:.2f} of the eyes' distance: AP {row['ap']:.3f}"
+                f"{row['keypoint']:12} within {row['tolerance']:.2f} of the eyes' distance: "
+                f"AP {row['ap']:.3f}"
             )
 
 

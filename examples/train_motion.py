@@ -35,7 +35,8 @@ def main(folder: str, out: str = "motion.safetensors") -> None:
             )
             print(f"{one.name}: {errors[-1]:.2f} % of the points wrong")
     print(
-        f"{len(train)} sequences to learn from; {np.mean(errors):.2f} % wrong on {len(errors)} of other videos"
+        f"{len(train)} sequences to learn from; "
+        f"{np.mean(errors):.2f} % wrong on {len(errors)} of other videos"
     )
     ranker.save(out)
 

@@ -92,7 +92,7 @@ def write_model(
     data = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text}
     )
-    # The digest replaces its zeros; quotation marks are escaped, because this is JSON inside JSON.
+    # The digest replaces its zeros; double quotes are escaped, because this is JSON inside JSON.
     key = b'\\"sha256\\": \\"'
     digest = hashlib.sha256(data).hexdigest().encode()
     with replacing(path) as temporary:
@@ -137,7 +137,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if version > VERSION:
         raise ValueError(
             short(
-                f"{path}: format version {version}, this annealed reads up to version {VERSION}: install a newer"
+                f"{path}: format version {version}, this annealed reads up to version {VERSION}: "
+                "install a newer"
             )
         )
     _check_values(path, header)
@@ -145,7 +146,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if recorded is None and version == 1:
         if arrays:
             warnings.warn(
-                f"{path}: an older format without a checksum; convert it with `annealed models convert`",
+                f"{path}: an older format without a checksum; "
+                "convert it with `annealed models convert`",
                 stacklevel=4,
             )
     elif (
@@ -289,7 +291,8 @@ def check_settings(
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
                 raise ValueError(
-                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to {high:g}"
+                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to "
+                    f"{high:g}"
                 )
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
@@ -316,7 +319,8 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(
-            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})"
+            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected "
+            f"{np.dtype(dtype)} {wanted})"
         )
     limited = array.size and (array.dtype.kind == "f" or (low, high) != (-_LARGEST, _LARGEST))
     if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
@@ -389,7 +393,8 @@ def load_model(name_or_path: str | Path) -> Any:
     kind = read_header(path)["kind"]
     if kind not in KINDS:
         raise ValueError(
-            f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}"
+            f"{path}: holds a model of the unknown kind {kind!r}; "
+            f"expected one of {', '.join(KINDS)}"
         )
     module, name = KINDS[kind]
     return getattr(import_module(f".{module}", __package__), name).load(path)

@@ -5,15 +5,26 @@ The names are listed in ``__init__.pyi`` and imported on first use. The extra ``
 the dependencies.
 """
 
+import warnings
 from importlib.util import find_spec
+from typing import Any
 
 import lazy_loader
 
 for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
-            f"photographs, videos and tracks need {_name}: pip install '.[vision]' in the checkout of annealed",
+            f"photographs, videos and tracks need {_name}: "
+            "pip install '.[vision]' in the checkout of annealed",
             name=_package,
         )
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "pixel_of":  # its name until 0.2
+        message = "annealed.vision.pixel_of is nearest_pixel; the old name ends with 0.4"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        name = "nearest_pixel"
+    return _lazy(name)

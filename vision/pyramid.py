@@ -13,7 +13,7 @@ import numpy.typing as npt
 LARGE, KEPT = 32_000_000, 4_000_000
 
 
-def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards.
 
     Parameters

@@ -20,7 +20,8 @@ model = SDist(seed_interactions=3, n_features_to_select=2).fit(X[train], y[train
 nearest = KNeighborsClassifier(3).fit(X[train], y[train])
 print("strongest interaction:", model.interactions_[0])
 print(
-    f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours {1 - nearest.score(X[test], y[test]):.2f}"
+    f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours "
+    f"{1 - nearest.score(X[test], y[test]):.2f}"
 )
 
 learnt = model.transform(X[test])

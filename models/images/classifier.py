@@ -285,7 +285,8 @@ class ImageClassifier(ModelFile):
         additive = self.scorers[part][0]
         if not isinstance(additive, AdditiveScorer):
             raise ValueError(
-                "a model of method 'sdist' has no evidence per column; expected 'fsa', 'piecewise' or 'both'"
+                "a model of method 'sdist' has no evidence per column; "
+                "expected 'fsa', 'piecewise' or 'both'"
             )
         resized = photograph.resized(self.features.side)
         X = self.features.transform([photograph])
@@ -334,7 +335,8 @@ class ImageClassifier(ModelFile):
                     for name, array in scorer.arrays().items()
                 }
         return arrays, {
-            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
+            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in "
+            "photographs",
             **self.info,
             "classes": self.classes,
             "features": self.features.settings(),
@@ -406,7 +408,8 @@ def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     counts = np.bincount(y)
     if counts.min() < 2:
         raise ValueError(
-            f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class"
+            f"class {names[counts.argmin()]!r} has one photograph; "
+            "expected at least two of each class"
         )
     return [str(name) for name in names], y
 
@@ -423,6 +426,7 @@ def _vocabulary(
         or (np.diff(starts) < 1).any()
     ):
         raise ValueError(
-            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words into cells)"
+            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words "
+            "into cells)"
         )
-    return words.adopt(centres, starts)
+    return words.set_vocabulary(centres, starts)

@@ -138,7 +138,8 @@ class KeypointDetector:
         )
         if options.assembly != Assembly.NONE and self.finder is None:
             raise ValueError(
-                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'"
+                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; "
+                "expected 'none'"
             )
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
         names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
@@ -149,7 +150,8 @@ class KeypointDetector:
                 )
             if name not in available:
                 raise ValueError(
-                    f"keypoint {name!r} has no window detector; expected an assembly of faces, not 'none'"
+                    f"keypoint {name!r} has no window detector; "
+                    "expected an assembly of faces, not 'none'"
                 )
         searched = (
             names

@@ -88,7 +88,8 @@ class Schema:
         paired = [name for pair in self.mirror for name in pair]
         if len(set(paired)) < len(paired):
             raise ValueError(
-                f"mirror={[list(pair) for pair in self.mirror]}: expected each keypoint in at most one pair"
+                f"mirror={[list(pair) for pair in self.mirror]}: "
+                "expected each keypoint in at most one pair"
             )
         if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
             raise ValueError("landmark_mirror: expected every landmark once")

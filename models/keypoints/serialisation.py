@@ -93,7 +93,8 @@ def read_guide(
     """Return the guide of one keypoint; errors as in :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
-            f"{name}: the file has one pruning cascade per keypoint, an older format; expected a face cascade: retrain the model"
+            f"{name}: the file has one pruning cascade per keypoint, an older format; "
+            "expected a face cascade: retrain the model"
         )
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
@@ -190,7 +191,7 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "noise": float(assembler.shape.noise),
         "own_radius": float(finder.own_radius),
         "min_support": float(finder.min_support),
-        "least": float(assembler.least),
+        "least": float(assembler.min_log_odds),
         **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
         "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
     }
@@ -237,7 +238,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(
-            f"faces: keypoints={names}, anchors={anchors}: expected different names, with two or more anchors first"
+            f"faces: keypoints={names}, anchors={anchors}: "
+            "expected different names, with two or more anchors first"
         )
     example = {
         "noise": 0.0,
@@ -252,7 +254,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         example,
         limits,
     )
-    noise, least, radius, support, max_turn = (float(numbers[key]) for key in example)
+    noise, min_log_odds, radius, support, max_turn = (float(numbers[key]) for key in example)
     read = partial(check_array, path, arrays)
 
     # the assembly
@@ -268,7 +270,13 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         raise ValueError("faces: expected at least one template")
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
-        shape, templates[..., 0] + 1j * templates[..., 1], rigid, slope, offset, least, max_turn
+        shape,
+        templates[..., 0] + 1j * templates[..., 1],
+        rigid,
+        slope,
+        offset,
+        min_log_odds,
+        max_turn,
     )
 
     # the refinement of all points

@@ -292,7 +292,8 @@ class SegmentationRanker(ModelFile):
         """Number of motions, its probability and the candidates with that number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; expected a given number"
+                "this model was not trained to choose the number of motions; "
+                "expected a given number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
         mixed = joined(
@@ -341,15 +342,14 @@ class SegmentationRanker(ModelFile):
         check_version(header)
         settings = RankerSettings.read(header["settings"])
         features = read_features(header["pool"])
-        least = check_settings(
-            {"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)}
-        )["least"]
+        sizes = {"min_motion_size": header["min_motion_size"]}
+        sizes = check_settings(sizes, {"min_motion_size": 0}, {"min_motion_size": (0, 1e6)})
         n_features = len(features.get_feature_names_out())
         ranker = cls(
             read_families(header["families"]),
             features,
             settings,
-            least,
+            sizes["min_motion_size"],
             training=dict(header["training"]),
         )
         ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
@@ -403,7 +403,8 @@ def check_version(header: Mapping[str, Any]) -> None:
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
-            f"feature set {version!r}, this version supports 1 to {FEATURE_SET}: update annealed or retrain the model"
+            f"feature set {version!r}, this version supports 1 to {FEATURE_SET}: "
+            "update annealed or retrain the model"
         )
 
 

@@ -105,7 +105,8 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: expected {self.kind}s"
+                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: "
+                f"expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
@@ -121,7 +122,8 @@ class ColumnEncoding:
         """
         if len(values) > 1 and all(word is None for word in as_words(values)):
             raise ValueError(
-                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts from the others)"
+                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts "
+                "from the others)"
             )
 
     def note(self, values: pd.Series) -> str | None:
@@ -234,7 +236,8 @@ class TableEncoding:
         missing = [name for name in self.sources if name not in frame.columns]
         if missing:
             raise ValueError(
-                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model needs"
+                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the "
+                "model needs"
             )
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")

@@ -144,6 +144,7 @@ def _frame(X: Any, names: tuple[str, ...]) -> Any:
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(
-            f"X has shape {X.shape}; expected {f'{len(names)} columns' if names else 'a table with names'}"
+            f"X has shape {X.shape}; "
+            f"expected {f'{len(names)} columns' if names else 'a table with names'}"
         )
     return pd.DataFrame(X, columns=list(names))

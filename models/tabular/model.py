@@ -114,7 +114,8 @@ class TabularModel(ModelFile):
             estimator, "get_support"
         ):
             raise ValueError(
-                f"{estimator!r} is not a fitted linear or piecewise-linear selector: expected coef_ or responses_"
+                f"{estimator!r} is not a fitted linear or piecewise-linear selector: "
+                "expected coef_ or responses_"
             )
         additive = AdditiveModel.from_estimator(estimator)
         names = tuple(str(name) for name in feature_names(estimator))

@@ -145,12 +145,24 @@ def test_older_format_loads_with_a_warning_and_is_converted(tmp_path):
         read_model(path, "thing")
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("[" * 100_000, "not an annealed model"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": ' + "[" * 40 + "]" * 40 + "}", "nested more than 32"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": [NaN]}', "not finite"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": {"y": 1e999}}', "not finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("[" * 100_000, "not an annealed model"),
+        (
+            '{"format": "annealed model", "version": 1, "kind": "t", "x": '
+            + "[" * 40
+            + "]" * 40
+            + "}",
+            "nested more than 32",
+        ),
+        ('{"format": "annealed model", "version": 1, "kind": "t", "x": [NaN]}', "not finite"),
+        (
+            '{"format": "annealed model", "version": 1, "kind": "t", "x": {"y": 1e999}}',
+            "not finite",
+        ),
+    ],
+)
 def test_senseless_headers(tmp_path, text, reason):
     path = tmp_path / "m.safetensors"
     write_raw(path, json.dumps({"__metadata__": {"annealed": text}}).encode())

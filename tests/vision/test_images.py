@@ -27,9 +27,15 @@ def test_exif_orientation(tmp_path, orientation):
     exif[0x0112] = orientation
     # What is stored, such that undoing the orientation gives the photograph.
     stored = {
-        1: PHOTO, 2: PHOTO[:, ::-1], 3: PHOTO[::-1, ::-1], 4: PHOTO[::-1], 5: PHOTO.swapaxes(0, 1),
-        6: np.rot90(PHOTO, 1), 7: PHOTO[::-1, ::-1].swapaxes(0, 1), 8: np.rot90(PHOTO, -1),
-    }[orientation]  # fmt: skip
+        1: PHOTO,
+        2: PHOTO[:, ::-1],
+        3: PHOTO[::-1, ::-1],
+        4: PHOTO[::-1],
+        5: PHOTO.swapaxes(0, 1),
+        6: np.rot90(PHOTO, 1),
+        7: PHOTO[::-1, ::-1].swapaxes(0, 1),
+        8: np.rot90(PHOTO, -1),
+    }[orientation]
     Image.fromarray(np.ascontiguousarray(stored)).save(tmp_path / "a.png", exif=exif)
     assert np.array_equal(read_image(tmp_path / "a.png"), PHOTO)
 
@@ -70,9 +76,14 @@ def test_damaged_files(tmp_path):
     (tmp_path / "empty.png").write_bytes(b"")
     (tmp_path / "folder.png").mkdir()
     for name, reason in (
-        ("cut.jpg", "damaged"), ("head.jpg", "head"), ("cut.png", "damaged"), ("text.png", "not an image"),
-        ("empty.png", "empty"), ("folder.png", "folder"), ("missing.png", "no such file"),
-    ):  # fmt: skip
+        ("cut.jpg", "damaged"),
+        ("head.jpg", "head"),
+        ("cut.png", "damaged"),
+        ("text.png", "not an image"),
+        ("empty.png", "empty"),
+        ("folder.png", "folder"),
+        ("missing.png", "no such file"),
+    ):
         with pytest.raises(ValueError, match=re.escape(reason)) as error:
             read_image(tmp_path / name)
         assert str(error.value).startswith(f"{tmp_path / name}: ")

@@ -40,7 +40,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
         frame, point, _ = far[0].tolist()
         x, y = tracks[frame, point]
         raise ValueError(
-            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); expected pixels, and NaN where it is not seen"
+            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); "
+            "expected pixels, and NaN where it is not seen"
         )
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
@@ -48,7 +49,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     never = np.flatnonzero(~seen.any(axis=0))
     if len(never):
         raise ValueError(
-            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})"
+            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point "
+            f"{never[0]})"
         )
     n_frames, n_points, _ = tracks.shape
     filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)

@@ -141,7 +141,8 @@ class SegmentationFeatures(FeatureSet):
     def __post_init__(self) -> None:
         if self.n_smallest > len(self.dimensions):
             raise ValueError(
-                f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}"
+                f"n_smallest is {self.n_smallest}; "
+                f"expected at most the number of dimensions, {len(self.dimensions)}"
             )
 
     @property

@@ -119,7 +119,8 @@ def read_tracks(path: str | Path) -> TrackSequence:
             )
         if labels.dtype.kind in "fc" and np.isnan(labels).any():
             raise ValueError(
-                f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; expected one motion per point"
+                f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; "
+                "expected one motion per point"
             )
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return TrackSequence(name, tracks, labels)
@@ -164,7 +165,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
                 raise ValueError(
-                    f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}"
+                    f"{path}: lacks the array 'tracks' (frames, points, 2); "
+                    f"has {sorted(content.files)}"
                 )
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
@@ -188,7 +190,8 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
     visible = np.asarray(content[name])
     if tracks.ndim != 3 or visible.size != tracks[..., 0].size:
         raise ValueError(
-            f"tracks have shape {tracks.shape} and {name} {visible.shape}; expected one entry per frame and point"
+            f"tracks have shape {tracks.shape} and {name} {visible.shape}; "
+            "expected one entry per frame and point"
         )
     hidden = visible.reshape(tracks.shape[:2]) > 0.5
     tracks = np.where((hidden if name == "occluded" else ~hidden)[..., None], np.nan, tracks)

@@ -96,7 +96,8 @@ class Tracker:
                 on_frame()
         if len(rows) < 2:
             raise ValueError(
-                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; motion needs at least 2"
+                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; "
+                "motion needs at least 2"
             )
         if not n_points:
             raise ValueError(f"{path}: no corner found to follow")

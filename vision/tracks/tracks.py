@@ -191,7 +191,8 @@ def check_motions(n_motions: int, n_points: int) -> None:
         )
     if n_points < least * n_motions:
         raise ValueError(
-            f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
+            f"{n_points} points for {n_motions} motions; "
+            f"expected at least {least} points per motion, {least * n_motions}"
         )
 
 
@@ -247,6 +248,7 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
         )
         least = MIN_POINTS_PER_MOTION * n_motions
         raise ValueError(
-            f"{reason}: {left} points are seen in two frames that are compared; expected at least {least}"
+            f"{reason}: {left} points are seen in two frames that are compared; "
+            f"expected at least {least}"
         )
     return Tracks.completed(array[:, known]), known

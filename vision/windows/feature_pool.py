@@ -93,7 +93,8 @@ class FeaturePool:
             weights = np.array(rows)
             if weights.ndim != 2 or weights.size == 0 or weights.sum() != 0 or not weights.any():
                 raise ValueError(
-                    f"kind {name!r} with weights {rows}: expected rows of equal length that sum to zero"
+                    f"kind {name!r} with weights {rows}: "
+                    "expected rows of equal length that sum to zero"
                 )
 
     @property
@@ -151,7 +152,8 @@ class FeaturePool:
             or not np.issubdtype(checked.dtype, np.integer)
         ):
             raise ValueError(
-                f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)"
+                f"features of shape {checked.shape} and {checked.dtype}: "
+                "expected whole numbers (n, 8)"
             )
         kind, channel, x, y, width, height, cell, orientation = checked.T
         is_hog = kind == len(self.kinds)
@@ -235,7 +237,8 @@ class FeaturePool:
             ]
             if not matches:
                 raise ValueError(
-                    f"kind {list(self.kinds)[number]!r}: the pool has no kind that is its mirror image"
+                    f"kind {list(self.kinds)[number]!r}: "
+                    "the pool has no kind that is its mirror image"
                 )
             mirrored[kind == number, Column.KIND], signs[kind == number] = matches[0]
         extent = self._cells[kind, 1] * original[:, Column.CELL_WIDTH]
@@ -320,7 +323,8 @@ class FeaturePool:
         side = self.window + 2
         if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):
             raise ValueError(
-                f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)"
+                f"patches of shape {patches.shape} and {patches.dtype}: "
+                f"expected uint8 (n, {side}, {side}, 3)"
             )
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 

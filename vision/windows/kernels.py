@@ -232,6 +232,11 @@ def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
                 begin = start[f] if k == 0 else zero
                 score += begin + clipped_ramps(
                     t - np.float32(k),
-                    rises[f, k], rises[f, k + 1], rises[f, k + 2], rises[f, k + 3], rises[f, k + 4], rises[f, k + 5],
-                )  # fmt: skip
+                    rises[f, k],
+                    rises[f, k + 1],
+                    rises[f, k + 2],
+                    rises[f, k + 3],
+                    rises[f, k + 4],
+                    rises[f, k + 5],
+                )
             out[i, f] = score

@@ -434,9 +434,15 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
         bins[c, rows:] = 0
         for y in range(rows):
             gradients(
-                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
-                planes[c, y + 2, 1 : columns + 1], tangents, length[c, y, :columns], bins[c, y, :columns], components,
-            )  # fmt: skip
+                planes[c, y + 1, :columns],
+                planes[c, y + 1, 2 : columns + 2],
+                planes[c, y, 1 : columns + 1],
+                planes[c, y + 2, 1 : columns + 1],
+                tangents,
+                length[c, y, :columns],
+                bins[c, y, :columns],
+                components,
+            )
             length[c, y, columns:] = 0
             bins[c, y, columns:] = 0
 

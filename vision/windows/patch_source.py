@@ -53,17 +53,20 @@ class ImageWindows:
         self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
         if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
             raise ValueError(
-                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of equal length"
+                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: "
+                "expected three lists of equal length"
             )
         if self.image.size and any(
             places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)
         ):
             raise ValueError(
-                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: expected whole numbers"
+                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: "
+                "expected whole numbers"
             )
         if not np.isin(self.image, np.arange(len(self.paths))).all():
             raise ValueError(
-                f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths"
+                f"image holds {self.image.min()} to {self.image.max()}: "
+                f"expected positions of {len(self.paths)} paths"
             )
         self.shape = (len(self.image), window + 2, window + 2, 3)
 
@@ -133,7 +136,8 @@ class PatchSource(Source):
         shape = self._windows().shape
         if len(shape) != 4:
             raise ValueError(
-                f"windows of shape {tuple(shape)}: expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
+                f"windows of shape {tuple(shape)}: "
+                f"expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
             )
         self.pool.check_patches(self._windows()[:1])
         self.shape = (shape[0], len(self.features))

@@ -114,8 +114,11 @@ def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: 
                     pixels[((y + 1) * patch + x + 2) * 3 + c],
                     pixels[(y * patch + x + 1) * 3 + c],
                     pixels[((y + 2) * patch + x + 1) * 3 + c],
-                    layout.tangents, length, bins, components,
-                )  # fmt: skip
+                    layout.tangents,
+                    length,
+                    bins,
+                    components,
+                )
                 for j in range(LANES):
                     histogram[i, bins[j], j] += length[j]
     energy = np.empty(LANES, np.float32)

@@ -11,7 +11,7 @@ def extract_patches(
 
     The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
     0..23, the upper left pixel of its lower right quarter. In the patch, one pixel larger on each
-    side, it is (13, 13). A keypoint belongs to the window at `pixel_of` its coordinates on the
+    side, it is (13, 13). A keypoint belongs to the window at `nearest_pixel` its coordinates on the
     pyramid level. Windows may extend beyond the image (and centres may lie outside): the border
     pixels are repeated.
 
@@ -43,7 +43,7 @@ def extract_patches(
         )
     for name, values in (("xs", columns), ("ys", rows)):
         if values.size and not np.issubdtype(values.dtype, np.integer):
-            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see pixel_of)")
+            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see nearest_pixel)")
     reach = np.arange(-(window // 2) - 1, window - window // 2 + 1)
     height, width = image.shape[:2]
     x = np.clip(columns.astype(np.int64)[:, None] + reach, 0, width - 1)

@@ -71,7 +71,8 @@ class Responses:
         n = len(self.values)
         if self.values.ndim not in (2, 3) or self.values.shape[1] < 2:
             raise ValueError(
-                f"values of shape {self.values.shape}: expected (features, bins + 1) or (features, bins + 1, outputs)"
+                f"values of shape {self.values.shape}: "
+                "expected (features, bins + 1) or (features, bins + 1, outputs)"
             )
         if self.low.shape != (n,) or self.bin_width.shape != (n,):
             shapes = f"low {self.low.shape}, bin_width {self.bin_width.shape}"
@@ -231,7 +232,8 @@ def compile_model(
     offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
     if offset.shape != (responses.n_outputs,):
         raise ValueError(
-            f"intercept of shape {offset.shape}: expected one number for each of {responses.n_outputs} outputs"
+            f"intercept of shape {offset.shape}: "
+            f"expected one number for each of {responses.n_outputs} outputs"
         )
     low, inverse_bin_width, top, *_ = tables[0]
     limits = (
@@ -241,7 +243,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features"
+            f"thresholds of shape {limits.shape}: "
+            f"expected one number for each of {n_features} features"
         )
     # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width

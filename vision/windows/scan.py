@@ -234,7 +234,8 @@ def _places(
     row = y - channels.first
     if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
         raise ValueError(
-            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on"
+            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from "
+            f"{channels.first} on"
         )
     return (row * channels.stride + x).astype(np.uint64)
 
@@ -402,7 +403,7 @@ def _values(program, tables, histograms, f, places, windows):  # type: ignore[no
             tables.integral.take(corner[:, None] + at)
             for corner in channel * tables.plane + y * tables.stride + x
         )
-    else:  # with this many features it pays to copy the integral image of each window into one column
+    else:  # many features: copy the integral image of each window into one column
         shape, steps = (tables.plane, 3, side, side), (1, tables.plane, tables.stride, 1)
         inside = np.lib.stride_tricks.as_strided(
             tables.integral, shape, 4 * np.array(steps), writeable=False

@@ -150,7 +150,8 @@ class VisualWords(_Transformer, WordCounts):
         values = np.concatenate(drawn) if drawn else np.empty((0, N_VALUES), np.uint8)
         if len(values) < self.n_words:
             raise ValueError(
-                f"n_words={self.n_words}: more than the {len(values)} descriptors drawn from {len(drawn)} images; "
+                f"n_words={self.n_words}: "
+                f"more than the {len(values)} descriptors drawn from {len(drawn)} images; "
                 "expected fewer words or more images"
             )
         points = rooted(values)
@@ -160,7 +161,7 @@ class VisualWords(_Transformer, WordCounts):
         labels = nearest_centres(words, cells)
         self.words_ = np.rint(words[np.argsort(labels, kind="stable")] * CODE).astype(np.uint8)
         counts = np.bincount(labels, minlength=n_cells)
-        return self.adopt(
+        return self.set_vocabulary(
             self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
         )
 

@@ -154,7 +154,7 @@ class WordCounts(ImageRows):
     lloyd_steps: int = 1
     random_state: Any = None
 
-    def adopt(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
+    def set_vocabulary(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
         """Set the vocabulary and derive the search tables from it.
 
         Parameters

@@ -121,7 +121,7 @@ class Assembler:
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,)
         Log-odds of a candidate: slope times score plus offset.
-    least : float
+    min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
         Radians: pairs rotated further give no hypothesis.
@@ -132,7 +132,7 @@ class Assembler:
     rigid: RigidModel
     slope: np.ndarray
     offset: np.ndarray
-    least: float = -6.0
+    min_log_odds: float = -6.0
     max_turn: float = MAX_ROLL
 
     @cached_property
@@ -157,7 +157,7 @@ class Assembler:
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
         log_odds = self.slope[anchor] * score + self.offset[anchor]
         order = np.argsort(-log_odds, kind="stable")
-        order = order[log_odds[order] > self.least]
+        order = order[log_odds[order] > self.min_log_odds]
         return Candidates(
             anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order]
         )
@@ -191,7 +191,7 @@ class Assembler:
         three, n = assembly == Assembly.THREE, len(self.shape.anchors)
         complete = self._complete_rigid if three else self._complete
         templates = self._views if three else self.templates
-        strength = candidates.log_odds - self.least
+        strength = candidates.log_odds - self.min_log_odds
         best = np.sort(
             np.concatenate(
                 [np.flatnonzero(candidates.anchor == i)[:MAX_PER_ANCHOR] for i in range(n)]

@@ -19,7 +19,7 @@ _AWAY = 0.2  # seconds without a face after which its filter is reset. A choice
 REMEMBERED = 1.0  # seconds within which a lost person can be re-identified
 # Choices. On training photographs, turned and zoomed, the cosine distance of the appearances of one
 # face lies below 0.05 in nine of ten pairs, that of two people above 0.4 in 99 of 100.
-_UNLIKE = 0.3
+_MAX_APPEARANCE_DISTANCE = 0.3
 _SIZE_RATIO = 1.5
 # maximum distance of a face from its expected position in reference lengths
 _REACH, _REACH_PER_SECOND = 0.5, 8.0
@@ -88,7 +88,7 @@ class PersonTracker:
                 person.velocity = person.velocity + _RENEWED * (velocity - person.velocity)
                 person.instance, person.time = instance, time
                 # not while it is partly occluded
-                if _unlike(person.usual, _unit(instance)) < _UNLIKE:
+                if _cosine_distance(person.usual, _unit(instance)) < _MAX_APPEARANCE_DISTANCE:
                     person.usual = (1 - _RENEWED) * person.usual + _RENEWED * _unit(instance)
             numbered.append(replace(instance, person=person.number))
         return numbered
@@ -244,16 +244,16 @@ def _cost(person: _Person, instance: Instance, time: float) -> float:
         _SIZE_RATIO
     )
     dissimilarity = min(
-        _unlike(appearance, _unit(instance))
+        _cosine_distance(appearance, _unit(instance))
         for appearance in (person.usual, _unit(person.instance))
     )
-    cost = distance**2 + size**2 + (dissimilarity / _UNLIKE) ** 2
+    cost = distance**2 + size**2 + (dissimilarity / _MAX_APPEARANCE_DISTANCE) ** 2
     return (
         cost if distance <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
     )
 
 
-def _unlike(appearance: np.ndarray, unit: np.ndarray) -> float:
+def _cosine_distance(appearance: np.ndarray, unit: np.ndarray) -> float:
     """Cosine distance to an appearance of length 1."""
     return 1 - float(appearance @ unit) / float(np.linalg.norm(appearance))
 

@@ -17,7 +17,9 @@ ALL_ROUND = tuple(range(0, 360, 30))
 MAX_PIXELS = 4_000_000
 """Larger photographs are shrunk before rotation. A choice."""
 MAX_TURNED = 10_000_000
-"""So are those that would be larger than this after rotation: the bounding box of a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`."""
+"""So are those that would be larger than this after rotation: the bounding box of a rotated strip
+grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by 30
+degrees, stay below it if they are within `MAX_PIXELS`."""
 
 # of the equalisation. Choices
 _CLIP, _TILES = 2.5, 4
@@ -64,7 +66,7 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """Equalise the lightness of a photograph (H, W, 3), uint8, tile by tile, with limited contrast."""
+    """Equalise the lightness of a photograph (H, W, 3), uint8, by tiles, with limited contrast."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ....vision.pyramid import Level, pixel_of, shrink
+from ....vision.pyramid import Level, nearest_pixel, shrink
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import LevelChannels
 from ....vision.windows.responses import CompiledModel, Responses
@@ -355,7 +355,7 @@ class Guide:
         place = Localisation() if localisation is None else localisation
         before = reference_length * np.array([place.offset_x, place.offset_y])
         before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
-        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
+        at = nearest_pixel(np.column_stack([xs, ys])[near] + offset[near] - before)
         x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
         return x, y
 

@@ -24,7 +24,8 @@ STRIP_PIXELS = 1 << 20
 histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the windows around them (measured)."""
+"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
+windows around them (measured)."""
 
 
 def suppress_non_maxima(
@@ -139,7 +140,8 @@ class WindowSearch:
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(
-                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window"
+                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the "
+                "window"
             )
         if max_size is not None and not max_size >= smallest:
             raise ValueError(
@@ -236,7 +238,8 @@ class WindowSearch:
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
-                "the detector has no face cascade; expected a detector trained with --mode prune+regress"
+                "the detector has no face cascade; "
+                "expected a detector trained with --mode prune+regress"
             )
         centres = level.from_image(
             self._face_centres(cascade.level(levels, number), cascade, buffers)

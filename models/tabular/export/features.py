@@ -157,7 +157,8 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
     if hasattr(step, "get_support"):
         return [feature for feature, kept in zip(features, step.get_support()) if kept]
     raise ValueError(
-        f"the step {name} cannot be exported; expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
+        f"the step {name} cannot be exported; "
+        "expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
     )
 
 

@@ -102,7 +102,8 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
             or len(labels) > _MAX_LEVELS
         ):
             raise ValueError(
-                f"{title!r}: too long for a cell; expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
+                f"{title!r}: too long for a cell; "
+                f"expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
             )
         show.names[name] = f"{_letters(len(line))}2"
         names.append(title)
@@ -148,7 +149,8 @@ def _literal(value: Any) -> str:
         return "NA()" if value != value else f"({value!r})" if value < 0 else repr(value)
     if len(value) > _MAX_TEXT:
         raise ValueError(
-            f"{value[:30]!r}...: a text of {len(value)} characters; a formula holds at most {_MAX_TEXT}"
+            f"{value[:30]!r}...: a text of {len(value)} characters; "
+            f"a formula holds at most {_MAX_TEXT}"
         )
     return '"' + value.replace('"', '""') + '"'
 

@@ -15,7 +15,10 @@ _TRUTHS: dict[str, Sequence[str]] = {
     "False": ("False", "false", "FALSE", "f", "0"),
 }
 _RESULTS = ("score", "probability", "prediction")
-_NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was built with its mathematical functions"
+_NO_EXP = (
+    "the query calls EXP or LN, which SQLite has from 3.35 on "
+    "if it was built with its mathematical functions"
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Dialect:
         Quotation mark of names.
     backslash : bool, default False
         Whether a backslash escapes in text.
-    greatest : str, default "GREATEST"
+    maximum : str
+        Function of the larger of two numbers.
     """
 
     double: str
@@ -45,7 +49,7 @@ class Dialect:
     days: str
     quote: str = '"'
     backslash: bool = False
-    greatest: str = "GREATEST"
+    maximum: str = "GREATEST"
 
     def name(self, word: str) -> str:
         """A quoted name."""
@@ -69,7 +73,8 @@ _DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]
 # the equality holds if the whole text is a number, which SQLite compares as one
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
-_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be read as a Julian day
+# a number would be read as a Julian day
+_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
 _POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
@@ -81,7 +86,7 @@ DIALECTS = {
         "CAST({} AS TEXT)",
         _POSTGRES_DAYS,
     ),
-    "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, greatest="MAX"),
+    "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, maximum="MAX"),
     "duckdb": Dialect(
         "DOUBLE",
         "TRY_CAST({0} AS DOUBLE)",
@@ -200,7 +205,7 @@ def _symbols(
         return f"{cell} IN ({', '.join(map(d.literal, words))})" if words else f"{cell} = {level}"
 
     return INFIX | {
-        "max": f"{d.greatest}({{}}, {{}})".format,
+        "max": f"{d.maximum}({{}}, {{}})".format,
         "exp": "EXP({})".format,
         "log": "LN({})".format,
         "if": case,
@@ -214,7 +219,8 @@ def _symbols(
 def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
         raise ValueError(
-            f"the name {word!r} cannot be written in SQL; expected one of some characters, none of them NUL"
+            f"the name {word!r} cannot be written in SQL; "
+            "expected one of some characters, none of them NUL"
         )
     return str(word)
 

@@ -100,12 +100,13 @@ def export(
             if column.form in PARTS
         ]:
             raise ValueError(
-                f"column {parts[0].name!r} cannot be exported; expected annealed select --as {parts[0].source}=date"
+                f"column {parts[0].name!r} cannot be exported; "
+                f"expected annealed select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not
         content = WRITERS[suffix](formula, **options)
     except UnicodeEncodeError as error:
-        raise ValueError(f"{path}: {error.object!r} contains characters that are not text") from None
+        raise ValueError(f"{path}: {error.object!r} holds characters that are not text") from None
     with replacing(path) as temporary:
         temporary.write_bytes(content)

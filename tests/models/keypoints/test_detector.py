@@ -225,7 +225,10 @@ def test_save_and_load(tmp_path):
         (lambda a, h: a.update({"a/lo": a["a/lo"][:-1]}), "'a/lo' is float32"),
         (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "not a feature of a window"),
         (lambda a, h: a.update({"a/step": -a["a/step"]}), "bins of a width above 0"),
-        (lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}), "has a NaN or an entry"),
+        (
+            lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}),
+            "has a NaN or an entry",
+        ),
         (lambda a, h: h.pop("pool"), "damaged header"),
         (lambda a, h: h["pool"].pop("kinds"), "definition of the feature pool"),
         (lambda a, h: h.update(keypoints="ab"[:0]), "damaged"),

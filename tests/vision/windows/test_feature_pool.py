@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.vision.pyramid import pixel_of
+from annealed.vision.pyramid import nearest_pixel
 from annealed.vision.windows.feature_layout import Column, HogLayout
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.kernels import MAGNITUDE_SCALE
@@ -325,7 +325,7 @@ def test_patches_repeat_the_border():
         assert np.array_equal(patch, padded[y + 40 - 13 : y + 40 + 13, x + 40 - 13 : x + 40 + 13])
     (patch,) = extract_patches(IMAGE, [77], [99])
     assert np.array_equal(patch[13, 13], IMAGE[99, 77])
-    assert pixel_of([[1.5, 1.49], [-0.5, -0.51]]).tolist() == [[2, 1], [0, -1]]
+    assert nearest_pixel([[1.5, 1.49], [-0.5, -0.51]]).tolist() == [[2, 1], [0, -1]]
 
 
 def test_names_are_unique():

@@ -24,7 +24,10 @@ _lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 def __getattr__(name: str) -> Any:
     if name == "pixel_of":  # its name until 0.2
-        message = "annealed.vision.pixel_of is nearest_pixel; the old name ends with 0.4"
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        name = "nearest_pixel"
+        warnings.warn(
+            "annealed.vision.pixel_of is nearest_pixel; the old name ends with 0.4",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return _lazy("nearest_pixel")
     return _lazy(name)

@@ -70,7 +70,7 @@ class DetectionOptions:
 
     def __post_init__(self) -> None:
         alone, p = self.assembly == Assembly.NONE, self.min_probability
-        of_faces = "expected a model that assembles faces"
+        of_faces = "expected an assembly of faces"
         checks = (
             (
                 self.assembly not in (None, *Assembly),

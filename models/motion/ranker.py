@@ -342,14 +342,14 @@ class SegmentationRanker(ModelFile):
         check_version(header)
         settings = RankerSettings.read(header["settings"])
         features = read_features(header["pool"])
-        sizes = {"min_motion_size": header["min_motion_size"]}
-        sizes = check_settings(sizes, {"min_motion_size": 0}, {"min_motion_size": (0, 1e6)})
+        size = "min_motion_size"
+        sizes = check_settings({size: header[size]}, {size: 0}, {size: (0, 1e6)})
         n_features = len(features.get_feature_names_out())
         ranker = cls(
             read_families(header["families"]),
             features,
             settings,
-            sizes["min_motion_size"],
+            sizes[size],
             training=dict(header["training"]),
         )
         ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)

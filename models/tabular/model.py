@@ -266,7 +266,10 @@ class TabularModel(ModelFile):
     @property
     def summary(self) -> str:
         """One line about the model."""
-        return f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns ({self.about.get('estimator', '')})"
+        return (
+            f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns "
+            f"({self.about.get('estimator', '')})"
+        )
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:

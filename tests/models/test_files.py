@@ -137,7 +137,7 @@ def test_older_format_loads_with_a_warning_and_is_converted(tmp_path):
     old = json.dumps({"format": FORMAT, "version": 1, "kind": "thing", "x": 1})
     path = tmp_path / "old.safetensors"
     write_raw(path, json.dumps({"__metadata__": {"annealed": old}}).encode())
-    with pytest.warns(UserWarning, match="renew it with `annealed models convert`"):
+    with pytest.warns(UserWarning, match="convert it with `annealed models convert`"):
         assert read_model(path, "thing")[1]["x"] == 1
     without = json.dumps({"format": FORMAT, "version": 2, "kind": "thing", "x": 1})
     write_raw(path, json.dumps({"__metadata__": {"annealed": without}}).encode())

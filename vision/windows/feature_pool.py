@@ -192,8 +192,14 @@ class FeaturePool:
         channel = ("red", "green", "blue")[row[Column.CHANNEL]]
         place = f"at ({row[Column.X]}, {row[Column.Y]})"
         if row[Column.KIND] == len(self.kinds):
-            return f"{channel} hog block {place}, cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
-        return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
+            return (
+                f"{channel} hog block {place}, "
+                f"cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
+            )
+        return (
+            f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, "
+            f"cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
+        )
 
     def mirrored(
         self, features: npt.ArrayLike

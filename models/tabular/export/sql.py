@@ -69,7 +69,10 @@ class Dialect:
 
 
 # a number too large for a double would abort the query
-_DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
+_DIGITS = (
+    "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)"
+    "([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
+)
 # the equality holds if the whole text is a number, which SQLite compares as one
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
@@ -78,7 +81,10 @@ _SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
 _POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
-_POSTGRES_DAYS = f"CASE WHEN CAST({{0}} AS TEXT) ~ '^ *[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}' THEN {_POSTGRES_DAYS} END"
+_POSTGRES_DAYS = (
+    f"CASE WHEN CAST({{0}} AS TEXT) ~ '^ *[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}' "
+    f"THEN {_POSTGRES_DAYS} END"
+)
 DIALECTS = {
     "postgres": Dialect(
         "DOUBLE PRECISION",
@@ -219,8 +225,7 @@ def _symbols(
 def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
         raise ValueError(
-            f"the name {word!r} cannot be written in SQL; "
-            "expected one of some characters, none of them NUL"
+            f"the name {word!r} cannot be written in SQL; expected a non-empty name without NUL"
         )
     return str(word)
 

@@ -69,7 +69,7 @@ def test_nothing_to_learn_from():
             "a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2)
         )
     ]
-    with pytest.raises(ValueError, match="no sequence has two candidates of different error"):
+    with pytest.raises(ValueError, match="no sequence has two candidates with different errors"):
         RankingFunction.learn(sets, RankerSettings("linear", 2))
 
 
@@ -133,7 +133,7 @@ def test_what_is_not_trained_says_so(tmp_path):
 
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="give the number"):
+    with pytest.raises(ValueError, match="expected a given number"):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)
@@ -214,7 +214,7 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
         tmp_path / "later.safetensors", SegmentationRanker.KIND, arrays, header | {"feature_set": 9}
     )
     with pytest.raises(
-        ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"
+        ValueError, match="feature set 9, this version supports 1 to 2: update annealed or retrain"
     ):
         load_model(tmp_path / "later.safetensors")
 

@@ -101,7 +101,7 @@ BAD = {
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
     "a name twice": (category(keypoints=["a", "a", "b"]), "expected different names"),
-    "one point": (category(keypoints=["a"], skeleton=[]), "two different names or more"),
+    "one point": (category(keypoints=["a"], skeleton=[]), "at least two different names"),
     "a skeleton of other points": (category(skeleton=[[1, 9]]), "expected numbers from 1 to 3"),
     "several categories": (
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),

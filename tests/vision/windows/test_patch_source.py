@@ -131,7 +131,7 @@ def test_bad_windows(tmp_path):
     np.save(tmp_path / "flat.npy", np.zeros((3, 5)))
     with pytest.raises(ValueError, match=r"windows of shape \(3, 5\)"):
         PatchSource(tmp_path / "flat.npy")
-    with pytest.raises(ValueError, match="expected three lists of one length"):
+    with pytest.raises(ValueError, match="expected three lists of equal length"):
         ImageWindows(["a.png"], [0, 0], [1], [1])
     with pytest.raises(ValueError, match="int64, float64 and int64: expected whole numbers"):
         ImageWindows(["a.png"], [0], [np.nan], [1])

@@ -352,13 +352,13 @@ def test_nonsense_is_refused():
     model = detector()
     for options, message in (
         ({"assembly": "4d"}, "assembly='4d': expected one of none, 2d, 3d"),
-        ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no detector of its own"),
+        ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no window detector"),
         ({"min_probability": 1.5}, "min_probability=1.5: expected a number from 0 to 1"),
         ({"min_probability": 0.5, "threshold": 1.0}, "expected one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "expected an assembly of faces"),
         ({"roll": 60}, "roll=60: expected degrees from 0 to 50"),
         ({"boxes": [(5, 1, 5, 9)]}, r"box \(5, 1, 5, 9\): expected x0, y0, x1, y1 with x0 < x1"),
-        ({"boxes": [(900, 1, 950, 9)]}, "expected one that lies in the image of"),
+        ({"boxes": [(900, 1, 950, 9)]}, "expected a box inside the image of"),
     ):
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)

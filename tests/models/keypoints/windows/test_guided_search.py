@@ -193,9 +193,9 @@ def test_modes_that_the_model_does_not_have():
     detector.resolve(DetectionOptions(mode="regress"))
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
-    with pytest.raises(ValueError, match="does not have it, only 'scan' and 'regress'"):
+    with pytest.raises(ValueError, match="supports only 'scan' and 'regress'"):
         detector.detect(IMAGE, mode="prune+regress")
-    with pytest.raises(ValueError, match="does not have it for a, only 'scan'"):
+    with pytest.raises(ValueError, match="supports only 'scan' for a"):
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 

@@ -1,5 +1,5 @@
-"""The model file: same bytes for the same content, one clear line for each kind of damage, nothing
-half-written."""
+"""The model file: same bytes for the same content, one clear line for each kind of damage, no
+partial files."""
 
 import json
 import os

@@ -38,8 +38,8 @@ def in_sqlite(model, frame, folder, keys=()):
 
 
 def as_text(model, path, folder, place, keys=()):
-    """What a query answers where a CSV file was loaded with all of its cells as text; ``place`` is
-    sqlite (by ``.import`` of its shell), duckdb or postgres (of the environment variable
+    """Results of a query on a CSV file loaded with all cells as text; ``place`` is sqlite (by
+    ``.import`` of its shell), duckdb or postgres (of the environment variable
     ``ANNEALED_POSTGRES``, such as host=localhost dbname=test)."""
     query, table = (
         written(model, folder / "m.sql", dialect=place, table="the table", keys=keys),

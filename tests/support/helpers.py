@@ -21,8 +21,8 @@ def run(*args):
 
 
 def save_tiny_detector(path):
-    """Save a detector of bright left and dark right borders, as two keypoints: any photograph has
-    some."""
+    """Save a detector of bright left and dark right borders, as two keypoints that any photograph
+    has."""
     pool = FeaturePool(
         kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None
     )
@@ -112,7 +112,7 @@ class Scene:
             yield frame
 
     def truth(self, tracks):
-        """What each track shows where it was first seen: 0 the background, 1 and 2 the patches."""
+        """Object of each track where it was first seen: 0 the background, 1 and 2 the patches."""
         labels = []
         for p in range(tracks.shape[1]):
             t = int(np.flatnonzero(np.isfinite(tracks[:, p, 0]))[0])

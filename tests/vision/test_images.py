@@ -1,5 +1,4 @@
-"""Whatever is in a file or an array arrives as upright RGB bytes, or as one line that says what is
-wrong."""
+"""Files and arrays are read as upright RGB bytes; errors are one line."""
 
 import os
 import re
@@ -25,7 +24,7 @@ def test_round_trip(tmp_path):
 def test_exif_orientation(tmp_path, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    # What is stored, such that undoing the orientation gives the photograph.
+    # Stored pixels, such that undoing the orientation gives the photograph.
     stored = {
         1: PHOTO,
         2: PHOTO[:, ::-1],

@@ -1,4 +1,4 @@
-"""The plain forms of the loops of a detection give what the compiled ones give."""
+"""The NumPy versions of the detection loops agree with the compiled ones."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ seeds = st.integers(0, 1000)
 
 
 def both(call):
-    """What a call gives in plain form, and compiled."""
+    """Results of a call with NumPy, and compiled."""
     with problem_of(0):
         plain = call()
     return plain, call()

@@ -1,4 +1,4 @@
-"""Gradient histograms around points, against a plain computation."""
+"""Gradient histograms around points, compared with a direct computation."""
 
 import numpy as np
 from annealed.vision.point_histograms import (

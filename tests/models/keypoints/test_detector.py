@@ -78,7 +78,7 @@ def test_non_maximum_suppression_against_brute_force(seed):
     np.testing.assert_allclose(
         suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9
     )
-    # The order of the windows does not matter; a threshold and a maximum cut the list.
+    # The order of the windows does not matter; a threshold and a maximum truncate the list.
     shuffled = rng.permutation(n)
     again = suppress_non_maxima(
         x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, IED, 0.6, threshold=1.0

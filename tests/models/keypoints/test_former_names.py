@@ -1,4 +1,4 @@
-"""Names until 0.2 still work, with a warning."""
+"""The names until 0.2 still work, with a warning."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Masks of moving things in a rendered scene whose tracks and masks are known."""
+"""Masks of moving objects in a rendered scene with known tracks and masks."""
 
 import numpy as np
 import pytest

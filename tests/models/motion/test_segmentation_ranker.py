@@ -43,7 +43,7 @@ def test_standardized_features_know_no_unit():
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_scores_compare_candidates_of_one_sequence_alone(response):
-    """A shift that all candidates of a sequence share says nothing."""
+    """A shift common to all candidates of a sequence has no effect."""
     features = np.random.default_rng(0).normal(size=(4, 7))
     np.testing.assert_allclose(
         relative(features + np.arange(7), response), relative(features, response), atol=1e-12
@@ -194,7 +194,8 @@ def test_senseless_settings_are_refused_when_read(tmp_path, change):
 
 
 def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_path):
-    """They hold one record of features, no version, and a chooser that compares all candidates."""
+    """Old files hold one record of features, no version, and a chooser that compares all
+    candidates."""
     ranker.save(tmp_path / "new.safetensors")
     arrays, header = read_model(tmp_path / "new.safetensors", SegmentationRanker.KIND)
     record = {k: v for k, v in header["pool"][0].items() if k != "kind"}

@@ -1,4 +1,4 @@
-"""What each column adds sums to the score, and is what other packages say."""
+"""Contributions of columns sum to the score and agree with other packages."""
 
 import sys
 
@@ -55,7 +55,8 @@ def test_linear_contributions_are_those_of_shap():
 
 
 def test_curves_are_additive_values():
-    """Against shap's explainer by permutations, exact for a sum of functions of single columns."""
+    """Compared with shap's permutation explainer, which is exact for a sum of functions of single
+    columns."""
     shap = pytest.importorskip("shap")
     model = FSARegressor(3, response="piecewise").fit(X, NUMBER)
     expected = shap.explainers.Permutation(model.predict, X[:40], seed=0)(X[:10], silent=True)

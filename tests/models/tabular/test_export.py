@@ -1,4 +1,4 @@
-"""An exported model says what the fitted one says, wherever it runs."""
+"""An exported model gives the results of the fitted one in every format."""
 
 import csv
 import shutil
@@ -88,7 +88,7 @@ def numbers(fill):
 
 
 def encoded(estimator, target, *columns, fill=0.5):
-    """A model of a table, as ``annealed select --save`` keeps it."""
+    """A model of a table, as ``annealed select --save`` stores it."""
     encoding = TableEncoding((*numbers(fill), *columns))
     return TabularModel.from_estimator(
         estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding
@@ -222,7 +222,7 @@ def model_of(name):
 
 
 def rows_of(model):
-    """Rows with whatever the model takes: those without gaps where it takes none."""
+    """Rows that the model accepts: without gaps if it takes none."""
     if isinstance(model, Pipeline) or getattr(model, "encoding", None) is not None:
         names = getattr(model, "feature_names_in_", None)
         return NEW if names is None else NEW[list(names)]
@@ -431,7 +431,7 @@ ODD = [
     words=st.lists(NAMES, min_size=1, unique_by=str.strip),
 )
 def test_odd_names_and_levels(names, words, tmp_path_factory):
-    """Whatever columns and levels are called, a query and a source say the same."""
+    """Names of columns and levels do not change the results of a query and of C code."""
     folder = tmp_path_factory.mktemp("odd")
     levels = tuple(
         dict.fromkeys(word.strip(" ") for word in words if word.strip() == word.strip(" ") != "")
@@ -574,9 +574,9 @@ def fit(*steps, target="number"):
 
 
 REFUSED = {
-    "no fitted linear": lambda: LogisticRegression().fit(FRAME[["a"]], TARGETS["two"]),
-    "no fitted linear or": lambda: RankBoost(3).fit(FRAME[list("abc")], TARGETS["three"]),
-    "no fitted linear or piecewise": lambda: FSARegressor(2),
+    "not a fitted linear": lambda: LogisticRegression().fit(FRAME[["a"]], TARGETS["two"]),
+    "not a fitted linear or": lambda: RankBoost(3).fit(FRAME[list("abc")], TARGETS["three"]),
+    "not a fitted linear or piecewise": lambda: FSARegressor(2),
     "the step PCA": lambda: fit(PCA(2), FSARegressor(2)),
     "the step FunctionTransformer": lambda: fit(FunctionTransformer(np.abs), FSARegressor(2)),
     "the step MinMaxScaler": lambda: fit(MinMaxScaler(clip=True), FSARegressor(2)),
@@ -614,7 +614,7 @@ def test_options_are_checked(name, options, message, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["sql", "c", "json", "csv", "onnx", "xlsx"])
 def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
-    """An export that fails leaves the file that was there."""
+    """A failed export keeps the existing file."""
     path = tmp_path / f"m.{suffix}"
     export(model_of("linear, number"), path)
     before = path.read_bytes()
@@ -635,7 +635,7 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
 
 
 def test_a_model_of_no_column(tmp_path):
-    """The constant, where nothing was selected."""
+    """A model without columns exports its constant."""
     frame = FRAME[list("abcdef")]
     model = TabularModel.from_estimator(online(RDAClassifier(3), "two").steps[-1][1])
     assert not len(model.additive.selected)

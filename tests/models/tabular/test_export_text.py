@@ -1,5 +1,5 @@
-"""Queries answer alike where a table holds numbers and where it holds text, as ``.import`` of
-SQLite loads a CSV file."""
+"""Queries give the same results on tables of numbers and of text, as ``.import`` of SQLite loads a
+CSV file."""
 
 import os
 import shutil

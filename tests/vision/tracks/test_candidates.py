@@ -106,8 +106,8 @@ def test_two_frames_are_enough_for_an_answer():
 @pytest.mark.data
 @pytest.mark.slow
 def test_acceptance_numbers_on_hopkins155(data_dir):
-    """The published row of velocity clustering (the rule) and the best candidates of both sets of
-    families."""
+    """Reproduce the published row of velocity clustering (the rule) and the best candidates of both
+    sets of families."""
     column = list(FEATURES.get_feature_names_out()).index("raw: likelihood, mean distance")
     rule, oracle = [], {PAPER_FAMILIES: [], JOINED_FAMILIES: []}
     for number, s in enumerate(read_sequences(data_dir / "hopkins155")):

@@ -49,8 +49,8 @@ def test_a_model_fits_what_it_is_exact_for(name, view):
 
 @pytest.mark.parametrize("name", ["homography", "fundamental"])
 def test_first_order_distances_are_those_of_small_errors(name):
-    """Sampson's distance of slightly moved points is at most, and mostly near, how far they were
-    moved."""
+    """Sampson's distance of slightly moved points is at most, and mostly close to, the
+    displacement."""
     rng = np.random.default_rng(0)
     rows = two_views(rng, planar=name == "homography")
     model = fit(name, moments(name, rows).sum(axis=0)[None])
@@ -179,7 +179,8 @@ def test_few_points_and_frames_have_features_too(motions):
 
 
 def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
-    """Models that cannot be the best are not fitted; too few points and none have a cost, too."""
+    """Models that cannot be the best are not fitted; motions with few or no points also have a
+    cost."""
     tracks, truth = rigid_motions(2, 30, 20, noise=0.3)
     tracks[12:, ::4] = np.nan
     tracks = Tracks.completed(tracks)

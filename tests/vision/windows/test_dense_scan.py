@@ -1,4 +1,4 @@
-"""The dense scan gives what the windows give one by one."""
+"""The dense scan agrees with single windows."""
 
 import numpy as np
 import pytest

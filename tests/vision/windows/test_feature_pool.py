@@ -1,4 +1,5 @@
-"""The feature pool against a plain reference, its mirror law, and scikit-image."""
+"""The feature pool compared with a reference implementation, its mirror images, and
+scikit-image."""
 
 import numpy as np
 import pytest
@@ -297,7 +298,7 @@ def test_haar_parity_with_scikit_image():
 def test_hog_parity_with_scikit_image():
     patch = extract_patches(IMAGE, [222], [102])
     hog_features = POOL.features[POOL.n_haar :]
-    # the window and one cell around it, so that no border gradient is cut off
+    # the window and one cell around it, so that border gradients are included
     surround = IMAGE[84:120, 204:240]
     for channel in range(3):
         fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(

@@ -1,4 +1,4 @@
-"""The lazy design of training windows gives what stored codes give."""
+"""The lazy design of training windows agrees with stored codes."""
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def test_keep_stores_codes_once_they_fit(designs):
 
 
 def test_raw_coefficients_score_windows(designs, patches):
-    """What a scan uses: raw responses, bins and intercept."""
+    """Inputs of a scan: raw responses, bins and intercept."""
     lazy, _ = designs
     coef = 0.1 * np.random.default_rng(0).normal(size=(400, lazy.width, 1))
     raw, intercept = lazy.unstandardise(coef, np.array([0.2]))
@@ -148,9 +148,7 @@ def test_windows_in_a_file(designs, patches, weight, tmp_path):
     np.save(tmp_path / "windows.npy", patches)
     mapped = np.load(tmp_path / "windows.npy", mmap_mode="r")
     on_disk = PatchDesign(mapped, weight, features=lazy.features, n_bins=lazy.n_bins, cache_bytes=0)
-    assert np.shares_memory(
-        on_disk._rows, mapped
-    )  # read as blocks of windows are worked on, never copied
+    assert np.shares_memory(on_disk._rows, mapped)  # read block by block, never copied
     residual = np.random.default_rng(0).standard_normal((len(patches), 1))
     np.testing.assert_array_equal(on_disk.gradient(residual), lazy.gradient(residual))
 

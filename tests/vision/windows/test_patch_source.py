@@ -136,7 +136,7 @@ def test_bad_windows(tmp_path):
     with pytest.raises(ValueError, match="int64, float64 and int64: expected whole numbers"):
         ImageWindows(["a.png"], [0], [np.nan], [1])
     (tmp_path / "cut.npy").write_bytes((tmp_path / "small.npy").read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"cut\.npy: not a whole \.npy file"):
+    with pytest.raises(ValueError, match=r"cut\.npy: not a complete \.npy file"):
         PatchSource(tmp_path / "cut.npy")
     with pytest.raises(ValueError, match="positions of 1 paths"):
         ImageWindows(["a.png"], [1], [1], [1])

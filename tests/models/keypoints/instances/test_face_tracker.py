@@ -88,7 +88,7 @@ def finder():
 
 
 def searching(whole, searched):
-    """A search of a whole frame that notes what it saw."""
+    """A search of a whole frame that records its calls."""
 
     def search(pixels):
         searched.append(pixels)
@@ -114,7 +114,7 @@ def test_a_lost_face_is_searched_for_at_once():
     tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
     assert tracker.update(frame(60, 50)) and tracker.update(frame(62, 50)) and len(searched) == 1
     assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 2
-    # Too far away for the last shape: there is nothing to follow, and the next search finds it.
+    # Too far from the last shape: the face is lost until the next search.
     small = InstanceTracker(whole, searching(whole, searched), search_every=2)
     assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
 

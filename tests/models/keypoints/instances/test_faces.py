@@ -204,7 +204,7 @@ def test_refinement_follows_the_face():
 
 
 def test_the_mirror_image_is_refined_alike():
-    """A face and its mirror image give mirrored answers, however little the selected values are
+    """A face and its mirror image give mirrored results, even if the selected values are not
     symmetric."""
     regressor = cascade()
     start = 40 * regressor.mean_points + 90 + 80j
@@ -298,7 +298,7 @@ def test_the_detector_reports_keypoints_of_faces():
 
 
 class Blind(KeypointDetector):
-    """Finds nothing, and notes in which sizes of photographs."""
+    """Detects nothing, and records the sizes of photographs."""
 
     def anchor_maxima(self, levels, anchors, *args):
         self.info.setdefault("searched", []).append(levels[0].image.shape[:2])

@@ -1,4 +1,4 @@
-"""Regression-guided search and the modes of a detector, against plain reference code."""
+"""Regression-guided search and the modes of a detector, compared with reference code."""
 
 import json
 from dataclasses import replace
@@ -44,7 +44,7 @@ def test_a_mirrored_guide_leads_to_the_mirrored_windows():
 
 
 def windows_by_hand(xs, ys):
-    """The 25 windows around each place that the regressor leads to."""
+    """The 25 windows around each prediction of the regressor."""
     wanted = set()
     for x, y, (dx, dy) in zip(xs, ys, GUIDE.offsets.predict(extract_patches(IMAGE, xs, ys), POOL)):
         if max(abs(dx), abs(dy)) <= MAX_OFFSET:
@@ -174,7 +174,7 @@ def test_the_face_cascade_is_kept_in_the_file(tmp_path):
     for change, message in (
         (lambda h: h["face_cascade"].update(coarser=2.0), "coarser=2.0"),
         (lambda h: h["face_cascade"]["expected"].update(a=[0.0, "x"]), "a=\\[0.0, 'x'\\]"),
-        (lambda h: h["guides"]["a"].update(prune=[{}]), "of an older version"),
+        (lambda h: h["guides"]["a"].update(prune=[{}]), "an older format"),
     ):
         damaged = json.loads(json.dumps(header))
         change(damaged)

@@ -1,5 +1,4 @@
-"""Photographs turned for the search of turned faces: what is found in them lies where it does in
-the original."""
+"""Photographs rotated to search for rotated faces: detections are mapped back to the original."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Prints the oldest release of everything that the package and its tests say they work with, as
+"""Prints the oldest supported release of each requirement of the package and its tests, as
 constraints for pip."""
 
 import re

@@ -36,33 +36,56 @@ often with an example: `help(FSAClassifier)`.
 
 GROUPS = {
     "learners": {
-        "Start here": "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement Schedule ScoreCardClassifier",
+        "Start here": (
+            "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement "
+            "Schedule ScoreCardClassifier"
+        ),
         "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
-        "Certainty": "FDRSelector FSAInference selection_pvalues selection_stability "
-        "SelectionStability",
-        "Losses and priors": "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss SquaredLoss HuberLoss "
-        "QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss "
-        "ChainLoss Prior",
-        "Other selectors": "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise SparseMinimum "
-        "MinimaxSparseClassifier LogitBoostClassifier TISPClassifier TISPRegressor RankBoost",
-        "Metric and kernel learning": "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures",
-        "Online learners": "StabilizedTruncatedSGDClassifier TruncatedGradientClassifier FOBOSClassifier RDAClassifier",
+        "Certainty": (
+            "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability"
+        ),
+        "Losses and priors": (
+            "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss "
+            "SquaredLoss HuberLoss QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss "
+            "PairwiseLogisticLoss ChainLoss Prior"
+        ),
+        "Other selectors": (
+            "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise "
+            "SparseMinimum MinimaxSparseClassifier LogitBoostClassifier TISPClassifier "
+            "TISPRegressor RankBoost"
+        ),
+        "Metric and kernel learning": (
+            "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures"
+        ),
+        "Online learners": (
+            "StabilizedTruncatedSGDClassifier TruncatedGradientClassifier FOBOSClassifier "
+            "RDAClassifier"
+        ),
         "Sequences": "FSACRF ForwardBackwardCRF LinearChainCRF",
         "Out-of-core data": "on_disk on_dask write_csr",
     },
     "vision": {
         "Images": "read_image as_rgb nearest_pixel gaussian_pyramid Level",
-        "Window features": "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values extract_patches",
+        "Window features": (
+            "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values "
+            "extract_patches"
+        ),
         "Visual words": "DenseSift Descriptors VisualWords colour_histogram PetFeatures Photograph",
-        "Tracks and motion": "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates Candidate "
-        "SubspaceFamily NeighbourFamily SegmentationFeatures misclassification",
+        "Tracks and motion": (
+            "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates "
+            "Candidate SubspaceFamily NeighbourFamily SegmentationFeatures misclassification"
+        ),
     },
     "models": {
         "Model files": "load_model list_models resolve_model",
         "Tables": "TabularModel explain Contributions export",
-        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Instance "
-        "KeypointModel align_face OneEuroFilter",
-        "Motion, photographs and sensors": "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel",
+        "Keypoints": (
+            "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
+            "align_face OneEuroFilter"
+        ),
+        "Motion, photographs and sensors": (
+            "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel"
+        ),
     },
 }
 

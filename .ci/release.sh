@@ -17,7 +17,7 @@ $OUT/build/bin/twine check --strict dist/*
 WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
 $OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"
 
-# check NAME PYTHON PART PIP-ARGUMENTS...: an empty environment, what is installed into it, and the first things that a user does
+# check NAME PYTHON PART PIP-ARGUMENTS...: create an empty environment, install, run the smoke test
 check() {
   local name=$1 python=$2 part=$3; shift 3
   $UV venv --quiet --clear --python "$python" "$OUT/$name"

@@ -1,12 +1,13 @@
-"""Do the columns stay where the first steps out of core read a growing sample of the rows?
+"""Stability of the selected columns if the first out-of-core steps read a growing sample of the
+rows.
 
     python benchmarks/scale_growing.py --runs 10
 
 20,000 x 2,000 numbers in a column-major file, a memory limit of a tenth of it, twenty true columns,
 three designs. The first read stays whole and the two steps after it read a quarter and a half of
 the rows; or the first two read a quarter each, with means and scales from the first quarter. Prints
-in how many runs the columns are those of a fit that reads all rows, their share, the share of true
-columns, and reads of the whole file.
+the number of runs with the same columns as a fit that reads all rows, the share of common columns,
+the share of true columns, and reads of the whole file.
 """
 
 import tempfile

@@ -1,9 +1,10 @@
-"""What reading a part of the rows in the early steps costs in features found, and saves in reads.
+"""Effect of reading a part of the rows in the early steps on the selected features and on the bytes
+read.
 
     python benchmarks/scale_subsample.py --rows 3000 --runs 6
 
 Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the
-true columns found, runs that found all, and bytes read over the file's size.
+true columns selected, runs that select all, and bytes read over the file's size.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""Score cards beside FasterRisk (pip install fasterrisk) at equal numbers of rules; see
+"""Score cards compared with FasterRisk (pip install fasterrisk) at equal numbers of rules; see
 docs/score_cards.md.
 
     python benchmarks/score_cards.py --data DIR [--sizes 3 5 10] [--repeats 4] [--figure OUT.png]
@@ -49,13 +49,13 @@ def ours(X, y, X_test, k):
 
 
 class OldArray(np.ndarray):
-    """With a method that FasterRisk 0.1.10 calls and numpy 2.3 has no more."""
+    """With a method that FasterRisk 0.1.10 calls and NumPy 2.3 has removed."""
 
     tostring = np.ndarray.tobytes
 
 
 class OldNumpy:
-    """Numpy whose arrays of truth values are such ones."""
+    """NumPy with boolean arrays of that class."""
 
     def __getattr__(self, name):
         return getattr(np, name)

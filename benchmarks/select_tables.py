@@ -1,11 +1,12 @@
-"""`annealed select -k auto` on 60 tables: those inside scikit-learn and statsmodels, and made ones.
+"""`annealed select -k auto` on 60 tables: those in scikit-learn and statsmodels, and simulated
+ones.
 
     python benchmarks/select_tables.py [--only NAME ...] [--decisions]
 
-Each table is written as csv and read as a user's file would be. Printed: the columns that are
-selected and their number, the first score of held-out rows, beside ridge and gradient boosting on
-all columns; with --decisions every line about columns, too (on stderr). A table that cannot be used
-prints why.
+Each table is written as csv and read as a user's file would be. Prints the selected columns and
+their number, the first score of held-out rows, compared with ridge and gradient boosting on all
+columns; with --decisions every line about columns, too (on stderr). For a table that cannot be used
+the reason is printed.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Small fits of every kind, to the bit: what a change of the code leaves equal.
+"""Bitwise snapshot of small fits of every kind, to check that a code change leaves them equal.
 
     python benchmarks/snapshot.py before.json
     python benchmarks/snapshot.py after.json
@@ -254,7 +254,7 @@ def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
 
 
 def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
-    """The other selectors, what is built on FSA, and `annealed select`."""
+    """The other selectors, estimators built on FSA, and `annealed select`."""
     X, groups = t["X"], GROUPS.groups
     for target in ("number", "two", "three"):
         kind, y = "Regressor" if target == "number" else "Classifier", t[target]
@@ -363,7 +363,7 @@ def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
 
 
 def selected(path: Path, size: Any) -> Any:
-    """What `annealed select` answers for a file."""
+    """Output of `annealed select` for a file."""
     chosen = select_file(path, Request(target="target", k=str(size)))
     columns = chosen.columns
     return {
@@ -374,7 +374,7 @@ def selected(path: Path, size: Any) -> Any:
 
 
 def numbers_of(model: Any) -> dict[str, Any]:
-    """Support and numbers of whatever a fit has returned."""
+    """Support and numbers of the result of a fit."""
     if isinstance(model, FSAPath):
         return {
             f"{k} {name}": value
@@ -390,7 +390,7 @@ def numbers_of(model: Any) -> dict[str, Any]:
 
 
 def written(value: np.ndarray) -> list[Any]:
-    """Numbers to the bit, as text; others as they are."""
+    """Numbers as exact text; other values unchanged."""
     flat = np.ravel(value)
     return [float(v).hex() for v in flat] if flat.dtype.kind == "f" else flat.tolist()
 
@@ -419,7 +419,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             began = time.perf_counter()
             try:
                 numbers: Any = {key: written(value) for key, value in numbers_of(fit()).items()}
-            except Exception as error:  # also an answer, which has to stay
+            except Exception as error:  # an error is a result as well
                 numbers = {"error": [f"{type(error).__name__}: {error}"]}
             if args.seconds or "error" in numbers or not numbers:
                 print(

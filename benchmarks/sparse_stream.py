@@ -1,13 +1,12 @@
-"""Sparse rows on disk: annealing out of core beside Vowpal Wabbit with an L1 penalty.
+"""Sparse rows on disk: annealing out of core compared with Vowpal Wabbit with an L1 penalty.
 
     python benchmarks/sparse_stream.py --rows 100000 --columns 100000
 
 A hundred ones per row. Each of twenty true columns is nonzero in a quarter of the rows, the others
 anywhere. Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit
 makes three passes, with the penalty of five that is best on a tenth of the rows; its seconds are
-those of one run, and of all. Prints seconds of the clock, the largest memory of a process, columns
-that are not zero, how many of the true ones are among them, and the error on 20,000 other rows.
-Needs vowpalwabbit.
+those of one run, and of all. Prints wall seconds, the peak memory of a process, nonzero columns,
+the number of true ones among them, and the error on 20,000 other rows. Needs vowpalwabbit.
 """
 
 import re
@@ -58,7 +57,7 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 
 
 def vowpal_wabbit(*options: object) -> float:
-    """Seconds of a run in a process of its own, which prints the largest memory that it had."""
+    """Seconds of a run in a separate process, which prints its peak memory."""
     code = (
         "import re, sys; from vowpalwabbit import Workspace; "
         "Workspace(' '.join(sys.argv[1:])).finish();"
@@ -76,7 +75,7 @@ def vowpal_wabbit(*options: object) -> float:
 
 
 def annealed(here: Path, memory_limit: str) -> tuple[FSAClassifier, float, int]:
-    """A fit, its seconds, and the largest memory of its process."""
+    """A fit, its seconds, and the peak memory of its process."""
     y = np.load(here / "y.npy")
     FSAClassifier(2).fit(on_disk(here / "X.csr")[:1000], y[:1000])  # compiles
     start = time.perf_counter()

@@ -1,4 +1,5 @@
-"""Exactly k words of sparse text: error and seconds beside L1 paths, and the minimax selector.
+"""Exactly k words of sparse text: error and seconds compared with L1 paths and the minimax
+selector.
 
     python benchmarks/sparse_words.py choose|measure --data DIR [-k 50 200 1000] [--only NAME]
     [--methods ...] [--out FILE]
@@ -56,7 +57,7 @@ def made(n: int, n_words: int, n_true: int, strength: float, seed: int) -> Table
 
 
 def once(X: sp.csr_array, y: np.ndarray, X_before: sp.csr_array | None = None) -> Table:
-    """Documents without those that came before."""
+    """Documents that do not occur earlier."""
     seen = set() if X_before is None else {_words(X_before, i) for i in range(X_before.shape[0])}
     rows = []
     for i in range(X.shape[0]):
@@ -182,7 +183,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("part", choices=["choose", "measure"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("-k", type=int, nargs="+", default=[50, 200, 1000])
-    parser.add_argument("--only", help="sets whose name begins so")
+    parser.add_argument("--only", help="only sets with this prefix")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
     arguments = parser.parse_args(argv)

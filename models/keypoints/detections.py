@@ -149,7 +149,7 @@ class DetectionResult(NamedTuple):
     Parameters
     ----------
     detections : list of Detection
-        By falling score.
+        Detections by falling score.
     instances : list of Instance
         By falling probability; empty if instances are not assembled.
     """

@@ -196,7 +196,7 @@ class KeypointDetector:
         Returns
         -------
         list of Detection
-            By falling score.
+            Detections by falling score.
 
         Raises
         ------

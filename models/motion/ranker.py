@@ -270,7 +270,7 @@ class SegmentationRanker(ModelFile):
                 ),
                 1.0,
             )
-        _warn_of_nothing_to_see(seen.coordinates, n_motions)
+        _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
@@ -366,7 +366,7 @@ def _numbers(tracks: Tracks) -> list[int]:
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
-def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
+def _warn_of_ambiguous_tracks(tracks: np.ndarray, n_motions: int) -> None:
     """Warn if any segmentation of the tracks (F, P, 2) is arbitrary."""
     if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
         warnings.warn(

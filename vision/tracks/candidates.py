@@ -53,7 +53,7 @@ class SubspaceFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         n_motions : int
             Number of motions K.
 
@@ -74,7 +74,7 @@ class SubspaceFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             One of :meth:`dimensions`.
 
@@ -118,7 +118,7 @@ class NeighbourFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         n_motions : int
             Number of motions K; ignored.
 
@@ -135,7 +135,7 @@ class NeighbourFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             Number of neighbours.
 
@@ -212,7 +212,7 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             The power.
 

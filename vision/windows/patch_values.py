@@ -28,7 +28,7 @@ class BlockTables(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """How values are encoded: ``round(clip((value - low) * inverse_bin_width, 0, top) *
+    """Encoding of values: ``round(clip((value - low) * inverse_bin_width, 0, top) *
     sublevels)``."""
 
     low: npt.NDArray[np.float32]  # (features,)

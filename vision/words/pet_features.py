@@ -179,7 +179,7 @@ class PetColumns(ImageRows):
         Returns
         -------
         Descriptors
-            Of the whole image.
+            Descriptors of the whole image.
         """
         return self.sift.describe(photograph.resized(self.side).image)
 
@@ -194,7 +194,7 @@ class PetColumns(ImageRows):
         Returns
         -------
         Descriptors or None
-            Of the head.
+            Descriptors of the head.
         """
         head = photograph.resized(self.side).head_image(self.head_side)
         return None if head is None else self.head_sift.describe(head)

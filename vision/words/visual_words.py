@@ -127,7 +127,7 @@ class ImageRows:
         Returns
         -------
         dict
-            By their names.
+            Parameters by name.
         """
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
@@ -219,7 +219,7 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         image : Descriptors
-            Of one image.
+            Descriptors of one image.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         image : Descriptors
-            Of one image.
+            Descriptors of one image.
 
         Returns
         -------

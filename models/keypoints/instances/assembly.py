@@ -50,7 +50,7 @@ _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
-    """How candidates are assembled into instances."""
+    """Shape model that assembles candidates into instances."""
 
     #: No assembly: each keypoint is detected by itself.
     NONE = "none"

@@ -102,7 +102,7 @@ class Instance:
     box : tuple of float
         x0, y0, x1, y1 around all its points, in image pixels.
     keypoints : dict of str to InstancePoint
-        By name.
+        Keypoints by name.
     landmarks : ndarray of shape (n, 2)
         All points that are refined together, in image pixels: the 68 of the iBUG scheme if the
         model was trained on these.

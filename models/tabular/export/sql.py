@@ -192,7 +192,7 @@ def _levels(formula: Formula) -> dict[str, set[str]]:
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
-    """How databases may write the levels of a column of truth values, or of whole numbers."""
+    """Spellings in databases of truth values, or of whole numbers, as levels."""
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)

@@ -133,7 +133,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
     Returns
     -------
     dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        By the name of the model.
+        Sums by model name.
     """
     weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
     sums = {

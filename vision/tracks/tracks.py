@@ -184,15 +184,15 @@ class Tracks:
 
 def check_motions(n_motions: int, n_points: int) -> None:
     """Raise a ValueError if there are too few points for ``n_motions``."""
-    least = MIN_POINTS_PER_MOTION
+    n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
             f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}"
         )
-    if n_points < least * n_motions:
+    if n_points < n_min * n_motions:
         raise ValueError(
             f"{n_points} points for {n_motions} motions; "
-            f"expected at least {least} points per motion, {least * n_motions}"
+            f"expected at least {n_min} points per motion, {n_min * n_motions}"
         )
 
 
@@ -246,9 +246,9 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
             if unseen
             else "the tracks overlap too little"
         )
-        least = MIN_POINTS_PER_MOTION * n_motions
+        n_min = MIN_POINTS_PER_MOTION * n_motions
         raise ValueError(
             f"{reason}: {left} points are seen in two frames that are compared; "
-            f"expected at least {least}"
+            f"expected at least {n_min}"
         )
     return Tracks.completed(array[:, known]), known

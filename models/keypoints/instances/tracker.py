@@ -205,11 +205,11 @@ class InstanceTracker:
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
         # The smallest frame of the cascade needs a level of its resolution; smaller levels are not
         # needed.
-        least = (
+        smallest = (
             min((stage.ied for stage in finder.regressor.stages), default=1)
             / instance.reference_length
         )
-        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * smallest))
         refined = finder.refine(points - corner, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:

@@ -283,14 +283,14 @@ def test_the_detector_reports_keypoints_of_faces():
         [d.probability for d in everything.detections],
         atol=1e-9,
     )
-    least = sorted(face.probability for face in everything.instances)[
+    lowest = sorted(face.probability for face in everything.instances)[
         len(everything.instances) // 2
     ]
-    some = model.find(IMAGE, min_probability=least, mode="scan")
-    assert all(face.probability >= least for face in some.instances) and len(
+    some = model.find(IMAGE, min_probability=lowest, mode="scan")
+    assert all(face.probability >= lowest for face in some.instances) and len(
         some.detections
     ) == 7 * len(some.instances)
-    chins = model.detect(IMAGE, keypoints=["chin"], min_probability=least, mode="scan")
+    chins = model.detect(IMAGE, keypoints=["chin"], min_probability=lowest, mode="scan")
     assert [d.keypoint for d in chins] == ["chin"] * len(some.instances)
     alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
     assert not alone.instances and {d.keypoint for d in alone.detections} <= set(ANCHORS)
@@ -383,7 +383,7 @@ def test_save_and_load(tmp_path):
         ),
         ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
-        ("faces/probabilities/face", lambda a: a * np.nan, "no number"),
+        ("faces/probabilities/face", lambda a: a * np.nan, "has a NaN"),
     ):
         damaged = tmp_path / "damaged.safetensors"
         changed = dict(arrays) | {name: change(arrays[name])}

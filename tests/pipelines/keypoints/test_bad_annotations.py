@@ -152,7 +152,7 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
         ('mirror = [["left_end", "nose"]]', "'nose' is not among the keypoints"),
         (
             'mirror = [["left_end", "right_end"], ["middle", "left_end"]]',
-            "each keypoint in one pair",
+            "each keypoint in at most one pair",
         ),
         ('mirror = ["left_end", "right_end"]', "expected names of keypoints"),
         ('length = ["left_end"]', "expected two different keypoints"),

@@ -194,8 +194,7 @@ class SegmentationRanker(ModelFile):
     def sets_by_number(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
     ) -> dict[int, CandidateSet]:
-        """Compute candidates for each number of motions in ``MOTIONS`` that the number of points
-        allows.
+        """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
         Parameters as in :meth:`candidate_set`.
 
@@ -217,8 +216,9 @@ class SegmentationRanker(ModelFile):
     def mixed_set(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
     ) -> CandidateSet:
-        """Compute candidates of all these numbers as one set; parameters as in
-        :meth:`candidate_set`.
+        """Compute candidates of all these numbers as one set.
+
+        Parameters as in :meth:`candidate_set`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a wheel and a source distribution may and must hold: ``python .ci/contents.py WHEEL
+"""Check the contents of a wheel and of a source distribution: ``python .ci/contents.py WHEEL
 SDIST``."""
 
 import sys

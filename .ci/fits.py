@@ -1,5 +1,5 @@
-"""Print what fits of every kind select and predict, as JSON: .ci/processors.py compares this
-between processors."""
+"""Print the selections and predictions of fits of every kind as JSON, for comparison between
+processors in .ci/processors.py."""
 
 import json
 

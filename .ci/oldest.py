@@ -1,4 +1,4 @@
-"""Prints the oldest release of everything that the package and its tests say they work with, as
+"""Prints the oldest supported release of each requirement of the package and its tests, as
 constraints for pip."""
 
 import re
@@ -12,16 +12,16 @@ project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml")
 
 def with_extras(requirements: list[str]) -> set[str]:
     """Requirements, and in place of extras of the package itself what these bring."""
-    found = set()
+    requirements_of = set()
     for requirement in requirements:
-        own = re.fullmatch(r"annealed\[([\w,]+)\]", requirement)
-        extras = own[1].split(",") if own else []
-        found |= (
+        match = re.fullmatch(r"annealed\[([\w,]+)\]", requirement)
+        extras = match[1].split(",") if match else []
+        requirements_of |= (
             with_extras([r for extra in extras for r in project["optional-dependencies"][extra]])
-            if own
+            if match
             else {requirement}
         )
-    return found
+    return requirements_of
 
 
 for requirement in sorted(with_extras([*project["dependencies"], "annealed[test]"])):

@@ -1,5 +1,5 @@
 """Write docs/commands.md and docs/api.md from the help texts of the commands and the docstrings of
-the public names. What docs/commands.md says before the first command, and after the options of
+the public names. The text of docs/commands.md before the first command, and after the options of
 each, is kept.
 
 python .ci/pages.py        from the root of the checkout, with the package installed
@@ -36,30 +36,56 @@ often with an example: `help(FSAClassifier)`.
 
 GROUPS = {
     "learners": {
-        "Start here": "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement Schedule ScoreCardClassifier",
+        "Start here": (
+            "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement "
+            "Schedule ScoreCardClassifier"
+        ),
         "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
-        "Certainty": "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability",
-        "Losses and priors": "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss SquaredLoss HuberLoss "
-        "QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss ChainLoss Prior",
-        "Other selectors": "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise SparseMinimum "
-        "MinimaxSparseClassifier LogitBoostClassifier TISPClassifier TISPRegressor RankBoost",
-        "Metric and kernel learning": "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures",
-        "Online learners": "StabilizedTruncatedSGDClassifier TruncatedGradientClassifier FOBOSClassifier RDAClassifier",
+        "Certainty": (
+            "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability"
+        ),
+        "Losses and priors": (
+            "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss "
+            "SquaredLoss HuberLoss QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss "
+            "PairwiseLogisticLoss ChainLoss Prior"
+        ),
+        "Other selectors": (
+            "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise "
+            "SparseMinimum MinimaxSparseClassifier LogitBoostClassifier TISPClassifier "
+            "TISPRegressor RankBoost"
+        ),
+        "Metric and kernel learning": (
+            "SDist SDistCV SparseFourierClassifier SparseFourierRegressor SparseFourierFeatures"
+        ),
+        "Online learners": (
+            "StabilizedTruncatedSGDClassifier TruncatedGradientClassifier FOBOSClassifier "
+            "RDAClassifier"
+        ),
         "Sequences": "FSACRF ForwardBackwardCRF LinearChainCRF",
         "Out-of-core data": "on_disk on_dask write_csr",
     },
     "vision": {
-        "Images": "read_image as_rgb pixel_of gaussian_pyramid Level",
-        "Window features": "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values extract_patches",
+        "Images": "read_image as_rgb nearest_pixel gaussian_pyramid Level",
+        "Window features": (
+            "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values "
+            "extract_patches"
+        ),
         "Visual words": "DenseSift Descriptors VisualWords colour_histogram PetFeatures Photograph",
-        "Tracks and motion": "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates Candidate "
-        "SubspaceFamily NeighbourFamily SegmentationFeatures misclassification",
+        "Tracks and motion": (
+            "read_tracks read_sequences Tracks TrackSequence Tracker complete_tracks candidates "
+            "Candidate SubspaceFamily NeighbourFamily SegmentationFeatures misclassification"
+        ),
     },
     "models": {
         "Model files": "load_model list_models resolve_model",
         "Tables": "TabularModel explain Contributions export",
-        "Keypoints": "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel align_face OneEuroFilter",
-        "Motion, photographs and sensors": "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel",
+        "Keypoints": (
+            "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
+            "align_face OneEuroFilter"
+        ),
+        "Motion, photographs and sensors": (
+            "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel"
+        ),
     },
 }
 
@@ -101,7 +127,7 @@ def row(parameter) -> str:
 
 
 def written(name: str) -> str:
-    """What the page says after the options of a command: what it prints with --json."""
+    """The text of the page after the options of a command: its output with --json."""
     page = (DOCS / "commands.md").read_text()
     match = re.search(
         rf"^#+ {name}\n(?:(?!^#).*\n)*?(With `--json`(?:(?!^#).*\n)*)", page, re.MULTILINE
@@ -176,7 +202,8 @@ def names(package: str) -> str:
     grouped = sorted(name for group in groups.values() for name in group.split())
     if grouped != sorted(module.__all__):
         raise SystemExit(
-            f"GROUPS of annealed.{package}: expected each public name once; see {set(grouped) ^ set(module.__all__)}"
+            f"GROUPS of annealed.{package}: expected each public name once; "
+            f"see {set(grouped) ^ set(module.__all__)}"
         )
     lines = [f"## annealed.{package}", "", summary(module), ""]
     for title, group in groups.items():

@@ -1,9 +1,9 @@
-"""Tests under other processors, simulated: what a fit selects must not depend on the machine.
+"""Tests under other, simulated processors: the selection of a fit must not depend on the machine.
 
     python .ci/processors.py [--laws] [arguments of pytest]
 
 OpenBLAS, NumPy, numba and the C library each choose code by the processor and round differently
-with it. All four are made to take other code here.
+with it. All four are forced to use other code here.
 
 Without ``--laws``: tests/learners, tests/vision and tests/models, or what the arguments name, under
 every setting, with one thread and with two. With ``--laws``: under one setting that is not this
@@ -24,10 +24,12 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["tests/learners", "tests/vision", "tests/models"]
-# Words in the names of tests that compare two fits which have to be the same.
+# Words in the names of tests that compare two fits expected to be equal.
 LAWS = (
-    "check_sample_weight or invariance or permut or repetition or repeated or weight_of_two or equal or agree "
-    "or sparse_and_dense or the_same_metric or explicit_matrix or any_number_of_threads or does_not_change_the_support"
+    "check_sample_weight or invariance or permut or repetition or repeated or weight_of_two or "
+    "equal or agree "
+    "or sparse_and_dense or the_same_metric or explicit_matrix or any_number_of_threads or "
+    "does_not_change_the_support"
 )
 # of scores, relative to the largest of a fit: a choice, far below what a table shows
 ROUNDING = 1e-6
@@ -39,7 +41,7 @@ class Processor:
 
     name: str  # of the kernels of OpenBLAS
     needs: str  # a feature that the host must have
-    hidden: tuple[str, ...]  # how the features begin that NumPy must not use
+    hidden: tuple[str, ...]  # prefixes of the features that NumPy must not use
     target: str  # of numba
     hidden_from_c: str = ""  # features that the mathematical functions of glibc must not use
 
@@ -101,13 +103,14 @@ def executable() -> list[tuple[Processor, dict[str, str]]]:
             settings.append((processor, variables))
         else:
             print(
-                f"{processor.name}: skipped, OpenBLAS takes the kernels of {', '.join(kernels) or 'nothing'} for it"
+                f"{processor.name}: skipped, OpenBLAS takes the kernels of "
+                f"{', '.join(kernels) or 'nothing'} for it"
             )
     return settings
 
 
 def fits(variables: dict[str, str]) -> dict[str, dict]:
-    """What fits of every kind select and predict under these variables, with one thread."""
+    """Selections and predictions of fits of every kind under these variables, with one thread."""
     command = [sys.executable, str(ROOT / ".ci" / "fits.py")]
     return json.loads(
         subprocess.run(
@@ -140,7 +143,7 @@ def threads(number: int) -> dict[str, str]:
 def passes(
     processor: Processor, variables: dict[str, str], number: int, arguments: list[str]
 ) -> bool:
-    """Whether the tests pass under a setting with so many threads."""
+    """Whether the tests pass under a setting with a number of threads."""
     shown = " ".join(
         f"{name}='{value}'" for name, value in (variables | threads(number)).items() if value
     )
@@ -165,14 +168,14 @@ def passes(
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the requested tests."""
     arguments = sys.argv[1:]
     settings, numbers, folders = executable(), [1, 2], FOLDERS
     if "--laws" in arguments:
         arguments.remove("--laws")
         arguments += ["-k", LAWS]
-        own, _, host = probe({})
-        foreign = "Haswell" if "AVX512_SKX" in host and own != ["Haswell"] else "Nehalem"
+        native, _, host = probe({})
+        foreign = "Haswell" if "AVX512_SKX" in host and native != ["Haswell"] else "Nehalem"
         settings = [setting for setting in settings if setting[0].name == foreign]
         numbers, folders = [1], FOLDERS[:1]
     if not any((ROOT / argument.split("::")[0]).exists() for argument in arguments):

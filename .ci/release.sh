@@ -17,8 +17,8 @@ $OUT/build/bin/twine check --strict dist/*
 WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
 $OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"
 
-# room NAME PYTHON PART PIP-ARGUMENTS...: an empty environment, what is installed into it, and the first things that a user does
-room() {
+# check NAME PYTHON PART PIP-ARGUMENTS...: create an empty environment, install, run the smoke test
+check() {
   local name=$1 python=$2 part=$3; shift 3
   $UV venv --quiet --clear --python "$python" "$OUT/$name"
   $UV pip install --quiet --python "$OUT/$name/bin/python" "$@"
@@ -32,15 +32,15 @@ room() {
 
 for python in $PYTHONS; do
   v=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  room "$v-wheel-learners" "$python" learners "$WHEEL"
-  room "$v-wheel-vision" "$python" vision "annealed[vision] @ file://$WHEEL"
-  room "$v-sdist-learners" "$python" learners "$SDIST"
+  check "$v-wheel-learners" "$python" learners "$WHEEL"
+  check "$v-wheel-vision" "$python" vision "annealed[vision] @ file://$WHEEL"
+  check "$v-sdist-learners" "$python" learners "$SDIST"
   case $v in
     3.11)
       "$python" .ci/oldest.py > $OUT/oldest.txt
-      room "$v-wheel-oldest" "$python" vision --constraint $OUT/oldest.txt "annealed[vision] @ file://$WHEEL"
-      room "$v-wheel-without-weights" "$python" no-weights "annealed[vision] @ file://$WHEEL" ;;
-    3.12) room "$v-wheel-opencv4" "$python" vision "annealed[vision] @ file://$WHEEL" "opencv-python-headless<5" ;;
+      check "$v-wheel-oldest" "$python" vision --constraint $OUT/oldest.txt "annealed[vision] @ file://$WHEEL"
+      check "$v-wheel-without-weights" "$python" no-weights "annealed[vision] @ file://$WHEEL" ;;
+    3.12) check "$v-wheel-opencv4" "$python" vision "annealed[vision] @ file://$WHEEL" "opencv-python-headless<5" ;;
   esac
 done
 

@@ -1,4 +1,4 @@
-"""Write docs/schemas.json: a JSON schema of what each command prints with ``--json``, from the
+"""Write docs/schemas.json: a JSON schema of the output of each command with ``--json``, from the
 types on docs/commands.md.
 
 python .ci/schemas.py        from the root of the checkout
@@ -64,16 +64,16 @@ def _schema(node):
 
 
 def schemas():
-    """Return the schema of each command on the page that has ``--json``; where it prints several
+    """Return the schema of each command on the page that has ``--json``; if it prints several
     objects, that of a line."""
-    found = {}
+    by_command = {}
     for name, section in re.findall(
         r"^#+ (annealed .*)\n((?:(?!^#).*\n)*)", (DOCS / "commands.md").read_text(), re.MULTILINE
     ):
         if "`--json`" in section:
             block = re.search(r"^With `--json`.*\n\n((?:    .*\n)+)", section, re.MULTILINE)
-            found[name] = {"anyOf": [schema_of(block[1] if block else EVALUATION), ERROR]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
+            by_command[name] = {"anyOf": [schema_of(block[1] if block else EVALUATION), ERROR]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": by_command}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Links of a built site: each leads to a file of the site, and to an anchor that is there. ``python
-.ci/site_links.py FOLDER``.
+"""Check the links of a built site: each target file and anchor exists. ``python .ci/site_links.py
+FOLDER``.
 
-Links to other hosts are counted, not fetched. Nothing that a page loads by itself may come from
-another host.
+Links to other hosts are counted, not fetched. A page may not load resources from other hosts.
 """
 
 import sys
@@ -24,18 +23,22 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        self.anchors |= {found[key] for key in ("id", "name") if found.get(key)}
-        if tag == "a" and found.get("href"):
-            self.links.append(found["href"])
-        elif tag in ("img", "script", "iframe", "source", "video") and found.get("src"):
-            self.loaded.append(found["src"])
+        attributes_by_name = dict(attributes)
+        self.anchors |= {
+            attributes_by_name[key] for key in ("id", "name") if attributes_by_name.get(key)
+        }
+        if tag == "a" and attributes_by_name.get("href"):
+            self.links.append(attributes_by_name["href"])
+        elif tag in ("img", "script", "iframe", "source", "video") and attributes_by_name.get(
+            "src"
+        ):
+            self.loaded.append(attributes_by_name["src"])
         elif (
             tag == "link"
-            and found.get("href")
-            and found.get("rel") in ("stylesheet", "preload", "icon")
+            and attributes_by_name.get("href")
+            and attributes_by_name.get("rel") in ("stylesheet", "preload", "icon")
         ):
-            self.loaded.append(found["href"])
+            self.loaded.append(attributes_by_name["href"])
 
 
 pages = {path: Page(path) for path in ROOT.rglob("*.html") if "_static" not in path.parts}
@@ -50,9 +53,11 @@ for path, page in pages.items():
             continue
         if parts.scheme:  # data:, javascript:
             continue
-        there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        linked = (path.parent / unquote(parts.path)).resolve() if parts.path else path
         anchor = unquote(parts.fragment)
-        if not there.exists() or (anchor and there in pages and anchor not in pages[there].anchors):
+        if not linked.exists() or (
+            anchor and linked in pages and anchor not in pages[linked].anchors
+        ):
             broken.append(f"{path.relative_to(ROOT)} -> {target}")
 n_links = sum(len(page.links) for page in pages.values())
 print(

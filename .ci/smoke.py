@@ -1,4 +1,4 @@
-"""What a user does first, in an installed package: ``python smoke.py learners|vision|no-weights``,
+"""First steps of a user in an installed package: ``python smoke.py learners|vision|no-weights``,
 away from the checkout."""
 
 import json
@@ -28,7 +28,7 @@ def tables() -> None:
     model = FSAClassifier(n_features_to_select=5).fit(X, y)
     assert model.get_support().sum() == 5 and model.score(X, y) > 0.95
     X.assign(ill=y).to_csv("table.csv", index=False)
-    found = json.loads(
+    printed = json.loads(
         annealed(
             "select",
             "table.csv",
@@ -42,7 +42,7 @@ def tables() -> None:
             "--quiet",
         )
     )
-    assert len(found["selected"]) == 5 and Path("report/select.html").is_file()
+    assert len(printed["selected"]) == 5 and Path("report/select.html").is_file()
 
 
 def sees() -> None:

@@ -1,10 +1,10 @@
-"""How far a fit is from the speed of memory: N x M float32, k = 10, 100 steps, mu = 100,
+"""Time of a fit relative to the memory bandwidth: N x M float32, k = 10, 100 steps, mu = 100,
 standardisation included.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bandwidth.py --samples 10000 --features
     10000
 
-The limit is ONE fused read of the surviving columns per step: the schedule's sum of M_e times the
+The limit is ONE fused read of the remaining columns per step: the schedule's sum of M_e times the
 time of one read of the matrix, measured in the same run as the fastest of a sum over it and a
 product with a vector.
 """
@@ -41,7 +41,7 @@ def best(function, repeats, clock=time.perf_counter):
 
 
 def blas():
-    """Names of the BLAS libraries with the processor they believe in."""
+    """Names of the BLAS libraries with the processor that they detect."""
     from threadpoolctl import threadpool_info
 
     return [
@@ -66,7 +66,7 @@ def main(argv=None):
             (min(500, args.samples - start), args.features), dtype=np.float32
         )
     y = np.where(X[:, :100:10].sum(axis=1) > 0, 1, -1)
-    # one thread: not disturbed by neighbours
+    # one thread, for stable times
     clock = time.process_time if args.n_jobs == 1 else time.perf_counter
     rows = X if args.order == "C" else X.T
     v = np.ones(rows.shape[1], np.float32)
@@ -87,9 +87,10 @@ def main(argv=None):
         rows_out.append(
             {"what": name, "fastest": fastest, "median": median, "times_limit": fastest / limit}
         )
-        found = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
+        recall = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
         print(
-            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the limit, found {found:.0%}",
+            f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the "
+            f"limit, found {recall:.0%}",
             file=sys.stderr,
         )
     head = {
@@ -99,7 +100,8 @@ def main(argv=None):
         "gigabytes_per_second": X.nbytes / once / 1e9,
     }
     print(
-        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, limit {limit:.3f} s",
+        f"one read {once:.4f} s ({head['gigabytes_per_second']:.1f} GB/s), {reads:.2f} reads, "
+        f"limit {limit:.3f} s",
         file=sys.stderr,
     )
     print(f"{platform.processor() or platform.machine()}; {', '.join(blas())}", file=sys.stderr)

@@ -1,9 +1,9 @@
-"""Logical lines of code by package and folder: statements, however many lines of text each takes,
-without docstrings, comments and blanks.
+"""Logical lines of code by package and folder: statements, whatever their number of text lines,
+without docstrings, comments and blank lines.
 
     python benchmarks/code_lines.py [ROOT] [--json] [--ceiling N]
 
-Files that git ignores are left out. ``--ceiling`` exits with 1 where there are more than N.
+Files that git ignores are skipped. ``--ceiling`` exits with 1 if there are more than N.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         help="of a checkout",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--ceiling", type=int, metavar="N", help="the most lines that are allowed")
+    parser.add_argument("--ceiling", type=int, metavar="N", help="maximum number of lines")
     arguments = parser.parse_args(argv)
     lines = dict(sorted(count(arguments.root).items()))
     print(

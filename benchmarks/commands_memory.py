@@ -1,13 +1,12 @@
-"""Peak resident memory of whole commands, each in a process of its own, on files that are made
-here.
+"""Peak resident memory of whole commands, each in its own process, on simulated files.
 
     python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000]
     [--columns 200] [--memory-limit 200MB]
 
-Cases: photograph (144 million pixels), video (640 x 480, two lengths: what a frame adds), motion
-(tracks of the same videos), csv and parquet (a table of numbers for `annealed select`), blocks (the
-same with a limit of memory). One thread;
-Python and libraries are part of the peak. Processor time is that of the command.
+Cases: photograph (144 million pixels), video (640 x 480, two lengths, for the memory per frame),
+motion (tracks of the same videos), csv and parquet (a table of numbers for `annealed select`),
+blocks (the same with a limit of memory). One thread; Python and libraries are part of the peak.
+Processor time is that of the command.
 """
 
 import os
@@ -137,7 +136,8 @@ def main(argv=None):
             for data, words in CASES[case](Path(folder), options):
                 peak, seconds = measure(words)
                 print(
-                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | {peak:.2f} | {seconds:.0f} |",
+                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | "
+                    f"{peak:.2f} | {seconds:.0f} |",
                     flush=True,
                 )
 

@@ -1,5 +1,5 @@
-"""What the benchmarks share: arguments, processor time, lines of tables. It needs the standard
-library alone."""
+"""Shared code of the benchmarks: arguments, processor time, lines of tables. Needs only the
+standard library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def new_parser(doc: str | None) -> argparse.ArgumentParser:
 def timed(
     work: Callable[[], Any], clock: Callable[[], float] = time.process_time
 ) -> tuple[Any, float]:
-    """The result of a call, and its seconds: of the processor, unless another clock is given."""
+    """The result of a call, and its seconds: processor time, unless another clock is given."""
     start = clock()
     result = work()
     return result, clock() - start

@@ -1,4 +1,4 @@
-"""LinearChainCRF at the size of Liu et al. (2014), and beside crfsuite on the same columns.
+"""LinearChainCRF at the size of Liu et al. (2014), and compared with crfsuite on the same columns.
 
 python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
 seconds of processor time
@@ -52,10 +52,12 @@ def compare(home):
     equal = (ours.predict(X, sequence=days, method="viterbi") == theirs).mean()
     loss = trainer.logparser.last_iteration["loss"]
     print(
-        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative {abs(ours.objective_ / loss - 1):.1e}"
+        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative "
+        f"{abs(ours.objective_ / loss - 1):.1e}"
     )
     print(
-        f"  equal Viterbi labels {100 * equal:.3f}%; {seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
+        f"  equal Viterbi labels {100 * equal:.3f}%; "
+        f"{seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
     )
 
 
@@ -69,9 +71,11 @@ def paper_size(n_columns):
     n, n_classes, minutes = 270_000, 14, 1440
     y = np.repeat(rng.integers(n_classes, size=n // 10), 10)
     X = np.empty((n, n_columns))
-    own = np.arange(n_columns) % n_classes
+    class_of_column = np.arange(n_columns) % n_classes
     for rows in np.array_split(np.arange(n), 27):
-        X[rows] = rng.random((len(rows), n_columns)) < 0.05 + 0.1 * (own == y[rows, None])
+        X[rows] = rng.random((len(rows), n_columns)) < 0.05 + 0.1 * (
+            class_of_column == y[rows, None]
+        )
     offsets = np.r_[np.arange(0, n, minutes), n]
     problem = ChainProblem(X, y, n_classes, offsets, np.ones(len(offsets) - 1))
     fit = problem.start()
@@ -85,10 +89,12 @@ def paper_size(n_columns):
     model, fitted = timed(lambda: LinearChainCRF(tol=1e-6).fit(X, y, lengths=np.diff(offsets)))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; a fit {fitted:.0f} s, {model.n_iter_} iterations"
+        f"270,000 x 14, {n_columns} columns: one gradient {min(seconds):.2f} s; "
+        f"a fit {fitted:.0f} s, {model.n_iter_} iterations"
     )
     print(
-        f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, {most / 1024:.0f} MB in all at the peak",
+        f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, "
+        f"{most / 1024:.0f} MB in all at the peak",
         flush=True,
     )
 

@@ -2,10 +2,10 @@
 
     python benchmarks/dask_boosting.py --rows 30000 --columns 300
 
-Two targets of ten of the columns: their sum, and steps of each of them. Prints seconds of the clock
-(a first fit of a hundredth of the rows, which compiles and connects, goes before), the error on
-20,000 other rows, and the number of columns that the model reads. XGBoost and LightGBM have their
-defaults, 100 trees. Needs xgboost and lightgbm.
+Two targets of ten of the columns: their sum, and steps of each of them. Prints wall seconds (after
+a first fit of a hundredth of the rows, which compiles and connects), the error on 20,000 other
+rows, and the number of columns that the model reads. XGBoost and LightGBM have their defaults, 100
+trees. Needs xgboost and lightgbm.
 """
 
 import time
@@ -46,7 +46,7 @@ def lightgbm(target):
 
 
 def columns_of(model) -> int:
-    """How many columns a fitted model reads."""
+    """Number of columns that a fitted model reads."""
     if hasattr(model, "support_"):
         return int(model.support_.sum())
     return int((np.asarray(model.feature_importances_) > 0).sum())
@@ -57,7 +57,7 @@ def main(argv=None):
     parser.add_argument("--rows", type=int, default=30_000)
     parser.add_argument("--columns", type=int, default=300)
     parser.add_argument(
-        "--repeats", type=int, default=3, help="the median of so many fits, in turn"
+        "--repeats", type=int, default=3, help="number of fits, alternating; the median is printed"
     )
     a = parser.parse_args(argv)
     methods = (annealed, xgboost, lightgbm)

@@ -1,4 +1,4 @@
-"""Ten million rows scored by an exported query in DuckDB, beside the model itself on a pandas
+"""Ten million rows scored by an exported query in DuckDB, compared with the model on a pandas
 frame.
 
     python benchmarks/export_rows.py [--rows 10000000] [--threads 1]
@@ -50,9 +50,9 @@ def best_of_two(work):
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
-        found = work()
+        result = work()
         seconds.append(time.perf_counter() - start)
-    return min(seconds), found
+    return min(seconds), result
 
 
 def in_pandas(model, frame):
@@ -89,13 +89,14 @@ def main(arguments=None):
             ours, _ = best_of_two(
                 lambda query=query: connection.execute(f"CREATE OR REPLACE TABLE scored AS {query}")
             )
-            theirs, found = best_of_two(lambda model=model: in_pandas(model, frame))
+            theirs, result = best_of_two(lambda model=model: in_pandas(model, frame))
             chances = connection.execute("SELECT probability_yes FROM scored").df()[
                 "probability_yes"
             ]
-            difference = np.abs(chances - found["yes"]).max()
+            difference = np.abs(chances - result["yes"]).max()
             print(
-                f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB {ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"
+                f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB "
+                f"{ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"
             )
 
 

@@ -1,12 +1,12 @@
-"""Our face keypoints beside FaceMesh, dlib, MTCNN and OpenCV 4's eye cascades: recall, false points
-and seconds on the same photographs.
+"""Face keypoints compared with FaceMesh, dlib, MTCNN and OpenCV 4's eye cascades: recall, false
+positives and seconds on the same photographs.
 
     python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
     others/bin/python [--model faces] [--every 1]
 
 One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the
-inter-eye distance; each detector at its own default operating point. A cascade's eye may be any
-eye. ``--others``: an interpreter as in ``faces_others.py``.
+inter-eye distance; each detector at its own default operating point. A cascade does not distinguish
+the eyes. ``--others``: an interpreter as in ``faces_others.py``.
 """
 
 import json
@@ -24,20 +24,20 @@ from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
-SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # what the others find too
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # detected by the others too
 
 
 def recall(points, images, names, tolerance):
-    """Share of the annotated keypoints that are found, and false points per photograph; points:
-    [keypoint, x, y] of every image."""
+    """Recall of the annotated keypoints, and false positives per photograph; points: [keypoint, x,
+    y] of every image."""
     hits = total = false = 0
-    for found, image in zip(points, images, strict=True):
+    for detected, image in zip(points, images, strict=True):
         for name in names:
             columns = [
                 KEYPOINTS.index(n)
                 for n in (("left_eye", "right_eye") if name == "eye" else (name,))
             ]
-            xy = np.array([(x, y) for n, x, y in found if n == name]).reshape(-1, 2)
+            xy = np.array([(x, y) for n, x, y in detected if n == name]).reshape(-1, 2)
             truth, seen = (
                 image.instances[:, columns].reshape(-1, 2),
                 image.visible[:, columns].ravel(),
@@ -82,12 +82,13 @@ def main(argv=None):
     for picture in pixels:
         times = []
         for _ in range(2):
-            found, took = timed(partial(detector.detect, picture))
+            detections, took = timed(partial(detector.detect, picture))
             times.append(took)
-        points.append([[d.keypoint, d.x, d.y] for d in found])
+        points.append([[d.keypoint, d.x, d.y] for d in detections])
         seconds.append(min(times))
     print(
-        f"{len(images)} photographs: recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"
+        f"{len(images)} photographs: "
+        "recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"
     )
     row("annealed, all nine keypoints", points, images, seconds, SHARED)
     if options.others:

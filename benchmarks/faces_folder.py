@@ -1,5 +1,5 @@
 """A folder of many photographs, varied copies of some: a run that is killed twice and resumed,
-against one that is not; memory; and one process against two.
+compared with an uninterrupted one; memory; and one process compared with two.
 
     python benchmarks/faces_folder.py --data DATA/faces/train [--photographs 10000]
 """
@@ -87,12 +87,14 @@ def main(argv=None):
             run(folder, "--table", table, "--resume")
             same = table.read_bytes() == whole.with_suffix(ending).read_bytes()
             print(
-                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; killed with {n_finished} finished; the same bytes: {same}",
+                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; "
+                f"killed with {n_finished} finished; the same bytes: {same}",
                 flush=True,
             )
         both = run(folder, "--table", Path(name) / "two.csv", "--jobs", 2)
         print(
-            f"{args.photographs / one:.1f} photographs a second, with --jobs 2 {args.photographs / both:.1f}: {one / both:.2f} times"
+            f"{args.photographs / one:.1f} photographs a second, with --jobs 2 "
+            f"{args.photographs / both:.1f}: {one / both:.2f} times"
         )
 
 

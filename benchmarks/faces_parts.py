@@ -1,5 +1,5 @@
-"""What each part of whole faces is worth: average precision of its positions and scores on
-photographs kept back from training.
+"""Ablation of the parts of whole faces: average precision of their positions and scores on
+photographs held out from training.
 
 Also the median errors of assembled and of refined shapes, across and along the face.
 
@@ -23,19 +23,20 @@ PAIRS = {"eyes": (0, 1), "nose": (2, 3), "mouth": (4, 5), "ears": (6, 7), "chin"
 PRUNED = 0.5  # IED: Barbu et al. (2017), section 3.3.1
 
 
-def own_detections(found, n):
+def own_detections(candidates, n):
     """Candidates by themselves: positions and scores of each keypoint."""
     return [
-        (found.position[found.anchor == i], found.log_odds[found.anchor == i]) for i in range(n)
+        (candidates.position[candidates.anchor == i], candidates.log_odds[candidates.anchor == i])
+        for i in range(n)
     ]
 
 
-def pruned(found, hypotheses, n):
+def pruned(candidates, hypotheses, n):
     """The candidates within half an IED of an assembled face, with their own scores."""
     kept = []
     for i in range(n):
-        mine = found.anchor == i
-        place, score = found.position[mine], found.log_odds[mine]
+        mine = candidates.anchor == i
+        place, score = candidates.position[mine], candidates.log_odds[mine]
         near = np.zeros(len(place), bool)
         for face in hypotheses:
             near |= abs(place - face.points[i]) <= PRUNED * face.reference_length
@@ -43,13 +44,13 @@ def pruned(found, hypotheses, n):
     return kept
 
 
-def joint(found, hypotheses, n):
+def joint(candidates, hypotheses, n):
     """The candidates of assembled faces, with the faces' scores."""
     kept = [([], []) for _ in range(n)]
     for face in hypotheses:
         for row in face.rows:
-            kept[found.anchor[row]][0].append(found.position[row])
-            kept[found.anchor[row]][1].append(face.score)
+            kept[candidates.anchor[row]][0].append(candidates.position[row])
+            kept[candidates.anchor[row]][1].append(face.score)
     return kept
 
 
@@ -64,7 +65,7 @@ def completed(finder, hypotheses):
 
 
 def refined(finder, faces):
-    """Refined keypoints without own detections."""
+    """Refined keypoints without detections."""
     places = np.array(
         [finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]
     ).reshape(-1, len(KEYPOINTS))
@@ -75,7 +76,7 @@ def refined(finder, faces):
 
 
 def reported(faces):
-    """What the detector reports."""
+    """The detector's output."""
     return [
         (
             [complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces],
@@ -141,7 +142,7 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument(
-        "--all", action="store_true", help="every photograph, not the tenth that is kept back"
+        "--all", action="store_true", help="every photograph, not only the held-out tenth"
     )
     options = parser.parse_args(argv)
     detector = load_model(options.model)
@@ -157,15 +158,15 @@ def main(argv=None):
     for image in images:
         levels = detector.search.pyramid(read_image(image.path))
         maxima = detector.anchor_maxima(levels, finder.anchors, mode)
-        found = finder.assembler.candidates(maxima, unit)
-        flat, space = (finder.assembler.assemble(found, assembly) for assembly in ("2d", "3d"))
+        candidates = finder.assembler.candidates(maxima, unit)
+        flat, space = (finder.assembler.assemble(candidates, assembly) for assembly in ("2d", "3d"))
         faces = finder.find(maxima, levels, unit, 0.0).instances
         rows = {
-            "detectors alone": own_detections(found, n),
+            "detectors alone": own_detections(candidates, n),
             "pruned by the 3-D pose": pruned(
-                found, [face for face in space if face.score >= finder.min_support], n
+                candidates, [face for face in space if face.score >= finder.min_support], n
             ),
-            "joint scores": joint(found, flat, n),
+            "joint scores": joint(candidates, flat, n),
             "3-D assembly": completed(finder, space),
             "2-D assembly": completed(finder, flat),
             "refined": refined(finder, faces),
@@ -189,8 +190,8 @@ def main(argv=None):
     for name in rows:
         print(f"| {name} | " + " | ".join(scores.cells(name)) + " |")
     print("\nMedian error across and along the upright face, IED\n")
-    for name, found in errors.items():
-        one = [np.array(found)[:, list(pair)] for pair in PAIRS.values()]
+    for name, candidates in errors.items():
+        one = [np.array(candidates)[:, list(pair)] for pair in PAIRS.values()]
         cells = [f"{np.nanmedian(abs(e.real)):.3f}, {np.nanmedian(abs(e.imag)):.3f}" for e in one]
         print(f"| {name} | " + " | ".join(cells) + " |")
 

@@ -1,13 +1,13 @@
-"""Persons and still points in videos with known truth: faces of photographs pasted over a picture
-and moved.
+"""Identities and stability of points in videos with known truth: faces of photographs pasted over
+an image and moved.
 
     python benchmarks/faces_persons.py --data DATA/faces/test [--videos 50]
 
 Printed are the identity switches (a face whose number of the person differs from that of its last
 detection) in videos in which two faces move, cross, or leave and come back within a second; the
-trembling of the points at rest with the filter, in shares of that without; the lag at one eye
-distance a second, in frames of 25 a second; and how far annotated eyes lie from the template of
-crops of 112 pixels.
+jitter of the points at rest with the filter, relative to that without; the lag at one eye distance
+a second, in frames of 25 a second; and how far annotated eyes lie from the template of crops of 112
+pixels.
 """
 
 import tempfile
@@ -46,7 +46,7 @@ class Pasted:
         self.mask = cv2.GaussianBlur(self.mask, (0, 0), 0.08 * float(image.reference_length[0]))
 
     def put(self, frame, x, y):
-        """Paste the face with its middle at (x, y)."""
+        """Paste the face centred at (x, y)."""
         matrix = np.array(
             [
                 [self.scale, 0, x - self.scale * self.middle[0]],
@@ -59,7 +59,7 @@ class Pasted:
 
 
 def paths_of(kind, n_frames, rng):
-    """Where the middles of two faces are in each frame; NaN where one is not shown."""
+    """Centres of two faces in each frame; NaN where one is not shown."""
     t = np.linspace(0, 1, n_frames)[:, None]
     starts = np.array([[150.0, 200.0], [490.0, 250.0]]) + rng.uniform(-30, 30, (2, 2))
     ends = starts + rng.uniform(-70, 70, (2, 2))
@@ -81,11 +81,11 @@ def frames_of(pasted, paths, picture, rng, noise=2.0):
 
 
 def switches(results, paths):
-    """Identity switches, detections of the pasted faces, and how many were shown."""
+    """Identity switches, detections of the pasted faces, and number of shown faces."""
     last, n_switches, n_found = {}, 0, 0
     for result, places in zip(results, paths, strict=True):
         left = list(result.instances)
-        for who in reversed(range(len(places))):  # the one in front first: it may hide the other
+        for who in reversed(range(len(places))):  # the one in front first: it may occlude the other
             distances = [float(np.hypot(*(_middle(face) - places[who]))) / IED for face in left]
             if distances and min(distances) < NEAR:
                 person = left.pop(int(np.argmin(distances))).person
@@ -169,10 +169,12 @@ def still_points(detector, images, picture, path, n_videos=10, n_frames=50):
             else:
                 lags.append((raw - still)[..., 0].mean() / (IED / RATE))
     print(
-        f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of unfiltered ({len(trembling)})"
+        f"trembling at rest: median {np.median(trembling):.2f}, largest {max(trembling):.2f} of "
+        f"unfiltered ({len(trembling)})"
     )
     print(
-        f"lag at one eye distance a second: median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})"
+        "lag at one eye distance a second: "
+        f"median {np.median(lags):.2f}, largest {max(lags):.2f} frames ({len(lags)})"
     )
 
 
@@ -198,7 +200,8 @@ def crops(detector, images, size=112):
                 )
     low, high = np.percentile(errors, [50, 90])
     print(
-        f"annotated eyes in crops of {size} pixels: median {low:.2f}, 90 % within {high:.2f} pixels of the template"
+        f"annotated eyes in crops of {size} pixels: "
+        f"median {low:.2f}, 90 % within {high:.2f} pixels of the template"
     )
 
 

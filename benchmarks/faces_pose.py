@@ -1,5 +1,5 @@
-"""How exact the pose is: views of a model's rigid face with errors at every point, and the angles
-that come back.
+"""Accuracy of the pose: views of a model's rigid face with errors at every point, and the estimated
+angles.
 
 python benchmarks/faces_pose.py
 """
@@ -26,19 +26,20 @@ def main(argv=None):
     args = parser.parse_args(argv)
     rigid = load_model(args.model).finder.rigid
     print(
-        "| error of the points, IED | median of the largest angle's error, degrees | 95% |\n|---|---|---|"
+        "| error of the points, IED | median of the largest angle's error, degrees | 95% "
+        "|\n|---|---|---|"
     )
     for error in args.errors:
         rng = np.random.default_rng(0)
-        found = []
+        poses = []
         for _ in range(args.views):
             pose = Pose(*rng.uniform(-LARGEST, LARGEST))
             noise = error * (
                 rng.normal(size=len(rigid.points)) + 1j * rng.normal(size=len(rigid.points))
             )
             seen = 40.0 * (rigid.project(rotation_of(pose), 1.0, 0j) + noise)
-            found.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
-        middle, most = np.degrees(np.quantile(found, [0.5, 0.95]))
+            poses.append(np.abs(np.subtract(pose_of(rigid.fit(seen)[0]), pose)).max())
+        middle, most = np.degrees(np.quantile(poses, [0.5, 0.95]))
         print(f"| {error:g} | {middle:.1f} | {most:.1f} |")
 
 

@@ -1,12 +1,12 @@
-"""What selection and augmentation are worth in the cascade that refines whole faces, on photographs
-kept back from training.
+"""Ablation of selection and augmentation in the cascade that refines whole faces, on photographs
+held out from training.
 
-Whole cascades are trained anew on the photographs that a model was fitted to, from its own shapes:
-with values selected by annealing, as many random ones, and all of them, each fitted by ridge
-regression, on varied copies and on the plain photographs. Each replaces the model's cascade on the
-tenth that is kept back. Printed are the mean error of all points after each stage, in inter-eye
-distances, from simulated starts, and the average precision at 5% / 10% of the refined keypoints,
-from detected ones.
+Whole cascades are retrained on the photographs that a model was fitted to, from its own shapes:
+with values selected by annealing, the same number of random ones, and all of them, each fitted by
+ridge regression, with and without augmentation. Each replaces the model's cascade on the held-out
+tenth. Printed are the mean error of all points after each stage, in inter-eye distances, from
+simulated starts, and the average precision at 5% / 10% of the refined keypoints, from detected
+ones.
 
     python benchmarks/faces_refinement.py --data DATA/faces/train
 """
@@ -34,7 +34,7 @@ from faces_parts import PAIRS, Scores, refined
 
 
 def at_random(seed):
-    """A selection of as many values as annealing keeps."""
+    """A random selection of as many values as annealing keeps."""
 
     def choose(values, target, settings):
         return np.sort(

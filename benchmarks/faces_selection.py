@@ -1,4 +1,4 @@
-"""What selection is worth for face keypoints: annealing, random features and gradient histograms on
+"""Ablation of selection for face keypoints: annealing, random features and gradient histograms on
 the same windows.
 
 All models are fitted to the mined windows of the last round of one training,
@@ -82,7 +82,8 @@ def main(argv=None):
     patches = np.concatenate([positives.patches, negatives.patches])
     y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
     print(
-        f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(test)} photographs",
+        f"{args.keypoint}: {len(positives)} positive, {len(negatives)} negative windows, "
+        f"{len(test)} photographs",
         flush=True,
     )
 
@@ -101,12 +102,12 @@ def main(argv=None):
         detector: KeypointDetector = training.detector(args.keypoint, model)
         return evaluate_detector(detector, test, [args.keypoint], mode=Mode.PRUNE).judged
 
-    def report(name, k, found, best=None):
+    def report(name, k, errors, best=None):
         row = {"keypoint": args.keypoint, "features": name, "k": k}
         for tolerance, label in ((0.05, "ap_5"), (0.1, "ap_10")):
-            row[label] = round(pooled(found[args.keypoint, tolerance]).average_precision, 4)
+            row[label] = round(pooled(errors[args.keypoint, tolerance]).average_precision, 4)
         if best is not None:
-            low, high = bootstrap(best[args.keypoint, 0.1], found[args.keypoint, 0.1])
+            low, high = bootstrap(best[args.keypoint, 0.1], errors[args.keypoint, 0.1])
             row["gain_of_annealing_ap_10"] = [round(low, 4), round(high, 4)]
         print(json.dumps(row), flush=True)
 

@@ -4,8 +4,8 @@
     python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
 
 Twenty photographs of the test set, brought to 640x480 (the rest of the frame repeats the border).
-One thread, process time, the median over photographs of the better of two warm runs; the machine's
-other work is not seen but felt.
+One thread, process time, the median over photographs of the better of two warm runs; other
+processes on the machine may affect it.
 """
 
 import argparse
@@ -55,11 +55,11 @@ def seconds(work, images):
     return float(np.median(best))
 
 
-def eyes(found, photographs, faces):
+def eyes(detections, photographs, faces):
     """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that
     may be any eye."""
     hits, points, false = 0, 0, 0
-    for xy, (_, keypoints, ignore), image in zip(found, photographs, faces, strict=True):
+    for xy, (_, keypoints, ignore), image in zip(detections, photographs, faces, strict=True):
         both = keypoints[:, :2].reshape(-1, 2)
         ied = np.repeat(np.hypot(*(keypoints[:, 0] - keypoints[:, 1]).T), 2)
         judged = judge(
@@ -67,7 +67,7 @@ def eyes(found, photographs, faces):
         )
         hits, points = hits + int((judged.outcome == 1).sum()), points + judged.n_points
         false += int((judged.outcome == -1).sum())
-    return hits / points, false / len(found)
+    return hits / points, false / len(detections)
 
 
 def main(argv=None):
@@ -88,7 +88,8 @@ def main(argv=None):
         start = time.process_time()
         detector.detect(pixels[0], mode="prune+regress")
         print(
-            f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the first photograph"
+            f"{loading:.2f} s to load the model, {time.process_time() - start:.2f} s for the "
+            "first photograph"
         )
         return
 
@@ -120,8 +121,10 @@ def main(argv=None):
             )
     cold = subprocess.run(
         [sys.executable, __file__, "--cold", "--data", str(options.data), "--model", options.model],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     print(
         "fresh process, compiled code in the cache:",
         (cold.stdout or cold.stderr).strip(),
@@ -130,13 +133,14 @@ def main(argv=None):
 
     mode = "prune+regress" if detector.guides else "scan"
     names = ["left_eye", "right_eye"]
-    found = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
+    detections = [detector.detect(image, keypoints=names, mode=mode) for image in pixels]
     recall, false = eyes(
-        [np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in found], photographs, images
+        [np.array([(d.x, d.y) for d in f]).reshape(-1, 2) for f in detections], photographs, images
     )
     took = seconds(lambda image: detector.detect(image, keypoints=names, mode=mode), pixels)
     print(
-        f"both eyes, {mode}, default threshold: recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s",
+        f"both eyes, {mode}, default threshold: "
+        f"recall {recall:.3f}, {false:.2f} false per photograph, {took:.3f} s",
         flush=True,
     )
 

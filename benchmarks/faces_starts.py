@@ -1,12 +1,12 @@
-"""What refining a face twice is worth, from two starts, on a third of the training photographs, by
+"""Ablation of refining a face twice, from two starts, on a third of the training photographs, by
 cascades trained on the others.
 
-Starts are simulated, from anchors with errors and from the mean shape in the place of the first
-answer. Printed are the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye
+Starts are simulated, from anchors with errors and from the mean shape at the position of the first
+result. Printed are the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye
 distance (IED), the mean error of the chin (cut at 0.15 IED), and the average precision of the
-keypoints when they are ranked by logistic regressions (cross-validated by photograph) of the
-distance of both answers, of the turn to a side, and of both. Photographs and their mirror images
-are evaluated; what both need alike sideways is the annotators' and taken out by its median.
+keypoints when they are ranked by logistic regressions (cross-validated by photograph) on the
+distance of both results, on the yaw, and on both. Photographs and their mirror images are
+evaluated; a sideways offset common to both is the annotators' bias and removed by its median.
 
     python benchmarks/faces_starts.py --data DATA/faces/train
 """
@@ -54,8 +54,8 @@ def errors_of(runs, points, matrix):
 
 
 def average_precision(score, error, tolerance):
-    """As in the evaluation: what lies between the tolerance and 0.1 IED is neither hit nor
-    false."""
+    """As in the evaluation: keypoints between the tolerance and 0.1 IED count neither as hits nor
+    as false positives."""
     counted = (error <= tolerance) | (error > 0.1)
     hit = (error <= tolerance)[counted][np.argsort(-score[counted], kind="stable")]
     return float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].sum() / len(error))
@@ -94,12 +94,14 @@ def main(argv=None):
         for name, points in answers.items():
             error = errors_of(first, points, matrix)
             cells = [
-                f"{(error[:, list(k)] <= 0.05).mean():.3f} / {(error[:, list(k)] <= 0.1).mean():.3f}"
+                f"{(error[:, list(k)] <= 0.05).mean():.3f} / "
+                f"{(error[:, list(k)] <= 0.1).mean():.3f}"
                 for k in PAIRS.values()
             ]
             chin = np.minimum(error[:, 8], 0.15).mean()
             print(
-                f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | {chin:.4f} |",
+                f"| {args.starts - mean_starts} + {mean_starts} | {name} | {' | '.join(cells)} | "
+                f"{chin:.4f} |",
                 flush=True,
             )
     truth = first.truth @ matrix.T
@@ -114,7 +116,7 @@ def main(argv=None):
     for name in ("turn to a side", "distance of the answers", "both"):
         cells = []
         for pair in PAIRS.values():
-            found = []
+            results = []
             for k in pair:
                 inputs = {"turn to a side": [yaw], "distance of the answers": [apart[:, k]]}.get(
                     name, [yaw, apart[:, k]]
@@ -129,10 +131,10 @@ def main(argv=None):
                     cv=folds,
                     method="predict_proba",
                 )[:, 1]
-                found.append(
+                results.append(
                     [average_precision(score, error[:, k], tolerance) for tolerance in (0.05, 0.1)]
                 )
-            cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
+            cells.append("{:.3f} / {:.3f}".format(*np.mean(results, axis=0)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Faces in videos: photographs kept back from training, moved, turned and zoomed over the frames of
+"""Faces in videos: photographs held out from training, moved, rotated and zoomed over the frames of
 a video of 640 x 480.
 
 Each video shows one face. Printed are the share of the frames in which it is reported, the mean
@@ -52,30 +52,30 @@ def frames_of(image, matrices):
 def followed(detector, path):
     """Faces of each frame, and seconds of processor time per frame; the first frame, which
     compiles, is not counted."""
-    found, start = [], 0.0
+    results, start = [], 0.0
     for answer in detect_video(detector, str(path)):
-        if not found:
+        if not results:
             start = time.process_time()
-        found.append(answer.instances)
-    return found, (time.process_time() - start) / (len(found) - 1)
+        results.append(answer.instances)
+    return results, (time.process_time() - start) / (len(results) - 1)
 
 
 def searched(detector, path):
     """The same with a search of every frame."""
-    capture, found, start = cv2.VideoCapture(str(path)), [], time.process_time()
+    capture, results, start = cv2.VideoCapture(str(path)), [], time.process_time()
     while True:
         good, frame = capture.read()
         if not good:
-            return found, (time.process_time() - start) / len(found)
-        found.append(
+            return results, (time.process_time() - start) / len(results)
+        results.append(
             detector.find(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)).instances
         )
 
 
-def errors_of(found, image, matrices):
+def errors_of(results, image, matrices):
     """Mean error of the anchors in each frame, in IED, where the face was reported."""
     errors = []
-    for faces, matrix in zip(found, matrices, strict=True):
+    for faces, matrix in zip(results, matrices, strict=True):
         truth = image.instances[0] @ matrix[:, :2].T + matrix[:, 2]
         ied = np.hypot(*(truth[0] - truth[1]))
         places = [np.array([[p.x, p.y] for p in face.keypoints.values()]) for face in faces]
@@ -103,7 +103,8 @@ def main(argv=None):
         :: max(1, len(images) // args.videos)
     ][: args.videos]
     print(
-        "| | face reported | mean error | seconds per frame | frames per second |\n|---|---|---|---|---|"
+        "| | face reported | mean error | seconds per frame | frames per second "
+        "|\n|---|---|---|---|---|"
     )
     rows = {"followed": followed, "searched in every frame": searched}
     shown, errors, seconds = (
@@ -117,8 +118,8 @@ def main(argv=None):
             matrices = list(movement(image, args.frames, np.random.default_rng(number)))
             write_video(path, frames_of(image, matrices), RATE)
             for name, process in rows.items():
-                found, took = process(detector, path)
-                error = errors_of(found, image, matrices)
+                results, took = process(detector, path)
+                error = errors_of(results, image, matrices)
                 shown[name] += len(error)
                 errors[name] += error
                 seconds[name].append(took)
@@ -127,7 +128,8 @@ def main(argv=None):
         share = shown[name] / (len(images) * args.frames)
         slowest = max(seconds[name])
         print(
-            f"| {name} | {share:.3f} | {np.mean(errors[name]):.3f} | {took:.3f} (slowest video {slowest:.3f}) "
+            f"| {name} | {share:.3f} | {np.mean(errors[name]):.3f} | {took:.3f} (slowest video "
+            f"{slowest:.3f}) "
             f"| {1 / took:.0f} ({1 / slowest:.0f}) |"
         )
 

@@ -1,11 +1,10 @@
-"""Faces unlike the photographs: heads turned to a side and in the picture, small, in hard light,
-out of focus, covered in part, several in one picture; made from photographs kept back from
-training.
+"""Hard views of faces: heads with yaw and roll, small, in hard light, out of focus, partly
+occluded, several in one image; synthesised from photographs held out from training.
 
-Printed for each kind: the share of the faces that are found by default, of their six anchors within
-10% of the inter-eye distance (IED), the mean error of the 68 landmarks of those found over the
-distance of the outer eye corners, false faces, and the median of the processor time per picture;
-then how often faces of a probability are right, and the faces reported in photographs without any.
+Printed for each kind: the recall of faces by default, of their six anchors within 10% of the
+inter-eye distance (IED), the mean error of the 68 landmarks of those found over the distance of the
+outer eye corners, false faces, and the median of the processor time per picture; then how often
+faces of a probability are right, and the faces reported in photographs without any.
 
     python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background
     --skip-background 140
@@ -50,14 +49,14 @@ def shrunk(factor, pixels):
 
 
 def kinds_of(images, rigid):
-    """Pictures by their kind."""
+    """Images by kind."""
     some = [image for image in images if len(image.instances) == 1]
     made = {"as they are": images}
     for number, image in enumerate(some):
         rng = np.random.default_rng([7, number])
-        own = np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
+        yaw = np.degrees(pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0]).yaw)
         for degrees in (15, 30, 45, 60):
-            picture = turned_head(image, rng.choice([-1, 1]) * degrees - own, rigid)
+            picture = turned_head(image, rng.choice([-1, 1]) * degrees - yaw, rigid)
             made.setdefault(f"turned to a side by {degrees} degrees", []).append(picture)
         for degrees in (15, 25, 40):
             made.setdefault(f"turned in the picture by {degrees} degrees", []).append(
@@ -75,8 +74,8 @@ def kinds_of(images, rigid):
 
 
 def judge(image, faces):
-    """Of each annotated face whether it is found, its anchors within 10% and the error of its
-    landmarks; of each reported one its probability and whether it is right."""
+    """For each annotated face whether it is detected, its anchors within 10% and the error of its
+    landmarks; for each reported one its probability and whether it is correct."""
     rows, places = (
         [],
         [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces],
@@ -89,15 +88,17 @@ def judge(image, faces):
     )
     for i, (face, ied) in enumerate(zip(image.instances, image.reference_length)):
         best = int(far[i].argmin()) if places else -1
-        found = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
-        within = np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if found else np.zeros(6, bool)
+        detected = bool(places) and far[i, best] < FOUND and faces[best].probability >= 0.5
+        within = (
+            np.hypot(*(places[best] - face[:6]).T) <= 0.1 * ied if detected else np.zeros(6, bool)
+        )
         eyes = np.hypot(*(image.landmarks[i, 36] - image.landmarks[i, 45]))
         error = (
             np.hypot(*(faces[best].landmarks - image.landmarks[i]).T).mean() / eyes
-            if found
+            if detected
             else np.nan
         )
-        rows.append((found, within.mean(), error))
+        rows.append((detected, within.mean(), error))
     middles = np.array([place.mean(axis=0) for place in places]).reshape(-1, 1, 2)
     x0, y0, x1, y1 = image.ignore.T
     ignored = (
@@ -118,21 +119,24 @@ def main(argv=None):
     parser.add_argument("--model", default="faces")
     parser.add_argument("--shapes", default="faces", help="model whose rigid model turns the heads")
     parser.add_argument("--background", type=Path, help="photographs without faces")
-    parser.add_argument("--skip-background", type=int, default=0, help="leave out the first ones")
-    parser.add_argument("--every", type=int, default=1, help="take every so-many-th photograph")
     parser.add_argument(
-        "--all", action="store_true", help="all photographs of the folder, not those kept back"
+        "--skip-background", type=int, default=0, help="number of photographs to skip"
     )
-    parser.add_argument("--kinds", nargs="*", help="these alone, by the beginnings of their names")
+    parser.add_argument("--every", type=int, default=1, help="use every n-th photograph")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="all photographs of the folder, not only the held-out ones",
+    )
+    parser.add_argument("--kinds", nargs="*", help="only these kinds, by prefixes of their names")
     args = parser.parse_args(argv)
     detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
     images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][
         :: args.every
     ]
     print(
-        "| kind | faces | found | six anchors within 10% | error of landmarks | false faces | seconds |\n"
-        + "|---" * 7
-        + "|"
+        "| kind | faces | found | six anchors within 10% | error of landmarks | false faces | "
+        "seconds |\n" + "|---" * 7 + "|"
     )
     reliability = defaultdict(list)
     for name, pictures in kinds_of(images, rigid).items():
@@ -145,13 +149,13 @@ def main(argv=None):
                 pixels, min_probability=0.1, min_size=12 if SMALLER in name else None
             ).instances
             seconds.append(time.process_time() - start)
-            found = judge(image, faces)
-            rows += found[0]
-            judged += found[1]
+            detected = judge(image, faces)
+            rows += detected[0]
+            judged += detected[1]
         reliability["as they are" if name == "as they are" else "unlike"] += judged
-        found, within, error = np.array(rows, float).T
+        detected, within, error = np.array(rows, float).T
         false = sum(not right for p, right in judged if p >= 0.5)
-        numbers = f"{found.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
+        numbers = f"{detected.mean():.3f} | {within.mean():.3f} | {np.nanmean(error):.4f} | {false} | {np.median(seconds):.3f}"
         print(f"| {name} | {len(rows)} | {numbers} |", flush=True)
     print(
         "\n| probability | "
@@ -171,7 +175,8 @@ def main(argv=None):
         start = time.process_time()
         n = sum(len(detector.find(pixels).instances) for pixels in empty)
         print(
-            f"\n{len(empty)} photographs without faces: {n} reported, {(time.process_time() - start) / len(empty):.3f} s each"
+            f"\n{len(empty)} photographs without faces: "
+            f"{n} reported, {(time.process_time() - start) / len(empty):.3f} s each"
         )
 
 

@@ -1,20 +1,19 @@
-"""Shares of false and of found columns of selectors that promise a bounded false discovery rate,
-and
-coverage of intervals after selection.
+"""False discovery rate and power of selectors with a bounded false discovery rate, and coverage of
+intervals after selection.
 
     python benchmarks/false_discovery.py --out found.jsonl [--runs 0 200] [--designs NAME ...]
     [--methods NAME ...] [--data DIR] [--summary]
 
-Normal columns of variance one: correlation .5^|i-j| (ar5), .9^|i-j| (ar9) or .5 (eq5); 300 or 1000
-rows, 1000 columns, the number of true ones behind the rows. True coefficients have random signs and
-the size at which a t-test of one, all other columns known, has the mean 5.5 (regression, noise of
-variance one); of classes, logarithms of odds, three times that. ``null`` designs have none. Designs
-``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and make numbers
-from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by the method
-``intervals`` alone.
+Normal columns of variance one: correlation 0.5^|i-j| (ar5), 0.9^|i-j| (ar9) or 0.5 (eq5); 300 or
+1000 rows, 1000 columns, the number of true ones behind the rows. True coefficients have random
+signs and the size at which a t-test of one, all other columns known, has the mean 5.5 (regression,
+noise of variance one); of classes, logarithms of odds, three times that. ``null`` designs have
+none. Designs ``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and
+make numbers from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by
+the method ``intervals`` alone.
 
-One line per design, run and method in the file of results: a broken run goes on where it stopped.
-Seconds are of the processor, one thread.
+One line per design, run and method in the file of results: an interrupted run is resumed. Seconds
+are processor time, one thread.
 """
 
 import json
@@ -53,7 +52,7 @@ def covariance(kind, p=P):
 
 
 def draw(design, seed, data=None):
-    """Columns, target, the true columns, and the covariance where it is known."""
+    """Columns, target, the true columns, and the covariance if known."""
     rng = np.random.default_rng(seed)
     if design.startswith("real_"):
         with np.load(Path(data) / f"{design[5:]}.npz", allow_pickle=False) as file:
@@ -67,10 +66,15 @@ def draw(design, seed, data=None):
         )
         return X, y, true, None, np.zeros(10)
     kind, n, k, task = (DESIGNS | INTERVALS)[design]
-    S, own = covariance(kind)
+    S, sampler = covariance(kind)
     X = rng.standard_normal((n, P)) @ np.linalg.cholesky(S).T
     true = np.sort(rng.permutation(P)[:k])
-    coef = 5.5 / np.sqrt(n * own) * rng.choice([-1.0, 1.0], k) * (1.0 if task == "numbers" else 3.0)
+    coef = (
+        5.5
+        / np.sqrt(n * sampler)
+        * rng.choice([-1.0, 1.0], k)
+        * (1.0 if task == "numbers" else 3.0)
+    )
     scores = X[:, true] @ coef
     y = (
         scores + rng.standard_normal(n)
@@ -81,7 +85,7 @@ def draw(design, seed, data=None):
 
 
 def step_up(pvalues, level):
-    """What Benjamini and Hochberg select."""
+    """Selection by Benjamini and Hochberg."""
     order = np.argsort(pvalues, kind="stable")
     good = np.flatnonzero(pvalues[order] * len(pvalues) <= level * np.arange(1, len(pvalues) + 1))
     return order[: good[-1] + 1] if len(good) else order[:0]
@@ -93,11 +97,13 @@ def ours(method, known):
         options = (
             {"knockoffs": lambda columns, rng: gaussian_knockoffs(columns, rng, S)} if known else {}
         )
-        found = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(X, y)
-        if found.method_ == "conditional":
-            return [step_up(found.pvalues_, level) for level in LEVELS]
+        selector = FDRSelector(estimator, 0.1, method=method, random_state=seed, **options).fit(
+            X, y
+        )
+        if selector.method_ == "conditional":
+            return [step_up(selector.pvalues_, level) for level in LEVELS]
         return [
-            np.flatnonzero(found.statistics_ >= knockoff_threshold(found.statistics_, level))
+            np.flatnonzero(selector.statistics_ >= knockoff_threshold(selector.statistics_, level))
             for level in LEVELS
         ]
 
@@ -109,18 +115,20 @@ def knockpy(X, y, S, seed):
     from knockpy.knockoff_filter import KnockoffFilter
 
     copies = gaussian_knockoffs(X, np.random.RandomState(seed), S)
-    found = KnockoffFilter(fstat="lasso", ksampler="gaussian")
-    found.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
-    return [np.flatnonzero(knockoff_threshold(found.W, level) <= found.W) for level in LEVELS]
+    knockoffs = KnockoffFilter(fstat="lasso", ksampler="gaussian")
+    knockoffs.forward(X=X, y=y.astype(float), Xk=copies, Sigma=S, fdr=0.1)
+    return [
+        np.flatnonzero(knockoff_threshold(knockoffs.W, level) <= knockoffs.W) for level in LEVELS
+    ]
 
 
 def hidimstat(X, y, S, seed):
     """The desparsified lasso with the step-up procedure."""
     from hidimstat import DesparsifiedLasso
 
-    found = DesparsifiedLasso(random_state=seed)
-    found.fit_importance(X, y.astype(float))
-    return [step_up(np.ravel(found.pvalues_), level) for level in LEVELS]
+    lasso = DesparsifiedLasso(random_state=seed)
+    lasso.fit_importance(X, y.astype(float))
+    return [step_up(np.ravel(lasso.pvalues_), level) for level in LEVELS]
 
 
 METHODS = {
@@ -138,13 +146,13 @@ def coverage(design, seed):
     over 2 * 1.96."""
     X, y, true, _, coef = draw(design, seed)
     estimator = (FSAClassifier if y.dtype.kind == "i" else FSARegressor)(len(true))
-    found = FSAInference(estimator, random_state=seed).fit(X, y)
+    inference = FSAInference(estimator, random_state=seed).fit(X, y)
     truth = np.zeros(X.shape[1])
     truth[true] = coef
-    inside = (found.intervals_[:, 0] <= truth[found.columns_]) & (
-        truth[found.columns_] <= found.intervals_[:, 1]
+    inside = (inference.intervals_[:, 0] <= truth[inference.columns_]) & (
+        truth[inference.columns_] <= inference.intervals_[:, 1]
     )
-    is_true = np.isin(found.columns_, true)
+    is_true = np.isin(inference.columns_, true)
     return {
         "true": [int(inside[is_true].sum()), int(is_true.sum())],
         "selected": [int(inside.sum()), len(inside)],
@@ -174,8 +182,12 @@ def run(path, designs, methods, runs, data):
                     if S is None and ("known" in method or method == "knockpy"):
                         continue
                     start = time.process_time()
-                    for level, found in zip(LEVELS, METHODS[method](X, y, S, seed)):
-                        line[str(level)] = [len(found), int(np.isin(found, true).sum()), len(true)]
+                    for level, selected in zip(LEVELS, METHODS[method](X, y, S, seed)):
+                        line[str(level)] = [
+                            len(selected),
+                            int(np.isin(selected, true).sum()),
+                            len(true),
+                        ]
                 line["seconds"] = round(time.process_time() - start, 3)
                 with path.open("a") as file:
                     file.write(json.dumps(line) + "\n")
@@ -188,9 +200,9 @@ def summary(path):
         "design",
         "method",
         "runs",
-        "false % at .1",
+        "false % at 0.1",
         "found %",
-        "false % at .2",
+        "false % at 0.2",
         "found %",
         "runs with any",
         "seconds",
@@ -201,12 +213,12 @@ def summary(path):
         for level in map(str, LEVELS):
             share = np.array([(r[level][0] - r[level][1]) / max(r[level][0], 1) for r in mine])
             error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
-            found = (
+            results = (
                 np.mean([r[level][1] / r[level][2] for r in mine]) if mine[0][level][2] else np.nan
             )
             cells += [
                 f"{100 * share.mean():.1f} ({100 * error:.1f})",
-                "-" if np.isnan(found) else f"{100 * found:.0f}",
+                "-" if np.isnan(results) else f"{100 * results:.0f}",
             ]
         some = np.mean([r["0.1"][0] > 0 for r in mine])
         print_line(

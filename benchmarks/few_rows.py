@@ -1,13 +1,13 @@
-"""Regression with hundreds of rows: errors with exchanges, with shrinkage, and of what the default
-decides.
+"""Regression with hundreds of rows: errors with exchanges, with shrinkage, and with the default
+choice.
 
     python benchmarks/few_rows.py choose|measure [--seeds 2]
 
-Made tables: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
+Simulated data: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
 smooth as spectra are; 15 columns matter, or all of a spectrum. Signal-to-noise ratios are those of
 variances. ``measure`` has other numbers of rows and columns, other ratios and draws than
-``choose``, by which the rule was found. Errors: root mean square on 2,000 new rows, in percent of
-that of the mean; a regret is the mean logarithm of an error over the lesser of both.
+``choose``, on which the rule was chosen. Errors: root mean square on 2,000 new rows, in percent of
+that of the mean; a regret is the mean logarithm of an error divided by the smaller of both.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ def main(argv: list[str] | None = None) -> None:
                     if k <= n / 5
                     for seed in draws
                 ]
-                found = np.array([errors_of(*job) for job in jobs])
-                least = found[:, :2].min(axis=1, keepdims=True)
-                regret = np.log(found[:, :3] / least).mean(axis=0)
-                right = np.mean(found[:, 2] <= 1.001 * least[:, 0])
+                errors = np.array([errors_of(*job) for job in jobs])
+                least = errors[:, :2].min(axis=1, keepdims=True)
+                regret = np.log(errors[:, :3] / least).mean(axis=0)
+                right = np.mean(errors[:, 2] <= 1.001 * least[:, 0])
                 print_line(
                     p,
                     n,
                     ratio,
-                    *found[:, :3].mean(axis=0).round(1),
+                    *errors[:, :3].mean(axis=0).round(1),
                     " ".join(f"{r:.3f}" for r in regret),
                     f"{right:.0%}",
                 )

@@ -1,5 +1,5 @@
-"""Forward-backward selection by the gradient (FoBa-gdt) against the objective (FoBa-obj): logistic
-loss, 1,000 columns.
+"""Forward-backward selection by the gradient (FoBa-gdt) compared with the objective (FoBa-obj):
+logistic loss, 1,000 columns.
 
     python benchmarks/foba.py --runs 5
 

@@ -1,5 +1,5 @@
-"""How often a category without meaning is selected before columns that matter, and how often a
-category with a meaning stays.
+"""Rate at which a noise category is selected before relevant columns, and at which a relevant
+category is selected.
 
 1,000 rows, three columns with a coefficient of 0.15, 20 columns and one category without effect,
 k = 3. Targets: numbers, two classes, three classes and counts. The charge for coefficients
@@ -39,7 +39,8 @@ def table(
 
 
 def target(rng: np.random.Generator, score: np.ndarray, task: str) -> np.ndarray:
-    """Targets of a task with a score whose coefficients are about as certain in all tasks."""
+    """Targets of a task with a score whose coefficients have about the same standard error in all
+    tasks."""
     if task == "numbers":
         return score + rng.standard_normal(len(score))
     if task == "counts":
@@ -50,7 +51,7 @@ def target(rng: np.random.Generator, score: np.ndarray, task: str) -> np.ndarray
 
 
 def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
-    """Whether the category is selected, and how many of the columns that matter."""
+    """Whether the category is selected, and the number of selected relevant columns."""
     X, groups, y = table(seed, levels, task, real)
     constraints = Constraints(groups=groups)
     model: Any = FSAClassifier(TRUE, constraints=constraints)

@@ -1,12 +1,11 @@
-"""Journeys through the code: which modules and functions a reader meets, from a call of the
-interface to its answer.
+"""Journeys through the code: the modules and functions from a call of the interface to its result.
 
     python benchmarks/journeys.py [--only fit ...] [--json] [--limits] [--modules]
 
-Each journey runs in a process of its own, once to compile and once under ``sys.setprofile``. Loops
-are collapsed to the first call of each function of the package. A stay is a run of consecutive new
+Each journey runs in its own process, once to compile and once under ``sys.setprofile``. Loops are
+collapsed to the first call of each function of the package. A stay is a run of consecutive new
 functions in one module, a return a stay in a module that had been left. ``--limits`` exits with 1
-where a journey is longer than allowed. ``--modules`` lists the modules in the order of their first
+if a journey is longer than allowed. ``--modules`` lists the modules in the order of their first
 call, with the number of stays in each and its functions.
 """
 
@@ -28,9 +27,8 @@ import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor
 from common import new_parser, print_head, print_line
 
-# Journey -> the most modules, stays, and entries of one module: what was measured last, to be
-# lowered towards 16 modules and 45 stays (fit), 13 (paper), 30 and 110
-# (select), 24 and 65 (segment).
+# Journey -> maximum modules, stays, and entries of one module: as measured last, to be lowered
+# towards 16 modules and 45 stays (fit), 13 (paper), 30 and 110 (select), 24 and 65 (segment).
 LIMITS: dict[str, dict[str, int]] = {
     "fit": {"modules": 20, "stays": 64, "entries": 5},
     "paper": {"modules": 14},
@@ -38,7 +36,7 @@ LIMITS: dict[str, dict[str, int]] = {
     "select": {"modules": 36, "stays": 138},
     "segment": {"modules": 24, "stays": 84},
 }
-N_SHOWN = 4  # modules, of those that are entered most often
+N_SHOWN = 4  # most entered modules to show
 
 
 def trace(work: Callable[[], object]) -> tuple[list[tuple[str, str]], int]:
@@ -82,7 +80,7 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
 
 
 def measure_in_process(name: str) -> dict[str, Any]:
-    """One line of the table, from a process of its own: imports and caches of one journey do not
+    """One line of the table, from a separate process: imports and caches of one journey do not
     shorten another."""
     words = [sys.executable, __file__, "--only", name, "--json"]
     output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -118,7 +116,7 @@ def auto() -> object:
 
 
 def command(*words: str) -> None:
-    """Run a command of the package; what it prints is dropped."""
+    """Run a command of the package and discard its output."""
     from annealed.pipelines.cli import main as run
 
     old = sys.argv, sys.stdout
@@ -176,18 +174,18 @@ JOURNEYS: dict[str, Callable[[], object]] = {
 
 
 def broken(name: str, row: dict[str, Any]) -> list[str]:
-    """Limits that a journey breaks, in words."""
+    """Messages about the limits that a journey exceeds."""
     most_entered = max(row["entries"], key=row["entries"].get)
-    found = {
+    failures = {
         "modules": row["modules"],
         "stays": row["stays"],
         "entries": row["entries"][most_entered],
     }
     what = {"entries": f"entries of {most_entered}"}
     return [
-        f"{name}: {found[key]} {what.get(key, key)}, expected at most {limit}"
+        f"{name}: {failures[key]} {what.get(key, key)}, expected at most {limit}"
         for key, limit in LIMITS.get(name, {}).items()
-        if found[key] > limit
+        if failures[key] > limit
     ]
 
 
@@ -198,7 +196,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument(
-        "--limits", action="store_true", help="exit with 1 where a journey is longer than allowed"
+        "--limits", action="store_true", help="exit with 1 if a journey is longer than allowed"
     )
     parser.add_argument(
         "--modules",

@@ -1,12 +1,12 @@
 """Detectors of rendered objects and of heads of pets, ours and dlib's (HOG detector and shape
-predictor), trained on the same pictures: PCK at 0.1 of the box's size, false objects, seconds of
-one core.
+predictor), trained on the same images: PCK at 0.1 of the box's size, false objects, seconds of one
+core.
 
     pip install dlib-bin
     OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw gear dial heads]
         [--train 120] [--test 60] [--test-seed 0] [--data DATA]
 
-Pictures and models are kept in FOLDER: a second run goes on from there. dlib's oversampling, tree
+Images and models are stored in FOLDER, so that a second run resumes. dlib's oversampling, tree
 depth and regularisation are chosen on a fifth of the training pictures. Where objects have mirror
 pairs both detectors learn from mirrored copies, too. Heads need DATA, with pets/images and
 faces/background; `data/pet_heads.json` says which pictures.
@@ -37,7 +37,7 @@ DLIB_SETTINGS = ((0.1, 4, 50), (0.05, 2, 300), (0.1, 3, 100))
 
 
 def copy_heads(data, folder, part):
-    """Make a folder of one part of the annotated heads, as those of rendered objects are."""
+    """Write a folder of one part of the annotated heads, like those of rendered objects."""
     coco = json.loads(HEADS.read_text(encoding="utf-8"))
     (folder / "background").mkdir(parents=True)
     images = [image for image in coco["images"] if image["split"] == part]
@@ -53,19 +53,19 @@ def copy_heads(data, folder, part):
 
 
 def dlib_parts(image, dlib):
-    """Boxes and points of the objects of a picture, as dlib takes them."""
-    found = []
+    """Boxes and points of the objects of an image, as dlib takes them."""
+    parts = []
     for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
-        found.append(
+        parts.append(
             dlib.full_object_detection(around, [dlib.point(round(x), round(y)) for x, y in points])
         )
-    return found
+    return parts
 
 
 def train_dlib(images, dlib):
-    """dlib's detector and shape predictor, and a function that gives the points of the objects in a
-    picture."""
+    """dlib's detector and shape predictor, and a function that returns the points of the objects in
+    an image."""
     pixels, parts = [], []
     for image in images:
         picture = read_image(image.path)
@@ -112,7 +112,7 @@ def train_dlib(images, dlib):
 
 
 def train_ours(folder, images, background):
-    """Our detector, and a function that gives the points of the objects in a picture."""
+    """Our detector, and a function that returns the points of the objects in an image."""
     made, clock = folder / "ours.safetensors", time.process_time()
     if not made.exists():
         train_keypoints(
@@ -171,9 +171,11 @@ def main(argv=None):
             images, empty = parts["test"]
             find(read_image(images[0].path))
             start = time.process_time()
-            found = [find(read_image(path)) for path in [*(image.path for image in images), *empty]]
-            each = (time.process_time() - start) / len(found)
-            result = score(images, found[: len(images)], found[len(images) :])
+            results = [
+                find(read_image(path)) for path in [*(image.path for image in images), *empty]
+            ]
+            each = (time.process_time() - start) / len(results)
+            result = score(images, results[: len(images)], results[len(images) :])
             rows.append((kind, name, result, seconds, each))
     print_head(
         "object",

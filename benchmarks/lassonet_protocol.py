@@ -7,12 +7,12 @@ LassoNet itself.
 
 I. Lemhadri, F. Ruan, L. Abraham, R. Tibshirani, "LassoNet: A neural network with feature sparsity",
 JMLR 22 (2021). DIR holds ``usps/usps_zip.npz`` with a test part of its own, and
-``tables/NAME.npz``, of which a fifth is held out, as often as ``--splits`` says. LassoNet (the
-package ``lassonet``, with torch) has M = 10 and one hidden layer of a third of the columns, the
-narrowest that its authors try; it goes along its path to the first model of at most 50 columns, and
-takes the 50 that stayed longest. Its penalty grows by ``--path-multiplier`` a step (the package's
-default of 1.02 takes five times as many steps as 1.1). Standardised columns; processor seconds of
-the selection alone, one thread.
+``tables/NAME.npz``, of which a fifth is held out, ``--splits`` times. LassoNet (the package
+``lassonet``, with torch) has M = 10 and one hidden layer of a third of the columns, the narrowest
+that its authors try; it follows its path to the first model of at most 50 columns, and takes the 50
+that remained longest. Its penalty grows by ``--path-multiplier`` a step (the package's default of
+1.02 takes five times as many steps as 1.1). Standardised columns; processor seconds of the
+selection alone, one thread.
 """
 
 import contextlib
@@ -110,7 +110,8 @@ def main(argv=None):
                     trees = ExtraTreesClassifier(100, random_state=seed).fit(X[:, chosen], y)
                     errors.append(100 * np.mean(trees.predict(Z[:, chosen]) != truth))
             print(
-                f"{name}, {method}: error {np.mean(errors):.1f}% on {np.mean(columns):.0f} columns, "
+                f"{name}, {method}: error {np.mean(errors):.1f}% on {np.mean(columns):.0f} "
+                "columns, "
                 f"{np.median(seconds):.2f} s a fit, {len(columns)} splits",
                 flush=True,
             )

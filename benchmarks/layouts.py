@@ -1,4 +1,4 @@
-"""Bytes that the layout of a file makes a read of some columns."""
+"""Bytes of a read of some columns, by the layout of the file."""
 
 from __future__ import annotations
 

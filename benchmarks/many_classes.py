@@ -2,14 +2,14 @@
 
 python benchmarks/many_classes.py choose|measure [-k 20 50] [--folds 3] [--data DATA] [--only NAME]
 
-The sets are made here, nothing is downloaded. Those of ``choose`` may be looked at while a rule
-is sought; those of ``measure`` come from other generators, or from the same generator with other
+The sets are simulated here, nothing is downloaded. Those of ``choose`` may be used to develop a
+rule; those of ``measure`` come from other generators, or from the same generator with other
 classes, noise and seeds, and are run once, at the end. DATA adds ``usps`` to ``measure``.
 
 Each selector names k columns on the training rows of a fold. "own" is the error of the fitted
 estimator itself; the columns of every other selector are fitted by multinomial logistic regression
 whose ridge is chosen by folds. Error: 1 - balanced accuracy, in percent, mean over the folds.
-With --out FILE a broken run goes on where it stopped.
+With --out FILE an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def spectra(
     noise: float = 0.05,
     seed: int = 0,
 ) -> Table:
-    """Sums of peaks at places of the class, each spectrum shifted, with a baseline and noise."""
+    """Sums of peaks at class-specific positions, each spectrum shifted, with a baseline and
+    noise."""
     rng = np.random.default_rng(seed)
     bands = np.arange(n_bands)
     shared = rng.uniform(0, n_bands, 12)
@@ -99,8 +100,7 @@ def spectra(
 
 
 def letters(n: int = 2600, side: int = 16, seed: int = 0) -> Table:
-    """The 26 capitals of the fonts that matplotlib holds, rendered at 16 x 16 and moved a
-    little."""
+    """The 26 capitals of matplotlib's fonts, rendered at 16 x 16 and slightly shifted."""
     import matplotlib
     from PIL import Image, ImageDraw, ImageFont
 
@@ -194,7 +194,7 @@ def of_fsa(k: int, X: np.ndarray, y: np.ndarray) -> FSAClassifier:
 
 
 def of_indicators(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Least squares on the classes' indicators, all outputs of one selection."""
+    """Least squares on one-hot classes, all outputs of one selection."""
     indicators = LabelBinarizer().fit_transform(y).astype(float)
     return FSARegressor(k).fit(X, indicators).get_support(indices=True)
 
@@ -212,7 +212,8 @@ def of_rfe(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def of_l1(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The k columns of greatest coefficients at the first penalty, from strong to weak, with k."""
+    """The k columns with the largest coefficients at the first penalty, from strong to weak, that
+    has k."""
     model = LogisticRegression(
         C=1e-3, l1_ratio=1, solver="saga", warm_start=True, max_iter=60, tol=1e-3
     )
@@ -278,7 +279,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("-k", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--only", help="sets whose name begins so")
+    parser.add_argument("--only", help="only sets with this prefix")
     parser.add_argument("--selectors", nargs="+", choices=list(SELECTORS), default=list(SELECTORS))
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
     arguments = parser.parse_args(argv)
@@ -290,10 +291,10 @@ def main(argv: list[str] | None = None) -> None:
         if arguments.out is not None and arguments.out.exists()
         else []
     )
-    there = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
+    finished = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
     for name, make in tables.items():
         left = [
-            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in there
+            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in finished
         ]
         if (arguments.only is not None and not name.startswith(arguments.only)) or not left:
             continue
@@ -301,7 +302,8 @@ def main(argv: list[str] | None = None) -> None:
             warnings.simplefilter("ignore")
             for row in rows_of(name, make(), left, arguments.folds):
                 print(
-                    f"{name:22s} k={row['k']:3d} {row['selector']:12s} {np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
+                    f"{name:22s} k={row['k']:3d} {row['selector']:12s} "
+                    f"{np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
                     flush=True,
                 )
                 if arguments.out is not None:

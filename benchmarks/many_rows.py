@@ -1,10 +1,11 @@
-"""Many rows, few columns: a default fit beside abess, with as many columns, on 100,000 x 1,000.
+"""Many rows, few columns: a default fit compared with abess, with the same number of columns, on
+100,000 x 1,000.
 
     python benchmarks/many_rows.py
 
 Normal columns, independent or equally correlated (0.5), of which 30 with random signs act on the
-log-odds. Processor seconds of one thread in one run, error on 10,000 further rows, and how many of
-the 30 columns were found.
+log-odds. Processor seconds of one thread in one run, error on 10,000 further rows, and the number
+of the 30 columns that are selected.
 """
 
 import numpy as np
@@ -16,8 +17,8 @@ N, N_NEW, P, K, STRENGTH = 100_000, 10_000, 1_000, 30, 0.2
 
 
 def draw(common, seed):
-    """Rows to fit and to test on, labels, and the true columns; ``common`` is the deviation of what
-    all columns share."""
+    """Rows to fit and to test on, labels, and the true columns; ``common`` is the standard
+    deviation of the common factor."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((N + N_NEW, P), dtype=np.float32)
     X += np.float32(common) * rng.standard_normal((len(X), 1), dtype=np.float32)
@@ -44,7 +45,7 @@ def main(argv=None):
         ):
             with threadpool_limits(1):
                 _, seconds = timed(lambda model=model, X=X, y=y: model.fit(X[:N], y[:N]))
-            found = np.isin(
+            recovered = np.isin(
                 true, np.flatnonzero(np.any(np.reshape(model.coef_, (-1, P)) != 0, axis=0))
             ).sum()
             print_line(
@@ -52,7 +53,7 @@ def main(argv=None):
                 method,
                 f"{seconds:.1f}",
                 f"{1 - model.score(X[N:], y[N:]):.4f}",
-                f"{found} of {K}",
+                f"{recovered} of {K}",
             )
 
 

@@ -1,5 +1,5 @@
-"""Error of a motion ranking on made driving scenes of the kinds that no training uses, beside the
-best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
+"""Error of a motion ranking on synthetic driving scenes of kinds that no training uses, compared
+with the best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
 
     python benchmarks/motion_driving.py [--scenes 40] [--model motion]      some minutes
     python benchmarks/motion_driving.py --folds 2 --data DATA/hopkins155    half an hour
@@ -25,17 +25,18 @@ from common import new_parser, print_head, print_line
 
 def sets_of(ranker, sequences):
     """Candidates with features and errors, and the processor time of each sequence."""
-    found, seconds = [], []
+    sets, seconds = [], []
     for number, sequence in enumerate(sequences):
         start = time.process_time()
         tracks, shuffled = shuffled_tracks(sequence, number)
-        found.append(ranker.candidate_set(tracks, sequence.n_motions, shuffled))
+        sets.append(ranker.candidate_set(tracks, sequence.n_motions, shuffled))
         seconds.append(time.process_time() - start)
-    return found, seconds
+    return sets, seconds
 
 
 def cross_validated(data, n_partitions):
-    """Rankers trained on nine tenths of the videos and all made scenes, tested on the others."""
+    """Rankers trained on nine tenths of the videos and all synthetic scenes, tested on the
+    others."""
     ranker = shipped_settings()
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS]
     made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(75)]
@@ -54,7 +55,8 @@ def cross_validated(data, n_partitions):
         print(f"partition {partition}: {errors.mean():.3f} % wrong", flush=True)
     best = 100 * np.mean([one.known_errors.min() for one in sets])
     print(
-        f"best candidate {best:.3f} %; seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}"
+        f"best candidate {best:.3f} %; "
+        f"seconds per sequence {np.median(seconds):.2f}, at most {max(seconds):.2f}"
     )
 
 

@@ -33,7 +33,7 @@ def without_runs(sequence, share, seed):
     sequence : TrackSequence
         Complete.
     share : float
-        Of all entries, 0 to less than 1.
+        Share of all entries, 0 to less than 1.
     seed : int
 
     Returns
@@ -60,10 +60,10 @@ def without_runs(sequence, share, seed):
 
 
 def errors(complete, damaged, family, part, settings, partition):
-    """Error in percent of each damaged sequence when its video was left out."""
+    """Error in percent of each damaged sequence when its video was held out."""
     fold = folds(complete.videos, partition)
     train, test = complete.sets[family], damaged.sets[family]
-    found = np.empty(len(fold))
+    values = np.empty(len(fold))
     for number in np.unique(fold):
         scorer = fit_fsa(
             [train[i] for i in np.flatnonzero(fold != number)],
@@ -72,8 +72,8 @@ def errors(complete, damaged, family, part, settings, partition):
         )
         inside = np.flatnonzero(fold == number)
         held_out = [test[i] for i in inside]
-        found[inside] = picked_errors(held_out, scorer(held_out))
-    return found
+        values[inside] = picked_errors(held_out, scorer(held_out))
+    return values
 
 
 def main(argv=None):
@@ -91,16 +91,17 @@ def main(argv=None):
                 [without_runs(one, share, seed) for seed, one in enumerate(sequences)], families
             )
         for name, (family, part, settings) in ROWS.items():
-            found = np.array(
+            results = np.array(
                 [errors(complete, damaged, family, part, settings, p) for p in range(partitions)]
             )
             best = np.mean([100 * one.known_errors.min() for one in damaged.sets[family]])
             by_number = ", ".join(
-                f"{k} motions {found[:, damaged.n_motions == k].mean():.3f}" for k in (2, 3)
+                f"{k} motions {results[:, damaged.n_motions == k].mean():.3f}" for k in (2, 3)
             )
-            spread = found.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
+            spread = results.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
             print(
-                f"{share:.0%} removed, {name}: {found.mean():.3f} (sd {spread:.3f}; {by_number}; best candidate {best:.3f})",
+                f"{share:.0%} removed, {name}: {results.mean():.3f} (sd {spread:.3f}; "
+                f"{by_number}; best candidate {best:.3f})",
                 flush=True,
             )
 

@@ -1,11 +1,11 @@
-"""Masks of moving things in rendered scenes whose masks are known: textured discs and boxes that
-turn and move over a moving background.
+"""Masks of moving objects in rendered scenes with known masks: textured discs and boxes that rotate
+and move over a moving background.
 
     python benchmarks/motion_masks.py [SCENES]
 
-Printed is the intersection over union of what moves, mean over the frames of each scene, with the
-number of motions given; and of the masks of the convex hulls of the labelled tracks, the simplest
-way.
+Prints the intersection over union of the moving objects, averaged over the frames of each scene,
+with a given number of motions; and that of the convex hulls of the labelled tracks, a simple
+baseline.
 """
 
 import tempfile
@@ -34,7 +34,7 @@ def texture(rng, height, width):
 
 
 def scene(seed):
-    """Frames, and masks of the moving things."""
+    """Frames, and masks of the moving objects."""
     rng = np.random.default_rng(seed)
     background, drift = texture(rng, 420, 520), rng.uniform(-1, 1, 2)
     things = []
@@ -70,8 +70,8 @@ def scene(seed):
         )
 
 
-def overlap(found, truth):
-    return float((found & truth).sum() / max((found | truth).sum(), 1))
+def overlap(predicted, truth):
+    return float((predicted & truth).sum() / max((predicted | truth).sum(), 1))
 
 
 def hulls(tracks, labels, background):
@@ -99,10 +99,14 @@ def main(argv=None):
             masks.mkdir()
             write_video(video, frames, 25.0)
             start = time.process_time()
-            found = segment_file(ranker, video, numbers[0] + 1, masks=masks)
+            segmentation = segment_file(ranker, video, numbers[0] + 1, masks=masks)
             seconds = time.process_time() - start
             written = [cv2.imread(str(path), 0) == 0 for path in sorted(masks.iterdir())]
-            simple = hulls(found.tracks, found.labels, background_of(found.tracks, found.labels))
+            simple = hulls(
+                segmentation.tracks,
+                segmentation.labels,
+                background_of(segmentation.tracks, segmentation.labels),
+            )
             scores = [
                 np.mean([overlap(a, b) for a, b in zip(some, truth, strict=True)])
                 for some in (written, simple)

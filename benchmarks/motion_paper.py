@@ -1,11 +1,11 @@
-"""On what the row of Barbu et al. (2014) in their Table 5 depends: one change of its settings at a
+"""Sensitivity of the row of Barbu et al. (2014) in their Table 5: one change of its settings at a
 time.
 
 python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of
 processor time
 
-The changes are readings of the text, and the filter of small motions, which was found on the
-benchmark. None is a default.
+The changes are interpretations of the text, and the filter of small motions, which was chosen on
+the benchmark. None is a default.
 """
 
 from dataclasses import replace
@@ -41,7 +41,8 @@ def report(name, benchmark, settings, partitions):
     )
     spread = test.mean(axis=1).std(ddof=1) if partitions > 1 else 0.0
     print(
-        f"{name}: {test.mean():.3f} (sd {spread:.3f}; train {train.mean():.3f}; {by_number}); {worst}",
+        f"{name}: {test.mean():.3f} (sd {spread:.3f}; train {train.mean():.3f}; {by_number}); "
+        f"{worst}",
         flush=True,
     )
 
@@ -59,12 +60,14 @@ def main(argv=None):
     best = [100 * one.known_errors.min() for one in sets]
     n_pairs = len(ranked_pairs(sets))
     print(
-        f"best candidate: {np.mean(best):.3f}; {n_pairs} pairs in all; unscaled: {len(UNSCALED.get_feature_names_out())} features"
+        f"best candidate: {np.mean(best):.3f}; {n_pairs} pairs in all; "
+        f"unscaled: {len(UNSCALED.get_feature_names_out())} features"
     )
     names = paper.names
     for name in ("cars10", "cars10_g12", "cars10_g13"):
         print(
-            f"candidates of {name}: {np.sort(100 * sets[names.index(name)].known_errors).round(1).tolist()}"
+            f"candidates of {name}: "
+            f"{np.sort(100 * sets[names.index(name)].known_errors).round(1).tolist()}"
         )
     summed = replace(PAPER, shrinkage=PAPER.shrinkage / n_pairs)
     for name, benchmark, settings in (

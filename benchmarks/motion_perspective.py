@@ -26,14 +26,15 @@ def main(argv=None):
     errors = []
     for seed in TEST_SEEDS[:n_sequences]:
         one = perspective_sequence(seed).shuffled(seed)  # they are sorted by body
-        found = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
-        scores = ranker.function.scores(found.features)
-        errors.append((found.known_errors[np.argmax(scores)], found.known_errors.min()))
+        candidates = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
+        scores = ranker.function.scores(candidates.features)
+        errors.append((candidates.known_errors[np.argmax(scores)], candidates.known_errors.min()))
         print(f"{one.name}: {errors[-1][0]:.3f}, best candidate {errors[-1][1]:.3f}", flush=True)
     ranking, best = 100 * np.mean(errors, axis=0)
     seconds = time.process_time() - started
     print(
-        f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; {seconds:.0f} s of processor time"
+        f"{len(errors)} sequences: {ranking:.1f} % wrong, best candidate {best:.1f} %; "
+        f"{seconds:.0f} s of processor time"
     )
 
 

@@ -61,7 +61,8 @@ def main(argv=None):
                 present = np.unique(truth[kept], return_inverse=True)[1]
                 known = segment_file(ranker, video, int(present.max()) + 1, overlay=overlay)
                 wrong = [
-                    100 * misclassification(present, found.labels[kept]) for found in (known, given)
+                    100 * misclassification(present, segmentation.labels[kept])
+                    for segmentation in (known, given)
                 ]
                 rows.append((kind, *wrong))
                 chosen = len(np.unique(given.labels[kept]))

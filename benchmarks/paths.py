@@ -1,5 +1,5 @@
-"""A number of columns chosen by five-fold cross-validation over ten sizes: annealing beside abess
-and the L1 path, in one run.
+"""The number of columns chosen by five-fold cross-validation over ten sizes: annealing compared
+with abess and the L1 path, in one run.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/paths.py [--runs 3]
 
@@ -68,7 +68,7 @@ def main(argv=None):
     print_head("task, N, M, k", "method", "columns found of k", "others", "seconds")
     for task, n, m, k in DESIGNS:
         for method in (annealed, abess, l1):
-            found, others, seconds = [], [], []
+            recovered, others, seconds = [], [], []
             for seed in range(args.large_runs if n > 5000 else args.runs):
                 data = simulate(
                     task, n, m, k, random_support=True, random_signs=True, random_state=seed
@@ -78,9 +78,13 @@ def main(argv=None):
                 kept, took = timed(partial(method, data.X, data.y, task, SIZES[k]))
                 seconds.append(took)
                 true = np.isin(kept, data.support).sum()
-                found.append(true)
+                recovered.append(true)
                 others.append(len(kept) - true)
-            numbers = f"{np.mean(found):.1f}", f"{np.mean(others):.1f}", f"{np.median(seconds):.2f}"
+            numbers = (
+                f"{np.mean(recovered):.1f}",
+                f"{np.mean(others):.1f}",
+                f"{np.median(seconds):.2f}",
+            )
             print_line(f"{task}, {n}, {m}, {k}", method.__name__, *numbers)
 
 

@@ -4,7 +4,7 @@
 
 The columns are those of 5,000 visual words without head boxes (26,000); as many entries are not
 zero as in real photographs. The vocabulary needs little (300 descriptors of each photograph, 0.13
-MB) and is left out. Prints the peak resident memory.
+MB) and is not included. Prints the peak resident memory.
 """
 
 import resource
@@ -20,7 +20,7 @@ class SyntheticFeatures(PetFeatures):
     """Columns drawn at random, row by row; the first fifty differ between the classes."""
 
     def fit(self, X, y=None):
-        self.words_ = VisualWords(self.n_words).adopt(
+        self.words_ = VisualWords(self.n_words).set_vocabulary(
             np.zeros((self.n_words, 128), np.uint8), np.array([0, self.n_words])
         )
         self.head_words_ = None
@@ -51,7 +51,8 @@ def measure(n: int, density: float) -> None:
     model = ImageClassifier(features, ClassifierSettings())
     model.fit(photographs, ["cat" if label else "dog" for label in labels])
     print(
-        f"peak {peak():.2f} GiB, {time.process_time() - start:.0f} s of processor time; {model.info['whole']}"
+        f"peak {peak():.2f} GiB, {time.process_time() - start:.0f} s of processor time; "
+        f"{model.info['whole']}"
     )
 
 

@@ -30,19 +30,19 @@ def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int =
     0.7967
     """
     discount = 1.0 / np.log2(np.arange(2, k + 2))
-    found = []
+    scores = []
     for query in np.unique(qid):
         rows = qid == query
         gain = 2.0 ** grade[rows] - 1.0
         if gain.max() > 0:
             ranked = gain[np.argsort(-score[rows], kind="stable")][:k]
             best = np.sort(gain)[::-1][:k]
-            found.append((ranked @ discount[: len(ranked)]) / (best @ discount[: len(best)]))
-    return float(np.mean(found))
+            scores.append((ranked @ discount[: len(ranked)]) / (best @ discount[: len(best)]))
+    return float(np.mean(scores))
 
 
 def _best(models, valid):
-    """The model of greatest NDCG@10 on the validation part, the first of equals."""
+    """The model with the highest NDCG@10 on the validation part, the first of equals."""
     return max(models, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
 
 
@@ -102,8 +102,8 @@ def mq2008(name, data_dir):
         model = _best(RANKERS[name](train, valid), valid)
         folds.append(mean_ndcg(test.grade, model.predict(test.X), test.qid))
         sizes.append(int(model.support_.sum()) if name == "annealed" else train.X.shape[1])
-    found = {"k": sizes, "ndcg@10": float(np.mean(folds)), "folds": np.round(folds, 4).tolist()}
-    return {"data": "mq2008", "method": name, **found}
+    result = {"k": sizes, "ndcg@10": float(np.mean(folds)), "folds": np.round(folds, 4).tolist()}
+    return {"data": "mq2008", "method": name, **result}
 
 
 def lambdarank(name, data_dir):

@@ -1,5 +1,5 @@
-"""Log loss of rare classes on new rows: the default loss beside the logistic loss on the same
-columns; see docs/losses.md."""
+"""Log loss of rare classes on new rows: the default loss compared with the logistic loss on the
+same columns; see docs/losses.md."""
 
 import warnings
 

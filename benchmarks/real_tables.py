@@ -1,15 +1,15 @@
 """Real tables with many columns and few rows: error at equal numbers of columns and at each
-method's own, beside other selectors.
+method's own, compared with other selectors.
 
     python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
     50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
 
 DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything,
-standardisation included, sees the training part alone; classes with fewer than five rows are left
-out. Balanced error in percent; in regression the root mean square error in percent of that of the
-mean. One line per fit in the file of results: a broken run goes on where it stopped. Selectors
-without a model of their own get a ridge-penalised logistic or linear regression on their columns,
-its strength by cross-validation. ``--null`` permutes the labels, so many times over the tables in
+standardisation included, uses only the training part; classes with fewer than five rows are
+dropped. Balanced error in percent; in regression the root mean square error in percent of that of
+the mean. One line per fit in the file of results: an interrupted run is resumed. Selectors without
+a model of their own get a ridge-penalised logistic or linear regression on their columns, its
+strength by cross-validation. ``--null`` permutes the labels, this many times over the tables in
 turn, and counts the columns that "auto" selects.
 """
 
@@ -95,8 +95,7 @@ def anova(A, y, k, several):
 
 
 def largest_model(model, most, A, targets, k):
-    """Columns of the largest model of at most k along falling penalties, the greatest of which is
-    ``most``."""
+    """Columns of the largest model of at most k along falling penalties, starting from ``most``."""
     columns = np.arange(0)
     for a in most * np.geomspace(0.95, 0.03, 40):
         new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
@@ -121,12 +120,12 @@ def l1(A, y, k, several):
             l1_ratio=1.0, solver="liblinear", warm_start=True, random_state=0
         )
         if k is None:
-            found = (
+            result = (
                 GridSearchCV(model, {"C": np.geomspace(1, 300, 12) / len(y)}, cv=5)
                 .fit(A, y)
                 .best_estimator_
             )
-            return found, int((found.coef_ != 0).sum())
+            return result, int((result.coef_ != 0).sum())
         columns = np.arange(0)
         for c in np.geomspace(1, 3000, 50) / len(y):
             new = np.flatnonzero(model.set_params(C=c).fit(A, y).coef_[0])
@@ -205,7 +204,7 @@ def mcp(A, y, k, several):
 
 
 def swapped(A, y, k, several):
-    """FSA with exchanges whatever the rows say."""
+    """FSA with exchanges for any number of rows."""
     model = (FSAClassifier if several else FSARegressor)(
         k, refinement=Refinement(exchange=True)
     ).fit(A, y)
@@ -213,7 +212,7 @@ def swapped(A, y, k, several):
 
 
 def fastcan(A, y, k, several):
-    """Greedy by canonical correlation with the targets, or the classes' indicators."""
+    """Greedy selection by canonical correlation with the targets, or with one-hot classes."""
     from fastcan import FastCan
 
     targets = (
@@ -226,8 +225,8 @@ def fastcan(A, y, k, several):
 
 
 def mrmr(A, y, k, several):
-    """F statistic over the mean absolute correlation with the columns chosen so far, one after the
-    other."""
+    """Greedy selection by the F statistic divided by the mean absolute correlation with the columns
+    chosen so far."""
     with np.errstate(all="ignore"):
         score = np.nan_to_num((f_classif if several else f_regression)(A, y)[0])
     columns, shared = [int(np.argmax(score))], np.zeros(A.shape[1])
@@ -241,7 +240,7 @@ def mrmr(A, y, k, several):
 
 
 def boosting_gain(A, y, k, several):
-    """The columns of the greatest gain in LightGBM's trees."""
+    """The columns with the largest gain in LightGBM's trees."""
     model, _ = boosting_all(A, y, k, several)
     columns = np.sort(np.argsort(-model.booster_.feature_importance("gain"), kind="stable")[:k])
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
@@ -269,9 +268,19 @@ def boosting_all(A, y, k, several):
 
 
 AT_SIZES = {
-    "annealed": ours, "annealed, ridge refit": ours_ridge, "anova": anova, "l1": l1, "elastic net": elastic_net, "rfe": rfe,
-    "abess": abess, "mcp": mcp, "annealed, exchanges": swapped, "fastcan": fastcan, "mrmr": mrmr, "lightgbm gain": boosting_gain,
-}  # fmt: skip
+    "annealed": ours,
+    "annealed, ridge refit": ours_ridge,
+    "anova": anova,
+    "l1": l1,
+    "elastic net": elastic_net,
+    "rfe": rfe,
+    "abess": abess,
+    "mcp": mcp,
+    "annealed, exchanges": swapped,
+    "fastcan": fastcan,
+    "mrmr": mrmr,
+    "lightgbm gain": boosting_gain,
+}
 OWN_SIZE = {"annealed": ours, "l1": l1, "elastic net": elastic_net, "abess": abess}
 ALL_COLUMNS = {"linear, all columns": svm_all, "lightgbm, all columns": boosting_all}
 # None: at all sizes
@@ -306,9 +315,9 @@ def error(name, truth, predicted, train):
 
 def cells(sizes, methods):
     """(method, k) in the order in which they are run; k is "own" or "all" where it is not given."""
-    found = [(m, k) for k in sizes for m in AT_SIZES]
-    found += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]
-    return [(m, k) for m, k in found if methods is None or m in methods]
+    result = [(m, k) for k in sizes for m in AT_SIZES]
+    result += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]
+    return [(m, k) for m, k in result if methods is None or m in methods]
 
 
 def run(args):
@@ -334,15 +343,23 @@ def run(args):
                     seconds.append(time.process_time() - start)
                     errors.append(error(name, c, model.predict(Z), b))
                     columns.append(count)
-                row = {"table": name, "method": method, "k": k, "repeat": repeat, "errors": np.round(errors, 3).tolist(),
-                       "columns": columns, "seconds": float(np.median(seconds))}  # fmt: skip
+                row = {
+                    "table": name,
+                    "method": method,
+                    "k": k,
+                    "repeat": repeat,
+                    "errors": np.round(errors, 3).tolist(),
+                    "columns": columns,
+                    "seconds": float(np.median(seconds)),
+                }
                 with args.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
 
 
 def summary(args):
     """Means over tables, mean ranks, paired differences to "annealed" with 95% intervals over
-    tables, on how many it errs less and more than "annealed", and Wilcoxon's p over the tables."""
+    tables, on how many its error is smaller and larger than that of "annealed", and Wilcoxon's p
+    over the tables."""
     rows = [json.loads(line) for line in args.out.read_text().splitlines()]
     for title, names in (
         ("classification", CLASSES),
@@ -350,24 +367,25 @@ def summary(args):
         ("regression", NUMBERS),
     ):
         for k in [*args.sizes, "own"]:
-            own = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
-            shown = [m for m in AT_SIZES if m in own] + list(ALL_COLUMNS)
+            methods = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
+            shown = [m for m in AT_SIZES if m in methods] + list(ALL_COLUMNS)
             mean = {}
             for method in shown:
                 size = "all" if method in ALL_COLUMNS else k
                 for name in names:
-                    found = [
+                    results = [
                         r for r in rows if (r["table"], r["method"], r["k"]) == (name, method, size)
                     ]
-                    if found:
-                        mean[method, name] = found
+                    if results:
+                        mean[method, name] = results
             print(
-                f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | rank | difference (95% interval) "
+                f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | "
+                "rank | difference (95% interval) "
                 "| wins, losses | p |"
             )
             print("|---|---|---|---|---|---|---|---|---|")
             complete = [m for m in shown if all((m, name) in mean for name in names)]
-            value = {key: np.mean([r["errors"] for r in found]) for key, found in mean.items()}
+            value = {key: np.mean([r["errors"] for r in results]) for key, results in mean.items()}
             ranks = (
                 np.mean([rankdata([value[m, name] for m in complete]) for name in names], axis=0)
                 if complete
@@ -377,9 +395,9 @@ def summary(args):
                 have = [name for name in names if (method, name) in mean]
                 if not have:
                     continue
-                found = [r for name in have for r in mean[method, name]]
-                line = f"| {method} | {np.mean([value[method, n] for n in have]):.1f} | {np.mean([np.mean(r['columns']) for r in found]):.0f} "
-                line += f"| {np.mean([r['seconds'] for r in found]):.3f} | {len(have)} x {len(found) // len(have)} "
+                results = [r for name in have for r in mean[method, name]]
+                line = f"| {method} | {np.mean([value[method, n] for n in have]):.1f} | {np.mean([np.mean(r['columns']) for r in results]):.0f} "
+                line += f"| {np.mean([r['seconds'] for r in results]):.3f} | {len(have)} x {len(results) // len(have)} "
                 line += f"| {ranks[complete.index(method)]:.1f} " if method in complete else "| "
                 paired = []
                 for name in have:
@@ -404,20 +422,21 @@ def summary(args):
 
 
 def null(args):
-    """Columns that "auto" selects where the labels are permuted."""
-    names, found = args.tables or CLASSES + NUMBERS, {}
+    """Number of columns that "auto" selects with permuted labels."""
+    names, results = args.tables or CLASSES + NUMBERS, {}
     for draw in range(args.null):
         name = names[draw % len(names)]
         X, y = read(args.data, name)
         X = StandardScaler().fit_transform(np.where(np.isnan(X), np.nanmean(X, axis=0), X))
         model = (FSAClassifier if name in CLASSES else FSARegressor)("auto")
         model.fit(X, np.random.default_rng(draw).permutation(y))
-        found.setdefault(name, []).append(int(model.support_.sum()))
-        print(draw, name, found[name][-1], flush=True)
-    sizes = np.concatenate(list(found.values()))
+        results.setdefault(name, []).append(int(model.support_.sum()))
+        print(draw, name, results[name][-1], flush=True)
+    sizes = np.concatenate(list(results.values()))
     few = np.count_nonzero(sizes <= 1)
     print(
-        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}"
+        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: "
+        f"{few} of {len(sizes)}"
     )
 
 

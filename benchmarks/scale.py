@@ -121,7 +121,7 @@ WRITERS = {
 
 
 def files(path: Path) -> list[Path]:
-    """The file, or all that a folder holds."""
+    """Size of a file, or of all files of a folder."""
     return [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
 
 
@@ -224,16 +224,28 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
     steps += [round(subsample * s * reads) for s, reads in zip(some, twice)]
     newcomers = rounds * bytes_of_read(source, everything[:: max(1, m // (5 * k))][: 5 * k])
     model_bytes = bytes_of_read(source, everything) * (1 + rounds) + sum(steps) + newcomers
-    found = model.get_support(indices=True)
+    selected = model.get_support(indices=True)
     return {
-        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2), "layout": path.name, "memory_limit": limit, "subsample": subsample,
-        "found": int(np.isin(10 * np.arange(1, k + 1) - 1, found).sum()), "of": k, "steps_on_disk": len(large), "polishing_passes": rounds,
-        "requested_gb": round(sum(requested) / 1e9, 2), "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
-        "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2), "model_gb": round(model_bytes / 1e9, 2),
+        "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2),
+        "layout": path.name,
+        "memory_limit": limit,
+        "subsample": subsample,
+        "found": int(np.isin(10 * np.arange(1, k + 1) - 1, selected).sum()),
+        "of": k,
+        "steps_on_disk": len(large),
+        "polishing_passes": rounds,
+        "requested_gb": round(sum(requested) / 1e9, 2),
+        "rchar_gb": round((after["rchar"] - before["rchar"]) / 1e9, 2),
+        "disk_gb": round((after["read_bytes"] - before["read_bytes"]) / 1e9, 2),
+        "model_gb": round(model_bytes / 1e9, 2),
         "disk_over_model": round((after["read_bytes"] - before["read_bytes"]) / model_bytes, 2),
-        "anonymous_gb": round(watch.largest / 1e9, 2), "seconds": round(wall, 1), "cpu_seconds": round(cpu, 1), **width,
-        "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1), "cold": cold,
-    }  # fmt: skip
+        "anonymous_gb": round(watch.largest / 1e9, 2),
+        "seconds": round(wall, 1),
+        "cpu_seconds": round(cpu, 1),
+        **width,
+        "seconds_at_disk_bandwidth": round(model_bytes / width["disk_gb_per_s"] / 1e9, 1),
+        "cold": cold,
+    }
 
 
 def compile_first(path: Path, order: str) -> None:
@@ -246,7 +258,7 @@ def compile_first(path: Path, order: str) -> None:
 
 
 def forget_between_passes(path: Path) -> None:
-    """No pass finds in memory what another one read."""
+    """Drop the cached pages before each pass."""
     blocks, load = BlockDesign._read, BlockDesign._load
     BlockDesign._read = lambda self, columns, tiles: (
         forget_pages(path) or blocks(self, columns, tiles)
@@ -255,14 +267,14 @@ def forget_between_passes(path: Path) -> None:
 
 
 def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
-    """The choice of k among ten sizes by five folds, beside one fit of the size that it chose."""
+    """The choice of k among ten sizes by five folds, compared with one fit of the chosen size."""
     y, source = np.load(path.with_suffix(".y.npy")), on_disk(path, memory_limit=limit)
     compile_first(path, source.order)
     if cold:
         forget_between_passes(path)
     tried = np.unique(np.linspace(k / 5, 2 * k, 10).astype(int))
     chooser = FSAClassifierCV(sizes=tried, cv=5, random_state=seed)
-    found = {
+    results = {
         "file_gb": round(sum(file.stat().st_size for file in files(path)) / 1e9, 2),
         "memory_limit": limit,
         "sizes": tried.tolist(),
@@ -277,20 +289,23 @@ def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
         model.fit(source, y)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         watch.stop.set()
-        found[name] = {
+        results[name] = {
             "seconds": round(wall, 1),
             "cpu_seconds": round(cpu, 1),
             "rchar_gb": round((status("io", "rchar") - read) / 1e9, 2),
         }
-        found[name] |= {
+        results[name] |= {
             "anonymous_gb": round(watch.largest / 1e9, 2),
             "columns": model.get_support(indices=True).tolist(),
         }
-    found["k"], found["times_one_fit"] = (
+    results["k"], results["times_one_fit"] = (
         chooser.n_features_,
-        round(found["choice"]["seconds"] / found["fit"]["seconds"], 2),
+        round(results["choice"]["seconds"] / results["fit"]["seconds"], 2),
     )
-    return found | {"mean_scores": chooser.cv_scores_.mean(axis=0).round(4).tolist(), "cold": cold}
+    return results | {
+        "mean_scores": chooser.cv_scores_.mean(axis=0).round(4).tolist(),
+        "cold": cold,
+    }
 
 
 def main(argv=None):

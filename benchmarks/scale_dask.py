@@ -64,34 +64,44 @@ def compare(a, n: int, folder: Path, client, cluster) -> dict:
     wait(X)
     counting = Counting()
     cluster.scheduler.add_plugin(counting)
-    here, there, cpu_here, cpu_there, tasks = [], [], [], [], []
+    local, remote, cpu_here, cpu_there, tasks = [], [], [], [], []
     for i in range(a.repeats + 1):  # the first of each compiles and maps the pages
         start, cpu = time.perf_counter(), time.process_time()
         alone = FSAClassifier(a.k).fit(values, y)
-        here.append(time.perf_counter() - start)
+        local.append(time.perf_counter() - start)
         cpu_here.append(time.process_time() - cpu)
         counting.count = 0
         cpu = time.process_time() + sum(client.run(time.process_time).values())
         start = time.perf_counter()
         model = FSAClassifier(a.k).fit(on_dask(X, memory_limit=a.memory_limit), y)
-        there.append(time.perf_counter() - start)
+        remote.append(time.perf_counter() - start)
         cpu_there.append(time.process_time() + sum(client.run(time.process_time).values()) - cpu)
         tasks.append(counting.count)
         if i == 0:
-            for times in (here, there, cpu_here, cpu_there, tasks):
+            for times in (local, remote, cpu_here, cpu_there, tasks):
                 times.clear()
     cluster.scheduler.remove_plugin(name=counting.name)
     path.unlink()
     median = statistics.median
     return {
-        "rows": n, "columns": a.columns, "tiles": len(tiles), "workers": len(workers), "gb": round(values.nbytes / 1e9, 2),
+        "rows": n,
+        "columns": a.columns,
+        "tiles": len(tiles),
+        "workers": len(workers),
+        "gb": round(values.nbytes / 1e9, 2),
         "same_support": bool((model.support_ == alone.support_).all()),
-        "largest_difference": float(np.abs(model.coef_ - alone.coef_).max()), "found": int(model.support_[relevant].sum()), "of": a.k,
-        "seconds_in_memory": round(median(here), 2), "seconds_dask": round(median(there), 2),
-        "ratio": round(median(t / h for t, h in zip(there, here)), 2),
-        "cpu_in_memory": round(median(cpu_here), 2), "cpu_dask": round(median(cpu_there), 2),
-        "cpu_ratio": round(median(t / h for t, h in zip(cpu_there, cpu_here)), 2), "tasks": tasks, "load": round(os.getloadavg()[0], 1),
-    }  # fmt: skip
+        "largest_difference": float(np.abs(model.coef_ - alone.coef_).max()),
+        "found": int(model.support_[relevant].sum()),
+        "of": a.k,
+        "seconds_in_memory": round(median(local), 2),
+        "seconds_dask": round(median(remote), 2),
+        "ratio": round(median(t / h for t, h in zip(remote, local)), 2),
+        "cpu_in_memory": round(median(cpu_here), 2),
+        "cpu_dask": round(median(cpu_there), 2),
+        "cpu_ratio": round(median(t / h for t, h in zip(cpu_there, cpu_here)), 2),
+        "tasks": tasks,
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def main(argv=None):

@@ -1,5 +1,5 @@
-"""The picture of docs/scale.md: bytes and time of fits on files against their size, and what Dask
-adds against the number of rows.
+"""The figure of docs/scale.md: bytes and time of fits on files by size, and the overhead of Dask by
+the number of rows.
 
 python benchmarks/scale.py fit ... >> files.jsonl            (each layout, several sizes)
 python benchmarks/scale_dask.py --rows ... > dask.jsonl
@@ -29,10 +29,10 @@ def draw(files: Path, dask: Path, out: Path) -> None:
     figure, (volume, seconds, overhead) = plt.subplots(
         1, 3, figsize=(12, 3.6), layout="constrained"
     )
-    found = lines(files)
+    results = lines(files)
     for i, (name, label) in enumerate(LAYOUTS.items()):
         runs = sorted(
-            (run for run in found if run["layout"] == name), key=lambda run: run["file_gb"]
+            (run for run in results if run["layout"] == name), key=lambda run: run["file_gb"]
         )
         size = [run["file_gb"] for run in runs]
         volume.plot(size, [run["disk_gb"] for run in runs], f"C{i}o-", label=label)

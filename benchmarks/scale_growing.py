@@ -1,12 +1,13 @@
-"""Do the columns stay where the first steps out of core read a growing sample of the rows?
+"""Stability of the selected columns if the first out-of-core steps read a growing sample of the
+rows.
 
     python benchmarks/scale_growing.py --runs 10
 
 20,000 x 2,000 numbers in a column-major file, a memory limit of a tenth of it, twenty true columns,
 three designs. The first read stays whole and the two steps after it read a quarter and a half of
 the rows; or the first two read a quarter each, with means and scales from the first quarter. Prints
-in how many runs the columns are those of a fit that reads all rows, their share, the share of true
-columns, and reads of the whole file.
+the number of runs with the same columns as a fit that reads all rows, the share of common columns,
+the share of true columns, and reads of the whole file.
 """
 
 import tempfile
@@ -116,7 +117,7 @@ def main(argv=None):
         "independent, 40 % of labels wrong",
         "rare and heavy-tailed columns, regression",
     ):
-        found = {}
+        results = {}
         for seed in range(a.runs):
             X, y, true = made(design, seed)
             np.asfortranarray(X).ravel(order="K").tofile(path)
@@ -131,15 +132,17 @@ def main(argv=None):
                         K, random_state=seed, refinement=Refinement(exchange=exchange)
                     ).fit(source, y)
                     columns = model.get_support(indices=True)
-                    whole = found[exchange, "all rows"][-1][0] if sample != "all rows" else columns
+                    whole = (
+                        results[exchange, "all rows"][-1][0] if sample != "all rows" else columns
+                    )
                     cells = (
                         columns,
                         np.isin(columns, whole).mean(),
                         np.isin(columns, true).mean(),
                         source.bytes_read / X.nbytes,
                     )
-                    found.setdefault((exchange, sample), []).append(cells)
-        for (exchange, sample), runs in found.items():
+                    results.setdefault((exchange, sample), []).append(cells)
+        for (exchange, sample), runs in results.items():
             share, right, reads = (np.mean([run[i] for run in runs]) for i in (1, 2, 3))
             same = f"{sum(run[1] == 1 for run in runs)} of {a.runs}"
             print_line(

@@ -1,9 +1,10 @@
-"""What reading a part of the rows in the early steps costs in features found, and saves in reads.
+"""Effect of reading a part of the rows in the early steps on the selected features and on the bytes
+read.
 
     python benchmarks/scale_subsample.py --rows 3000 --runs 6
 
 Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the
-true columns found, runs that found all, and bytes read over the file's size.
+true columns selected, runs that select all, and bytes read over the file's size.
 """
 
 import tempfile
@@ -18,7 +19,7 @@ from layouts import bytes_of_read
 
 
 class Counting(RawSource):
-    """Counts the bytes that are asked for."""
+    """Counts the requested bytes."""
 
     bytes_read = 0
 
@@ -38,7 +39,7 @@ def main(argv=None):
     path = Path(tempfile.mkdtemp()) / "X.bin"
     for name, exchange in (("refit", False), ("exchanges", True)):
         for share in (1.0, 0.5, 0.2, 0.1, 0.05):
-            found, read = [], []
+            recovered, read = [], []
             for seed in range(a.runs):
                 data = simulate(
                     "classification", a.rows, a.features, a.k, columns=a.design, random_state=seed
@@ -50,10 +51,11 @@ def main(argv=None):
                 model = FSAClassifier(
                     a.k, random_state=seed, refinement=Refinement(exchange=exchange)
                 )
-                found.append(data.found(model.fit(source, data.y).get_support(indices=True)))
+                recovered.append(data.found(model.fit(source, data.y).get_support(indices=True)))
                 read.append(source.bytes_read / data.X.nbytes)
             print(
-                f"{name:9s} {share:4.2f} found {np.mean(found):.3f} all {np.sum(np.equal(found, 1))}/{a.runs} reads {np.mean(read):.2f}"
+                f"{name:9s} {share:4.2f} found {np.mean(recovered):.3f} all "
+                f"{np.sum(np.equal(recovered, 1))}/{a.runs} reads {np.mean(read):.2f}"
             )
     path.unlink()
 

@@ -1,4 +1,4 @@
-"""Score cards beside FasterRisk (pip install fasterrisk) at equal numbers of rules; see
+"""Score cards compared with FasterRisk (pip install fasterrisk) at equal numbers of rules; see
 docs/score_cards.md.
 
     python benchmarks/score_cards.py --data DIR [--sizes 3 5 10] [--repeats 4] [--figure OUT.png]
@@ -13,9 +13,8 @@ over the folds. The standard error is that of FasterRisk's area over five folds.
 of ten groups of
 held-out rows of equal size the mean distance of probability and share. Seconds are those of the
 processor, median over
-the folds, from the table to the card: both make their own 0 / 1 columns. The first fit, which
-compiles, does not count.
-The figure: the groups of all tables at five rules.
+the folds, from the table to the card: both encode the columns themselves. The first fit, which
+compiles, does not count. The figure: the groups of all tables at five rules.
 """
 
 from pathlib import Path
@@ -50,13 +49,13 @@ def ours(X, y, X_test, k):
 
 
 class OldArray(np.ndarray):
-    """With a method that FasterRisk 0.1.10 calls and numpy 2.3 has no more."""
+    """With a method that FasterRisk 0.1.10 calls and NumPy 2.3 has removed."""
 
     tostring = np.ndarray.tobytes
 
 
 class OldNumpy:
-    """Numpy whose arrays of truth values are such ones."""
+    """NumPy with boolean arrays of that class."""
 
     def __getattr__(self, name):
         return getattr(np, name)
@@ -91,7 +90,7 @@ METHODS = {"annealed": ours, "FasterRisk": fasterrisk}
 def held_out(X, y, k, repeats):
     """For each method held-out probabilities and their labels, areas, log losses and seconds, a
     list of folds each."""
-    found = {name: ([], [], [], [], []) for name in METHODS}
+    results = {name: ([], [], [], [], []) for name in METHODS}
     for train, test in RepeatedStratifiedKFold(
         n_splits=N_FOLDS, n_repeats=repeats, random_state=0
     ).split(X, y):
@@ -104,19 +103,19 @@ def held_out(X, y, k, repeats):
                 log_loss(y[test], np.clip(p, 1e-6, 1 - 1e-6)),
                 seconds,
             )
-            for row, value in zip(found[name], values, strict=True):
+            for row, value in zip(results[name], values, strict=True):
                 row.append(value)
-    return found
+    return results
 
 
 def reliability(p, y):
     """Mean probability and share of ones of groups of equal size, and the mean distance of both."""
     groups = np.array_split(np.argsort(p, kind="stable"), N_GROUPS)
-    said, seen = (
+    predicted, seen = (
         np.array([p[rows].mean() for rows in groups]),
         np.array([y[rows].mean() for rows in groups]),
     )
-    return said, seen, np.abs(said - seen).mean()
+    return predicted, seen, np.abs(predicted - seen).mean()
 
 
 def draw(pairs, path):

@@ -2,8 +2,8 @@
 
     python benchmarks/sdist_speed.py scaling|lmnn|tables|pets_like [--data DIR] [--out DIR]
 
-scaling: seconds against p and N; lmnn: sDist against LMNN on Madelon in one run (metric-learn in an
-environment of its own: --lmnn-python); tables: the rows of LMNN in the thesis's tables;
+scaling: seconds against p and N; lmnn: sDist compared with LMNN on Madelon in one run (metric-learn
+in a separate environment: --lmnn-python); tables: the rows of LMNN in the tables of Ma (thesis);
 pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 
@@ -58,9 +58,9 @@ keep(model.components_, True)
 class LMNN(ClassifierMixin, BaseEstimator):
     """Votes of three neighbours in the metric of metric-learn's large margin nearest neighbours.
 
-    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in
-    an environment of its own, whose program is ``python``. After ``seconds`` of processor time the
-    fit is stopped: the metric is then the one that it had reached, and ``finished_`` is False.
+    metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in a
+    separate environment with the interpreter ``python``. After ``seconds`` of processor time the
+    fit is stopped: the metric is then the last one, and ``finished_`` is False.
     """
 
     def __init__(self, python, n_neighbors=3, seconds=60.0, standardize=True):
@@ -80,11 +80,12 @@ class LMNN(ClassifierMixin, BaseEstimator):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise ValueError(
-                    f"{self.python}: LMNN failed ({(done.stderr.splitlines() or ['no message'])[-1]})"
+                    f"{self.python}: LMNN failed "
+                    f"({(done.stderr.splitlines() or ['no message'])[-1]})"
                 )
-            with np.load(files[1]) as found:
-                self.components_ = found["components"]
-                self.seconds_, self.finished_ = found["seconds"].item(), found["finished"].item()
+            with np.load(files[1]) as result:
+                self.components_ = result["components"]
+                self.seconds_, self.finished_ = result["seconds"].item(), result["finished"].item()
         self.classes_, self._votes = (
             np.unique(y),
             KNeighborsClassifier(3).fit(X @ self.components_.T, y),
@@ -172,7 +173,8 @@ def lmnn(data, out, python, seconds):
     error = 1 - other.score(X_test, y_test)
     word = "finished" if other.finished_ else "not finished"
     print(
-        f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; {other.seconds_ / np.median(times):.0f} times"
+        f"LMNN: {word} after {other.seconds_:.1f} s, error of 3 neighbours {error:.4f}; "
+        f"{other.seconds_ / np.median(times):.0f} times"
     )
 
 
@@ -214,7 +216,7 @@ def main(argv=None):
         "--seconds",
         type=float,
         default=60.0,
-        help="lmnn, tables: stop it after so many processor seconds",
+        help="lmnn, tables: processor seconds after which it is stopped",
     )
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)

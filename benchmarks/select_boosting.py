@@ -1,11 +1,11 @@
-"""`annealed select` beside LightGBM's default fit on 100,000 rows of 50 columns, 20 of them
+"""`annealed select` compared with LightGBM's default fit on 100,000 rows of 50 columns, 20 of them
 categories, with gaps.
 
     pip install lightgbm
     OMP_NUM_THREADS=1 python benchmarks/select_boosting.py [--rows 100000] [--seed 0]
 
-Both read the same csv file with a process of its own and one thread; ROC AUC on 20,000 other rows.
-Six numbers and four categories matter; the second table has a product and a curve, too.
+Both read the same CSV file in a separate process with one thread; ROC AUC on 20,000 other rows. Six
+numbers and four categories matter; the second table has a product and a curve, too.
 """
 
 import os

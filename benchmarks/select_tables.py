@@ -1,11 +1,12 @@
-"""`annealed select -k auto` on 60 tables: those inside scikit-learn and statsmodels, and made ones.
+"""`annealed select -k auto` on 60 tables: those in scikit-learn and statsmodels, and simulated
+ones.
 
     python benchmarks/select_tables.py [--only NAME ...] [--decisions]
 
-Each table is written as csv and read as a user's file would be. Printed: the columns that are
-selected and their number, the first score of held-out rows, beside ridge and gradient boosting on
-all columns; with --decisions every line about columns, too (on stderr). A table that cannot be used
-prints why.
+Each table is written as csv and read as a user's file would be. Prints the selected columns and
+their number, the first score of held-out rows, compared with ridge and gradient boosting on all
+columns; with --decisions every line about columns, too (on stderr). For a table that cannot be used
+the reason is printed.
 """
 
 import importlib
@@ -23,8 +24,10 @@ from common import new_parser, print_head, print_line
 
 SKLEARN = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")
 STATSMODELS = (
-    "anes96 cancer ccard china_smoking co2 committee copper cpunish danish_data elnino engel fair fertility grunfeld heart"
-    " interest_inflation longley macrodata modechoice nile randhie scotland spector stackloss star98 statecrime strikes sunspots"
+    "anes96 cancer ccard china_smoking co2 committee copper cpunish danish_data elnino engel fair "
+    "fertility grunfeld heart"
+    " interest_inflation longley macrodata modechoice nile randhie scotland spector stackloss "
+    "star98 statecrime strikes sunspots"
 )
 LEVELS = ("low", "medium", "high")
 MONTHS = np.array([3.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0])
@@ -76,25 +79,25 @@ def tables():
 
 
 def of_sklearn(name):
-    found = getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True)
-    target = found.target if found.target.ndim == 1 else found.target.iloc[:, 0]
-    names = getattr(found, "target_names", None)
+    bunch = getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True)
+    target = bunch.target if bunch.target.ndim == 1 else bunch.target.iloc[:, 0]
+    names = getattr(bunch, "target_names", None)
     words = (
         np.array(names)[target]
-        if found.target.ndim == 1 and names is not None and name != "digits"
+        if bunch.target.ndim == 1 and names is not None and name != "digits"
         else target
     )
-    return found.data.assign(target=np.asarray(words)), "target"
+    return bunch.data.assign(target=np.asarray(words)), "target"
 
 
 def of_statsmodels(name):
-    found = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas()
-    names = getattr(found, "endog_name", None) or getattr(
-        getattr(found, "endog", None), "name", None
+    bunch = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas()
+    names = getattr(bunch, "endog_name", None) or getattr(
+        getattr(bunch, "endog", None), "name", None
     )
     names = names if isinstance(names, str) or names is None else names[0]
     data = (
-        found.data.reset_index() if not isinstance(found.data.index, pd.RangeIndex) else found.data
+        bunch.data.reset_index() if not isinstance(bunch.data.index, pd.RangeIndex) else bunch.data
     )
     return data, names if names in data else data.columns[-1]
 
@@ -105,10 +108,10 @@ def measured(folder, get):
     path, lines = Path(folder) / "t.csv", []
     frame.to_csv(path, index=False)
     try:
-        found = select_file(path, Request(str(target), "auto", boosting=True), note=lines.append)
+        result = select_file(path, Request(str(target), "auto", boosting=True), note=lines.append)
     except ValueError as error:
         return [*frame.shape, "–", str(error).replace(str(path), "the table"), *["–"] * 4], lines
-    columns, scores = [shown(column) for column in found.columns], found.validation.scores
+    columns, scores = [shown(column) for column in result.columns], result.validation.scores
     measure = next(iter(scores["selected"]))
     values = [scores[name][measure] for name in ("selected", "all columns", "boosting")]
     some = (

@@ -1,5 +1,5 @@
 """``annealed select`` on wide tables: 40 rows of normal columns, the first two of which predict the
-class; processor seconds of the whole command, imports included, and the most memory.
+class; processor seconds of the whole command, imports included, and the peak memory.
 
     python benchmarks/select_wide.py [--columns 1000 10000 100000] [--json]
 """
@@ -34,7 +34,7 @@ def write_tables(folder: Path, n_columns: int) -> list[Path]:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Seconds of the processor and MB of one call, and what it selects."""
+    """Processor seconds and MB of one call, and its selection."""
     process = subprocess.Popen(
         [*COMMAND, str(path), "--target", "y", "-k", "2", "--json", "--quiet"],
         stdout=subprocess.PIPE,

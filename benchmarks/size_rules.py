@@ -1,5 +1,5 @@
 """Numbers of columns that `annealed select -k auto` chooses by each rule, over random seeds of the
-folds, and what they score on rows that chose neither columns nor number.
+folds, and their scores on rows used to choose neither columns nor number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
 
@@ -25,8 +25,8 @@ RULES = ("explained", "best", "one_se")
 
 
 def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
-    """Number of columns, and score and share of a constant's loss on the held-out rows; where the
-    best beats no constant all rules select none."""
+    """Number of columns, and score and share of a constant's loss on the held-out rows; if no model
+    beats the constant, all rules select none."""
 
     def chosen(losses: np.ndarray) -> int:
         return 1 + choose_size(losses[:, 1:], rule, losses[:, 0]) if v.size else 0

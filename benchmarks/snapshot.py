@@ -1,4 +1,4 @@
-"""Small fits of every kind, to the bit: what a change of the code leaves equal.
+"""Bitwise snapshot of small fits of every kind, to check that a code change leaves them equal.
 
     python benchmarks/snapshot.py before.json
     python benchmarks/snapshot.py after.json
@@ -37,18 +37,35 @@ from annealed.pipelines.tabular.selection import select_file
 from common import new_parser
 
 NUMBERS = (
-    "support_", "coef_", "intercept_", "responses_", "missing_responses_", "knots_", "ridge_", "feature_importances_", "pvalues_",
-    "intervals_", "components_", "points_", "frequency", "kappa",
-)  # fmt: skip
+    "support_",
+    "coef_",
+    "intercept_",
+    "responses_",
+    "missing_responses_",
+    "knots_",
+    "ridge_",
+    "feature_importances_",
+    "pvalues_",
+    "intervals_",
+    "components_",
+    "points_",
+    "frequency",
+    "kappa",
+)
 REFINEMENTS = {
-    "paper": None, "exchange": Refinement(exchange=True), "no exchange": Refinement(exchange=False),
-    "cv": Refinement(exchange="cv"), "ridge": Refinement(ridge=0.01),
-}  # fmt: skip
+    "paper": None,
+    "exchange": Refinement(exchange=True),
+    "no exchange": Refinement(exchange=False),
+    "cv": Refinement(exchange="cv"),
+    "ridge": Refinement(ridge=0.01),
+}
 GROUPS = Constraints(groups=np.repeat(np.arange(13), [1, 1, 1, 1, 1, 2, 3, 5, 5, 5, 5, 5, 5]))
 CONSTRAINTS = {
-    "include": Constraints(include=[3, 11]), "exclude": Constraints(exclude=[0, 7]),
-    "bounds": Constraints(bounds=(0, None)), "monotone": Constraints(monotone={0: 1, 5: -1}),
-}  # fmt: skip
+    "include": Constraints(include=[3, 11]),
+    "exclude": Constraints(exclude=[0, 7]),
+    "bounds": Constraints(bounds=(0, None)),
+    "monotone": Constraints(monotone={0: 1, 5: -1}),
+}
 
 Fit = tuple[str, bool, Callable[[], Any]]
 
@@ -61,12 +78,18 @@ def tables(seed: int = 0) -> dict[str, Any]:
     y = signal + 2.0 * rng.standard_normal(150)
     time, event = np.exp(-0.3 * signal) * rng.exponential(size=150), rng.random(150) < 0.7
     return {
-        "X": X, "number": y, "numbers": np.column_stack([y, X[:, 9] - y]), "two": np.where(y > 0, "yes", "no"),
-        "three": np.digitize(y, [-1.5, 1.5]), "counts": rng.poisson(np.exp(0.2 * signal.clip(-6, 6))).astype(float),
-        "times": np.column_stack([time, event]), "weight": rng.integers(1, 4, 150).astype(float),
-        "query": np.repeat(np.arange(15), 10), "missing": np.where(rng.random(X.shape) < 0.1, np.nan, X),
+        "X": X,
+        "number": y,
+        "numbers": np.column_stack([y, X[:, 9] - y]),
+        "two": np.where(y > 0, "yes", "no"),
+        "three": np.digitize(y, [-1.5, 1.5]),
+        "counts": rng.poisson(np.exp(0.2 * signal.clip(-6, 6))).astype(float),
+        "times": np.column_stack([time, event]),
+        "weight": rng.integers(1, 4, 150).astype(float),
+        "query": np.repeat(np.arange(15), 10),
+        "missing": np.where(rng.random(X.shape) < 0.1, np.nan, X),
         "sparse": sp.csr_matrix(np.where(rng.random(X.shape) < 0.9, 0.0, X)),
-    }  # fmt: skip
+    }
 
 
 def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
@@ -150,9 +173,12 @@ def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
             lambda m=maker, y=y: m(4, response="piecewise").fit(t["missing"], y),
         )
         yield (
-            f"{target}, piecewise, 3 bins, smooth", False,
-            lambda m=maker, y=y: m(4, response=PiecewiseLinear(3), prior=Prior(0.01, 0.01)).fit(X, y),
-        )  # fmt: skip
+            f"{target}, piecewise, 3 bins, smooth",
+            False,
+            lambda m=maker, y=y: m(4, response=PiecewiseLinear(3), prior=Prior(0.01, 0.01)).fit(
+                X, y
+            ),
+        )
         yield (
             f"{target}, piecewise, groups",
             True,
@@ -186,13 +212,19 @@ def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
         )
         for exchange in (False, True):
             yield (
-                f"{target}, path, exchange={exchange}", False,
-                lambda m=maker, y=y, e=exchange: FSAPath(m(), sizes=[1, 3, 6, 12], exchange=e).fit(X, y),
-            )  # fmt: skip
+                f"{target}, path, exchange={exchange}",
+                False,
+                lambda m=maker, y=y, e=exchange: FSAPath(m(), sizes=[1, 3, 6, 12], exchange=e).fit(
+                    X, y
+                ),
+            )
         yield (
-            f"{target}, path, groups", True,
-            lambda m=maker, y=y: FSAPath(m(constraints=GROUPS), sizes=[2, 4], exchange=True).fit(X, y),
-        )  # fmt: skip
+            f"{target}, path, groups",
+            True,
+            lambda m=maker, y=y: FSAPath(m(constraints=GROUPS), sizes=[2, 4], exchange=True).fit(
+                X, y
+            ),
+        )
         cv = learners.FSARegressorCV if target == "number" else learners.FSAClassifierCV
         yield f"{target}, CV", False, lambda m=cv, y=y: m([2, 5, 8], cv=3).fit(X, y)
         yield (
@@ -222,7 +254,7 @@ def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
 
 
 def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
-    """The other selectors, what is built on FSA, and `annealed select`."""
+    """The other selectors, estimators built on FSA, and `annealed select`."""
     X, groups = t["X"], GROUPS.groups
     for target in ("number", "two", "three"):
         kind, y = "Regressor" if target == "number" else "Classifier", t[target]
@@ -234,9 +266,10 @@ def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
                 lambda m=foba, c=criterion, y=y: m(6, criterion=c).fit(X, y),
             )
             yield (
-                f"FoBa, {target}, {criterion}, groups", True,
+                f"FoBa, {target}, {criterion}, groups",
+                True,
                 lambda m=foba, c=criterion, y=y: m(4, criterion=c, feature_groups=groups).fit(X, y),
-            )  # fmt: skip
+            )
         yield f"TISP, {target}", False, lambda m=tisp, y=y: m(6).fit(X, y)
         yield (
             f"stability, {target}",
@@ -323,13 +356,14 @@ def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
                     f"{target} {grouped}", target=t[target], **({"words": words} if grouped else {})
                 )
                 yield (
-                    f"select, {target}, k={size}{', a category' if grouped else ''}", grouped,
+                    f"select, {target}, k={size}{', a category' if grouped else ''}",
+                    grouped,
                     lambda p=path, k=size, g=grouped: selected(p, k),
-                )  # fmt: skip
+                )
 
 
 def selected(path: Path, size: Any) -> Any:
-    """What `annealed select` answers for a file."""
+    """Output of `annealed select` for a file."""
     chosen = select_file(path, Request(target="target", k=str(size)))
     columns = chosen.columns
     return {
@@ -340,7 +374,7 @@ def selected(path: Path, size: Any) -> Any:
 
 
 def numbers_of(model: Any) -> dict[str, Any]:
-    """Support and numbers of whatever a fit has returned."""
+    """Support and numbers of the result of a fit."""
     if isinstance(model, FSAPath):
         return {
             f"{k} {name}": value
@@ -356,7 +390,7 @@ def numbers_of(model: Any) -> dict[str, Any]:
 
 
 def written(value: np.ndarray) -> list[Any]:
-    """Numbers to the bit, as text; others as they are."""
+    """Numbers as exact text; other values unchanged."""
     flat = np.ravel(value)
     return [float(v).hex() for v in flat] if flat.dtype.kind == "f" else flat.tolist()
 
@@ -385,17 +419,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             began = time.perf_counter()
             try:
                 numbers: Any = {key: written(value) for key, value in numbers_of(fit()).items()}
-            except Exception as error:  # also an answer, which has to stay
+            except Exception as error:  # an error is a result as well
                 numbers = {"error": [f"{type(error).__name__}: {error}"]}
             if args.seconds or "error" in numbers or not numbers:
                 print(
-                    f"{time.perf_counter() - began:6.2f} s  {name}  {numbers.get('error', sorted(numbers))}",
+                    f"{time.perf_counter() - began:6.2f} s  {name}  "
+                    f"{numbers.get('error', sorted(numbers))}",
                     flush=True,
                 )
             fits[name] = {"grouped": grouped, "numbers": numbers}
     args.file.write_text(json.dumps(fits, indent=0))
     print(
-        f"{len(fits)} fits, {sum(f['grouped'] for f in fits.values())} with groups, {time.perf_counter() - start:.0f} s"
+        f"{len(fits)} fits, {sum(f['grouped'] for f in fits.values())} with groups, "
+        f"{time.perf_counter() - start:.0f} s"
     )
 
 

@@ -1,13 +1,12 @@
-"""Sparse rows on disk: annealing out of core beside Vowpal Wabbit with an L1 penalty.
+"""Sparse rows on disk: annealing out of core compared with Vowpal Wabbit with an L1 penalty.
 
     python benchmarks/sparse_stream.py --rows 100000 --columns 100000
 
-A hundred ones a row. Twenty true columns stand in a quarter of the rows each, the others anywhere.
-Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit makes three
-passes, with the penalty of five that is best on a tenth of the rows; its seconds are those of one
-run, and of all. Prints seconds of the clock, the largest memory of a process, columns that are
-not zero, how many of the true ones are among them, and the error on 20,000 other rows. Needs
-vowpalwabbit.
+A hundred ones per row. Each of twenty true columns is nonzero in a quarter of the rows, the others
+anywhere. Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit
+makes three passes, with the penalty of five that is best on a tenth of the rows; its seconds are
+those of one run, and of all. Prints wall seconds, the peak memory of a process, nonzero columns,
+the number of true ones among them, and the error on 20,000 other rows. Needs vowpalwabbit.
 """
 
 import re
@@ -34,19 +33,19 @@ def made(n: int, m: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
     """Ones, labels and the true columns."""
     rng = np.random.default_rng(0)
     true = np.sort(rng.choice(m, K, replace=False))
-    there = rng.random((n, K)) < 0.25
+    nonzero = rng.random((n, K)) < 0.25
     others = rng.integers(0, m, (n, NON_ZERO - K // 4))
     others = np.where(np.isin(others, true), (others + 1) % m, others)
-    rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(there)[0]])
+    rows = np.concatenate([np.repeat(np.arange(n), others.shape[1]), np.nonzero(nonzero)[0]])
     X = sp.coo_matrix(
         (
             np.ones(len(rows), np.float32),
-            (rows, np.concatenate([others.ravel(), true[np.nonzero(there)[1]]])),
+            (rows, np.concatenate([others.ravel(), true[np.nonzero(nonzero)[1]]])),
         ),
         (n, m),
     ).tocsr()
     X.data[:] = 1
-    score = there @ np.where(np.arange(K) % 2, -1.0, 1.0)
+    score = nonzero @ np.where(np.arange(K) % 2, -1.0, 1.0)
     return X, np.where(score + 0.5 * rng.standard_normal(n) > 0, 1, -1), true
 
 
@@ -58,24 +57,25 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 
 
 def vowpal_wabbit(*options: object) -> float:
-    """Seconds of a run in a process of its own, which prints the largest memory that it had."""
+    """Seconds of a run in a separate process, which prints its peak memory."""
     code = (
-        "import re, sys; from vowpalwabbit import Workspace; Workspace(' '.join(sys.argv[1:])).finish();"
+        "import re, sys; from vowpalwabbit import Workspace; "
+        "Workspace(' '.join(sys.argv[1:])).finish();"
         "print('VmHWM', *re.findall(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read()))"
     )
     start = time.perf_counter()
-    said = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "--quiet", *map(str, options)],
         check=True,
         capture_output=True,
         text=True,
     )
-    LARGEST.append(int(said.stdout.split()[-1]) * 1024)
+    LARGEST.append(int(process.stdout.split()[-1]) * 1024)
     return time.perf_counter() - start
 
 
 def annealed(here: Path, memory_limit: str) -> tuple[FSAClassifier, float, int]:
-    """A fit, its seconds, and the largest memory of its process."""
+    """A fit, its seconds, and the peak memory of its process."""
     y = np.load(here / "y.npy")
     FSAClassifier(2).fit(on_disk(here / "X.csr")[:1000], y[:1000])  # compiles
     start = time.perf_counter()
@@ -137,11 +137,11 @@ def main(argv=None):
             vowpal_wabbit("-t", "-d", here / rows, "-i", here / "model", "-p", here / "found")
             return float((np.where(np.loadtxt(here / "found") > 0, 1, -1) != labels).mean())
 
-        found, total = [], 0.0
+        recovered, total = [], 0.0
         for penalty in PENALTIES:
             total += fit("fit", penalty)
-            found.append(error_on("choose", y[ten]))
-        best = PENALTIES[int(np.argmin(found))]
+            recovered.append(error_on("choose", y[ten]))
+        best = PENALTIES[int(np.argmin(recovered))]
         seconds = fit("all", best)
         vowpal_wabbit(
             "-t", "-d", here / "all", "-i", here / "model", "--invert_hash", here / "weights"

@@ -1,14 +1,15 @@
-"""Exactly k words of sparse text: error and seconds beside L1 paths, and the minimax selector.
+"""Exactly k words of sparse text: error and seconds compared with L1 paths and the minimax
+selector.
 
     python benchmarks/sparse_words.py choose|measure --data DIR [-k 50 200 1000] [--only NAME]
     [--methods ...] [--out FILE]
 
 DIR holds ``pcmac``, ``dexter``, ``farm_ads`` and ``news20``. ``choose`` cross-validates on the
-training rows (two or three folds), pairs of news groups and made text: rules of the package were
-chosen there. ``measure`` fits the training rows and predicts the test rows of the same three,
-without documents that occur twice, and other news groups and made text in halves. An L1 penalty is
-bisected to the largest model of at most k words, with its own coefficients, on the raw counts;
-seconds are those of the bisection. With FILE a broken run goes on where it stopped.
+training rows (two or three folds), pairs of news groups and simulated text: rules of the package
+were chosen there. ``measure`` fits the training rows and predicts the test rows of the same three,
+without documents that occur twice, and other news groups and simulated text in halves. An L1
+penalty is bisected to the largest model of at most k words, with its own coefficients, on the raw
+counts; seconds are those of the bisection. With FILE an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def made(n: int, n_words: int, n_true: int, strength: float, seed: int) -> Table
 
 
 def once(X: sp.csr_array, y: np.ndarray, X_before: sp.csr_array | None = None) -> Table:
-    """Documents without those that came before."""
+    """Documents that do not occur earlier."""
     seen = set() if X_before is None else {_words(X_before, i) for i in range(X_before.shape[0])}
     rows = []
     for i in range(X.shape[0]):
@@ -182,7 +183,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("part", choices=["choose", "measure"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("-k", type=int, nargs="+", default=[50, 200, 1000])
-    parser.add_argument("--only", help="sets whose name begins so")
+    parser.add_argument("--only", help="only sets with this prefix")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
     arguments = parser.parse_args(argv)
@@ -192,12 +193,12 @@ def main(argv: list[str] | None = None) -> None:
         if arguments.out is not None and arguments.out.exists()
         else []
     )
-    there = {(row["set"], row["k"]) for row in map(json.loads, lines)}
+    finished = {(row["set"], row["k"]) for row in map(json.loads, lines)}
     for name, splits in sets(arguments.part, arguments.data).items():
         if arguments.only is not None and not name.startswith(arguments.only):
             continue
         for k in arguments.k:
-            if (name, k) in there:
+            if (name, k) in finished:
                 continue
             wrong: dict[str, list[np.ndarray]] = {method: [] for method in arguments.methods}
             seconds: dict[str, list[float]] = {method: [] for method in arguments.methods}
@@ -211,10 +212,20 @@ def main(argv: list[str] | None = None) -> None:
             for method in arguments.methods:
                 missed = np.concatenate(wrong[method])
                 behind = first - missed
-                row = {"set": name, "k": k, "method": method, "error": 100 * missed.mean(), "seconds": np.median(seconds[method]),
-                       "behind": 100 * behind.mean(), "se": 100 * behind.std() / np.sqrt(len(behind))}  # fmt: skip
-                print(f"{name:16s} k={k:4d} {method:14s} {row['error']:5.1f} ({row['behind']:+.1f} +- {row['se']:.1f}) "
-                      f"{row['seconds']:6.2f} s", flush=True)  # fmt: skip
+                row = {
+                    "set": name,
+                    "k": k,
+                    "method": method,
+                    "error": 100 * missed.mean(),
+                    "seconds": np.median(seconds[method]),
+                    "behind": 100 * behind.mean(),
+                    "se": 100 * behind.std() / np.sqrt(len(behind)),
+                }
+                print(
+                    f"{name:16s} k={k:4d} {method:14s} {row['error']:5.1f} ({row['behind']:+.1f} +- {row['se']:.1f}) "
+                    f"{row['seconds']:6.2f} s",
+                    flush=True,
+                )
                 if arguments.out is not None:
                     with arguments.out.open("a") as file:
                         file.write(json.dumps(row) + "\n")

@@ -36,14 +36,15 @@ side = round(X.shape[1] ** 0.5)
 # Seven against nine. The scale of a pixel says how much it matters, so columns are not
 # standardised.
 rows, test = np.isin(y, [7, 9]), np.isin(y_test, [7, 9])
-# One nonlinear metric: products of two pixels may join, as in the thesis.
+# One nonlinear metric: products of two pixels may be added, as in Ma (thesis).
 settings = {"standardize": False, "random_state": 0}
 model = SDist(5, kappa=10, n_steps=150, max_order=2, **settings).fit(X[rows], y[rows])
 nearest = KNeighborsClassifier(3).fit(X[rows], y[rows])
 error = 1 - model.score(X_test[test], y_test[test])
 print(f"7 against 9: error {error:.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels")
 print(
-    f"             3 nearest neighbours on all pixels: {1 - nearest.score(X_test[test], y_test[test]):.4f}"
+    "             3 nearest neighbours on all pixels: "
+    f"{1 - nearest.score(X_test[test], y_test[test]):.4f}"
 )
 
 draw_component(folder / "digits_component.png", first_component(model.transform(X[rows])), y[rows])
@@ -68,8 +69,10 @@ model = SDist(
     5, kappa=20, n_steps=400, max_order=1, learning_rate=0.1, n_neighbors_predict=1, **settings
 ).fit(X, y)
 print(
-    f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with {len(model.selected_features_)} of {X.shape[1]} pixels"
+    f"ten digits:  error {1 - model.score(X_test, y_test):.4f} with "
+    f"{len(model.selected_features_)} of {X.shape[1]} pixels"
 )
 print(
-    f"             1 nearest neighbour on all pixels: {1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}"
+    "             1 nearest neighbour on all pixels: "
+    f"{1 - KNeighborsClassifier(1).fit(X, y).score(X_test, y_test):.4f}"
 )

@@ -1,15 +1,15 @@
-"""Render pictures of mugs, screws, gears or dials whose points are known, as a COCO keypoint file.
+"""Render synthetic images of mugs, screws, gears or dials with known points, as a COCO keypoint
+file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 
-A mug is a mesh of a cylinder and a bent tube, a screw one of a head, a threaded shank and a tip, a
-gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
-light. A dial is a disc with marks and a needle. Three kinds of background serve training, three
-others the test.
-OUT/background has a third as many pictures without an object.
+A mug is a mesh of a cylinder and a curved tube, a screw one of a head, a threaded shank and a tip,
+a gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
+light. A dial is a disc with a scale and a needle. Three kinds of background are used for training,
+three others for the test. OUT/background has a third as many images without an object.
 """
 
 import argparse
@@ -171,8 +171,8 @@ def draw_screw(picture, rng, centre, size):
     turn, scale = turning(rng.uniform(-3, 3), rng.uniform(-0.5, 0.5), rng.normal(0, 0.15)), size / 4
     draw_mesh(picture, rng, quads @ turn.T, centre, scale)
     axis = centre + scale * (axis @ turn.T)[:, :2]
-    along = axis[3] - axis[0]
-    across = scale * np.array([-along[1], along[0]]) / np.hypot(*along)
+    axial = axis[3] - axis[0]
+    across = scale * np.array([-axial[1], axial[0]]) / np.hypot(*axial)
     middle = axis[:2].mean(axis=0)
     return np.array([middle + across, middle - across, *axis])
 
@@ -289,7 +289,7 @@ def draw_dial(picture, rng, centre, size):
 
 def render(kind, rng, test):
     """A picture (H, W, 3), uint8, with one or two objects, and their points (n, n_points, 2)."""
-    picture, found = background(rng, test), []
+    picture, annotations = background(rng, test), []
     for k in range(1 + (rng.random() < 0.2)):
         size = rng.uniform(60, 105)
         centre = (
@@ -299,17 +299,17 @@ def render(kind, rng, test):
         centre = (centre + rng.uniform(-20, 20, 2)).clip(
             size / 2 + 8, np.array(SIZE) - size / 2 - 8
         )
-        if not found or np.hypot(*(found[0].mean(axis=0) - centre)) > 115:
-            found.append(
+        if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > 115:
+            annotations.append(
                 {"mug": draw_mug, "screw": draw_screw, "gear": draw_gear, "dial": draw_dial}[kind](
                     picture, rng, centre, size
                 )
             )
-    return finish(picture, rng), np.array(found)
+    return finish(picture, rng), np.array(annotations)
 
 
 def finish(picture, rng):
-    """What a camera adds: blur, noise, exposure."""
+    """Effects of a camera: blur, noise, exposure."""
     picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(
         0.7, 1.15
     ) + rng.normal(0, 3, picture.shape)
@@ -332,14 +332,14 @@ def main() -> None:
     (args.out / "background").mkdir(parents=True, exist_ok=True)
     images, annotations = [], []
     for i in range(args.number):
-        picture, found = render(
+        picture, drawn = render(
             args.kind, np.random.default_rng([args.seed, args.test, i]), args.test
         )
         images.append(
             {"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]}
         )
         cv2.imwrite(str(args.out / images[-1]["file_name"]), picture)
-        for points in found:
+        for points in drawn:
             low, high = points.min(axis=0) - 3, points.max(axis=0) + 3
             keypoints = np.column_stack([points, np.full(len(points), 2)]).round(2).ravel().tolist()
             box = np.append(low, high - low).round(2).tolist()

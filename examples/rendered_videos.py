@@ -15,11 +15,11 @@ import numpy as np
 
 SIZE = (640, 360)
 FOCAL = 460.0
-NEAREST = 0.7  # metres in front of the camera, from which on something is drawn
+NEAREST = 0.7  # minimum distance from the camera in metres of drawn objects
 
 
 def texture(rng, shape=(192, 192)):
-    """A random picture of several grains and some marks, (H, W, 3), uint8."""
+    """A random texture of several scales with some shapes, (H, W, 3), uint8."""
     colour, total = rng.uniform(70, 190) + rng.normal(0, 25, 3), np.zeros((*shape, 3))
     for cell, strength in ((48, 45), (16, 30), (6, 25)):
         coarse = rng.normal(
@@ -34,10 +34,10 @@ def texture(rng, shape=(192, 192)):
     return picture
 
 
-def plane(origin, along, across, n, m):
+def plane(origin, first, second, n, m):
     """A rectangle as n x m quadrangles, (n * m, 4, 3)."""
     u, v = np.meshgrid(np.arange(n + 1) / n, np.arange(m + 1) / m, indexing="ij")
-    grid = np.asarray(origin) + u[..., None] * along + v[..., None] * across
+    grid = np.asarray(origin) + u[..., None] * first + v[..., None] * second
     return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
         -1, 4, 3
     )
@@ -75,9 +75,13 @@ def indoors(rng, n_frames):
     """Quadrangles of the still scene, bodies, and poses of these and of the camera."""
     x, y, z = 7.0 * np.eye(3)
     still = [
-        plane([-3.5, -2, 7], x, 4 / 7 * y, 4, 2), plane([-3.5, -2, 0], z, 4 / 7 * y, 4, 2), plane([3.5, -2, 0], z, 4 / 7 * y, 4, 2),
-        plane([-3.5, 1.6, 0], x, z, 4, 4), box([-2, 0.8, 5.5], [1.2, 1.6, 0.8]), box([2.4, 0.9, 4.5], [1, 1.4, 1]),
-    ]  # fmt: skip
+        plane([-3.5, -2, 7], x, 4 / 7 * y, 4, 2),
+        plane([-3.5, -2, 0], z, 4 / 7 * y, 4, 2),
+        plane([3.5, -2, 0], z, 4 / 7 * y, 4, 2),
+        plane([-3.5, 1.6, 0], x, z, 4, 4),
+        box([-2, 0.8, 5.5], [1.2, 1.6, 0.8]),
+        box([2.4, 0.9, 4.5], [1, 1.4, 1]),
+    ]
     bodies = [box([0, 0, 0], [0.9, 1.1, 0.7]), box([0, 0, 0], [0.7, 0.7, 0.9])]
     t = np.arange(n_frames)[:, None]
     starts, speeds = (
@@ -128,7 +132,7 @@ SCENES = {"indoors": indoors, "driving": street}
 
 
 def draw(frame, labels, corners, picture, label):
-    """Draw a textured quadrangle (4, 3), in the camera's coordinates, over what is there."""
+    """Draw a textured quadrangle (4, 3), in the camera's coordinates, over the image."""
     if corners[:, 2].min() < NEAREST:
         return
     pixels = (FOCAL * corners[:, :2] / corners[:, 2:] + np.array(SIZE) / 2).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which five sensors of a home say what its inhabitant does? And what do they say about a day?
+"""Select the five sensors of a home that best predict its inhabitant's activities, and label a day.
 
 python examples/sensors.py FOLDER HOME      a folder of homes (docs/sensors.md) and the name of one;
 writes HOME.png
@@ -24,7 +24,8 @@ test = np.isin(days, np.unique(days)[::5])
 model = FSACRF(5, np.array(minutes.sensors)[groups]).fit(X[~test], y[~test], sequence=days[~test])
 print("sensors:", ", ".join(model.selected_groups_))
 print(
-    f"error on {len(np.unique(days[test]))} other days: {1 - model.score(X[test], y[test], sequence=days[test]):.3f}"
+    f"error on {len(np.unique(days[test]))} other days: "
+    f"{1 - model.score(X[test], y[test], sequence=days[test]):.3f}"
 )
 
 day = np.unique(days[test])[1]

@@ -2,8 +2,8 @@
 
     python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats": cat.0.jpg
     ... in FOLDER or FOLDER/train
-    python examples/train_cats_and_dogs.py FOLDER 1000      # so many words: fewer for a few hundred
-    photographs
+    python examples/train_cats_and_dogs.py FOLDER 1000      # number of words: fewer for a few
+    hundred photographs
 
 FOLDER is any folder that ``annealed pets train`` takes: also the Oxford-IIIT tree, or one subfolder
 per class. Writes cats_and_dogs.safetensors and evidence.png.
@@ -40,7 +40,8 @@ def main(folder: str, words: str = "5000") -> None:
     labels = model.predict(photographs)
     wrong = [f.path.name for label, f in zip(labels, test, strict=True) if label != f.label]
     print(
-        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; wrong: {', '.join(wrong[:5])}"
+        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; "
+        f"wrong: {', '.join(wrong[:5])}"
     )
     draw_evidence(
         "evidence.png",

@@ -6,8 +6,8 @@ photographs.
     python examples/train_faces.py FOLDER BACKGROUND 2 60         # two rounds on 60 photographs:
     minutes, not hours
 
-FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are kept
-for the test; where there is none, every fifth is. BACKGROUND has photographs without faces, such as
+FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are held
+out for the test; without one, every fifth is. BACKGROUND has photographs without faces, such as
 those of BSDS500. Writes faces.safetensors.
 """
 
@@ -57,7 +57,8 @@ def main(
     for row in evaluate_detector(detector, test, names).rows:
         if row["source"] == "all":
             print(
-                f"{row['keypoint']:12} within {row['tolerance']:.2f} of the eyes' distance: AP {row['ap']:.3f}"
+                f"{row['keypoint']:12} within {row['tolerance']:.2f} of the eyes' distance: "
+                f"AP {row['ap']:.3f}"
             )
 
 

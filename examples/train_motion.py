@@ -1,5 +1,5 @@
-"""Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on videos that
-were left out.
+"""Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on held-out
+videos.
 
     python examples/train_motion.py /path/to/Hopkins155
 
@@ -17,7 +17,7 @@ from annealed.vision.tracks.tracks import Tracks
 
 def main(folder: str, out: str = "motion.safetensors") -> None:
     """Train on nine tenths of the videos, segment the others, save the model."""
-    # Hopkins155 sorts the points by motion: shuffled, their order says nothing.
+    # Hopkins155 sorts the points by motion: shuffle them, so that their order is uninformative.
     sequences = [one.shuffled(seed) for seed, one in enumerate(read_sequences(folder))]
     videos = sorted({one.video for one in sequences})
     held_out = set(np.random.default_rng(0).permutation(videos)[: max(1, len(videos) // 10)])
@@ -35,7 +35,8 @@ def main(folder: str, out: str = "motion.safetensors") -> None:
             )
             print(f"{one.name}: {errors[-1]:.2f} % of the points wrong")
     print(
-        f"{len(train)} sequences to learn from; {np.mean(errors):.2f} % wrong on {len(errors)} of other videos"
+        f"{len(train)} sequences to learn from; "
+        f"{np.mean(errors):.2f} % wrong on {len(errors)} of other videos"
     )
     ranker.save(out)
 

@@ -1,6 +1,6 @@
-"""What is kept after training: detectors, rankers and classifiers, and their file format.
+"""Trained models: detectors, rankers and classifiers, and their file format.
 
-The names are listed in ``__init__.pyi`` and imported when they are first used.
+The names are listed in ``__init__.pyi`` and imported on first use.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""The one file format of trained models: safetensors arrays with a JSON header. Loading runs no
-code. The models that ship with the package are found by their names.
+"""The file format of trained models: safetensors arrays with a JSON header. Loading runs no code.
+Models shipped with the package are loaded by name.
 
-The metadata of the safetensors file have one entry, ``annealed``: a JSON object with ``format``
-(``FORMAT``), ``version`` (``VERSION``), ``kind`` (what the file is), ``sha256`` (of the whole file,
-the digest itself counted as zeros), and whatever the kind needs: settings, training, scores. The
-same arrays and header always give the same bytes.
+The metadata of the safetensors file has one entry, ``annealed``: a JSON object with ``format``
+(``FORMAT``), ``version`` (``VERSION``), ``kind`` (the type of model), ``sha256`` (of the whole file
+with the digest itself zeroed), and entries of the kind: settings, training, scores. The same arrays
+and header always give the same bytes.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from .messages import short
 from .weights import FOLDER
 
 FORMAT = "annealed model"
-# raise it when a reader of the present version would misread the file; version 1 has no checksum
+# increment it when a current reader would misread the file; version 1 has no checksum
 VERSION = 2
 _KEY = "annealed"
 _NO_DIGEST = "0" * 64
-# Choices, far above what our models need: characters and nesting of the header, and the size of a
-# number in an array.
+# Choices, far above the needs of the models: characters and nesting of the header, and the size of
+# a number in an array.
 _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 # Kind of a model file -> module and class that read it. A new kind of model is a new line.
 KINDS = {
@@ -46,11 +46,11 @@ KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Write a file under a temporary name beside ``path`` and rename it when all went well; else
-    leave nothing behind.
+    """Write a file under a temporary name beside ``path`` and rename it on success; remove it on
+    failure.
 
-    Yields the temporary name, with the suffix of ``path``. A file that cannot be written is a
-    ValueError that names ``path``.
+    Yields the temporary name, with the suffix of ``path``. Raises a ValueError that names ``path``
+    if the file cannot be written.
     """
     path = Path(path)
     try:
@@ -70,30 +70,29 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before hours of work, not after them, whether a file can be written; else a
-    ValueError."""
+    """Raise a ValueError unless a file can be written: a check before hours of work."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path}: cannot be written (no such folder, or no right to write there)")
+        raise ValueError(
+            f"{path}: cannot be written (no such folder, or no permission to write there)"
+        )
     if path.is_dir():
-        raise ValueError(f"{path}: a folder, expected the name of a file")
+        raise ValueError(f"{path}: a folder, expected a file name")
 
 
 def write_model(
     path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]
 ) -> None:
-    """Write a model file; an existing one is replaced as a whole or not at all.
+    """Write a model file; an existing one is replaced atomically.
 
-    The header is what JSON can hold, without NaN or infinity; the kind is checked when the file is
-    read.
+    The header holds JSON values, without NaN or infinity; the kind is checked on reading.
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)
     data = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text}
     )
-    # The digest takes the place of its zeros; a backslash stands before each quotation mark, for
-    # this is JSON inside JSON.
+    # The digest replaces its zeros; double quotes are escaped, because this is JSON inside JSON.
     key = b'\\"sha256\\": \\"'
     digest = hashlib.sha256(data).hexdigest().encode()
     with replacing(path) as temporary:
@@ -106,10 +105,10 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and header of a model file of some kind.
+    """Read the arrays and the header of a model file of some kind.
 
-    A file that is missing, damaged, no model, of another kind or of a newer version is a ValueError
-    that names the file.
+    Raises a ValueError that names the file if it is missing, damaged, not a model, of another kind
+    or of a newer version.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
@@ -138,7 +137,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if version > VERSION:
         raise ValueError(
             short(
-                f"{path}: format version {version}, this annealed reads up to version {VERSION}: install a newer"
+                f"{path}: format version {version}, this annealed reads up to version {VERSION}: "
+                "install a newer"
             )
         )
     _check_values(path, header)
@@ -146,7 +146,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if recorded is None and version == 1:
         if arrays:
             warnings.warn(
-                f"{path}: of an older format without a checksum; renew it with `annealed models convert`",
+                f"{path}: an older format without a checksum; "
+                "convert it with `annealed models convert`",
                 stacklevel=4,
             )
     elif (
@@ -159,7 +160,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
 
 
 def _check_values(path: Path, header: dict[str, Any]) -> None:
-    """Refuse what `write_model` never writes: numbers that are not finite, and deep nesting."""
+    """Reject headers that `write_model` never writes: numbers that are not finite, and deep
+    nesting."""
     level: list[Any] = [header]
     for _ in range(_MAX_DEPTH):
         if any(isinstance(value, float) and not np.isfinite(value) for value in level):
@@ -176,7 +178,7 @@ def _check_values(path: Path, header: dict[str, Any]) -> None:
 
 
 def _digest(path: Path, recorded: str) -> str:
-    """SHA-256 of a file in which its own digest counts as zeros."""
+    """SHA-256 of a file with its own digest zeroed."""
     with path.open("rb") as file:
         start = file.read(8)
         digest = hashlib.sha256(start)
@@ -192,8 +194,8 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn whatever a damaged file can cause while its parts are put together into one line that
-    names the file."""
+    """Turn any error of a damaged file, while its parts are assembled, into one line that names the
+    file."""
     try:
         yield
     except ValueError as error:
@@ -208,8 +210,8 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 class ModelFile:
-    """A model that a file holds: its class says the ``KIND``, and how it becomes arrays and a
-    header, and again a model."""
+    """Base class of models in files: it defines the ``KIND`` and the conversion to and from arrays
+    and a header."""
 
     KIND: ClassVar[str]
 
@@ -219,12 +221,12 @@ class ModelFile:
         Parameters
         ----------
         path : path
-            Where to; an existing file is replaced.
+            Model file; an existing one is replaced.
 
         Raises
         ------
         ValueError
-            If the model is not trained, or the file cannot be written, or would not be read again.
+            If the model is not trained, or the file cannot be written or could not be read again.
         """
         write_model(path, self.KIND, *self._to_file(Path(path)))
 
@@ -235,12 +237,12 @@ class ModelFile:
         Parameters
         ----------
         path : path
-            What :meth:`save` wrote.
+            A file written by :meth:`save`.
 
         Returns
         -------
         model
-            Of this class.
+            A model of this class.
 
         Raises
         ------
@@ -252,12 +254,12 @@ class ModelFile:
             return cls._from_file(Path(path), arrays, header)
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and header; errors name the file."""
+        """Read arrays and header; errors name the file."""
         raise NotImplementedError
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
-        """The model of checked arrays and a checked header."""
+        """Build the model from checked arrays and a checked header."""
         raise NotImplementedError
 
 
@@ -266,11 +268,11 @@ def check_settings(
     defaults: Mapping[str, Any],
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Any]:
-    """Return a JSON object of a header as settings, lists as tuples, after checking each against an
-    example of its value.
+    """Return a JSON object of a header as settings, lists as tuples, each validated against an
+    example value.
 
-    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the least and the
-    greatest number, or entry, of some settings, and any other number lies between -1e6 and 1e6.
+    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the minimum and the
+    maximum of some settings or of their entries; other numbers lie between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
         raise ValueError(f"settings {record}: expected {', '.join(defaults)}")
@@ -289,7 +291,8 @@ def check_settings(
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
                 raise ValueError(
-                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to {high:g}"
+                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to "
+                    f"{high:g}"
                 )
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
@@ -305,8 +308,8 @@ def check_array(
     low: float = -_LARGEST,
     high: float = _LARGEST,
 ) -> np.ndarray:
-    """Return an array of a model file after checking that it is there, of that type and shape
-    (None: any length), and in range."""
+    """Return an array of a model file, validated: present, of that type and shape (None: any
+    length), and in range."""
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]
@@ -316,18 +319,19 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(
-            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {wanted})"
+            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected "
+            f"{np.dtype(dtype)} {wanted})"
         )
     limited = array.size and (array.dtype.kind == "f" or (low, high) != (-_LARGEST, _LARGEST))
     if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
         raise ValueError(
-            f"{path}: damaged (array {name!r} has an entry outside {low:g} to {high:g}, or that is no number)"
+            f"{path}: damaged (array {name!r} has a NaN or an entry outside {low:g} to {high:g})"
         )
     return array
 
 
 def list_models() -> list[str]:
-    """Names of the models that ship with the package.
+    """Names of the shipped models.
 
     Returns
     -------
@@ -338,7 +342,7 @@ def list_models() -> list[str]:
 
 
 def resolve_model(name_or_path: str | Path) -> Path:
-    """Return the file of a model: a shipped name, or a path.
+    """Return the file of a model, given a shipped name or a path.
 
     Parameters
     ----------
@@ -353,7 +357,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
     Raises
     ------
     ValueError
-        If there is neither.
+        If neither exists.
     """
     name = str(name_or_path)
     if name in list_models():
@@ -368,7 +372,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 
 
 def load_model(name_or_path: str | Path) -> Any:
-    """Load a model: a shipped name, or a path.
+    """Load a model by a shipped name or a path.
 
     Parameters
     ----------
@@ -378,7 +382,7 @@ def load_model(name_or_path: str | Path) -> Any:
     Returns
     -------
     model
-        Of the class that belongs to the file's kind, e.g. :class:`KeypointDetector`.
+        An instance of the class of the file's kind, e.g. :class:`KeypointDetector`.
 
     Raises
     ------
@@ -389,7 +393,8 @@ def load_model(name_or_path: str | Path) -> Any:
     kind = read_header(path)["kind"]
     if kind not in KINDS:
         raise ValueError(
-            f"{path}: holds a model of the unknown kind {kind!r}; expected one of {', '.join(KINDS)}"
+            f"{path}: holds a model of the unknown kind {kind!r}; "
+            f"expected one of {', '.join(KINDS)}"
         )
     module, name = KINDS[kind]
     return getattr(import_module(f".{module}", __package__), name).load(path)

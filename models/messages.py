@@ -1,4 +1,4 @@
-"""Messages of one line."""
+"""One-line messages."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ MAX_MESSAGE = 300  # characters of an error line
 
 def short(message: object) -> str:
     """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of a longer
-    one is left out."""
+    one is omitted."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Return the first of some words by commas, and dots where there are more.
+    """Return the first words joined by commas, with dots if there are more.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def first_of(words: Sequence[str], n_shown: int) -> str:
 
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
-    """Say what needs the package that is imported inside, and which extra brings it."""
+    """Report which extra installs a package whose import fails in this context."""
     try:
         yield
     except ModuleNotFoundError as error:

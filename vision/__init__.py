@@ -1,19 +1,33 @@
 """Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan,
 dense SIFT and visual words.
 
-The names are listed in ``__init__.pyi`` and imported when they are first used. What is needed comes
-with the extra ``vision``.
+The names are listed in ``__init__.pyi`` and imported on first use. The extra ``vision`` installs
+the dependencies.
 """
 
+import warnings
 from importlib.util import find_spec
+from typing import Any
 
 import lazy_loader
 
 for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
-            f"photographs, videos and tracks need {_name}: pip install '.[vision]' in the checkout of annealed",
+            f"photographs, videos and tracks need {_name}: "
+            "pip install '.[vision]' in the checkout of annealed",
             name=_package,
         )
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "pixel_of":  # its name until 0.2
+        warnings.warn(
+            "annealed.vision.pixel_of is nearest_pixel; the old name ends with 0.4",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return _lazy("nearest_pixel")
+    return _lazy(name)

@@ -2,7 +2,7 @@
 dense SIFT and visual words."""
 
 from .images import as_rgb, read_image
-from .pyramid import Level, gaussian_pyramid, pixel_of
+from .pyramid import Level, gaussian_pyramid, nearest_pixel
 from .tracks.candidates import Candidate, NeighbourFamily, SubspaceFamily, candidates
 from .tracks.completion import complete_tracks
 from .tracks.features import SegmentationFeatures
@@ -47,7 +47,7 @@ __all__ = [
     "gaussian_pyramid",
     "level_channels",
     "misclassification",
-    "pixel_of",
+    "nearest_pixel",
     "read_image",
     "read_sequences",
     "read_tracks",

@@ -41,8 +41,8 @@ _STRIP_ROWS = 256
 
 
 def _open(name: str) -> Image.Image:
-    """A file, opened; Pillow's modules for all formats are imported for one that is none of the
-    common ones."""
+    """Open an image file; all of Pillow's formats are loaded only for a file in none of the common
+    ones."""
     for load in (Image.preinit, Image.init):
         load()
         with suppress(UnidentifiedImageError):
@@ -68,7 +68,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        If the file is missing, empty, no image, or damaged (one line that starts with the file's
+        If the file is missing, empty, damaged or not an image (one line that starts with the file's
         name).
     """
     with _opened(path) as image:
@@ -89,20 +89,20 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 
 def _n_frames(image: Image.Image) -> int:
-    """Frames or pages of a file; 1 of formats whose further frames are previews, and where they
-    cannot be counted."""
+    """Number of frames or pages of a file; 1 if the further frames are previews or cannot be
+    counted."""
     if image.format not in ("GIF", "WEBP", "PNG", "AVIF", "TIFF"):
         return 1
     try:
         n = int(getattr(image, "n_frames", 1))
         image.seek(0)
         return n
-    except Exception:  # of a damaged file the first frame may be sound
+    except Exception:  # the first frame of a damaged file may be readable
         return 1
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Width and height of an image file in pixels, upright, without decoding it; errors as of
+    """Width and height of an upright image file in pixels, without decoding it; errors as in
     :func:`read_image`."""
     with _opened(path) as image:
         width, height = image.size
@@ -110,17 +110,17 @@ def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 class _Unsupported(Exception):
-    """The file is sound, but cannot be used."""
+    """The file is intact, but not supported."""
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """An image file, opened; what goes wrong inside becomes a ValueError of one line that starts
-    with the file's name."""
+    """Open an image file; any error inside becomes a one-line ValueError that starts with the
+    file's name."""
     name = os.fspath(path)
     try:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
-            # a pipe would be waited for
+            # reading a pipe would block
             raise _Unsupported("not an ordinary file, expected an image file")
         with warnings.catch_warnings():
             # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
@@ -150,7 +150,7 @@ def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
     mode = image.mode
     if mode.startswith("I;16"):
         return as_rgb(np.asarray(image).astype(np.uint16))
-    if mode == "I":  # how Pillow hands out 16-bit grey of some formats
+    if mode == "I":  # Pillow's mode for 16-bit grey in some formats
         return as_rgb(np.clip(np.asarray(image), 0, 65535).astype(np.uint16))
     if mode == "F":
         return as_rgb(np.asarray(image))
@@ -166,7 +166,7 @@ def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
 
 
 def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
-    """Bring an array into the form used throughout: RGB, eight bits.
+    """Convert an array to 8-bit RGB.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        For other shapes, for empty images, other types, and floats out of [0, 1].
+        For other shapes or types, empty images, and floats outside [0, 1].
 
     Examples
     --------

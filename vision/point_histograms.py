@@ -19,14 +19,14 @@ DIRECTIONS = 8
 CELLS = 4
 VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 
-#: Which value of a point becomes which in the mirror image: cells and directions change sides.
+#: Permutation of a point's values under mirroring: cells and directions change sides.
 MIRRORED_VALUES = (
     np.arange(VALUES_PER_POINT)
     .reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8]
     .ravel()
 )
 
-# largest value of a normalised histogram: one strong edge must not drown the others. A choice
+# largest value of a normalised histogram: one strong edge must not dominate the others. A choice
 _CLIP = 0.25
 # added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
 _FLOOR = 4.0
@@ -60,7 +60,7 @@ def cut_frame(
     box: tuple[float, float, float, float],
     unit: float,
 ) -> Frame:
-    """Cut the surroundings of a shape out of a pyramid.
+    """Crop the surroundings of a shape from a pyramid.
 
     Parameters
     ----------
@@ -162,8 +162,7 @@ def _histograms(
     n = len(xs)
     out = np.empty((n, CELLS * CELLS * DIRECTIONS), np.float32)
     half = np.float32(0.5 * (CELLS - 1))
-    # Entry (y, x) of the sums is the cell whose first pixel it is: its middle lies half a cell
-    # further.
+    # Entry (y, x) of the sums is the cell that starts there: its centre lies half a cell further.
     shift = np.float32(0.5 * (cell - 1))
     for p in range(n):
         square = np.float32(0.0)
@@ -203,8 +202,8 @@ def _histograms(
 
 @jit
 def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
-    """Sums over cells of the gradient's share in each direction: entry (y, x, k) of the cell that
-    starts at pixel (y, x)."""
+    """Sums of the gradient's share in each direction: entry (y, x, k) is the cell that starts at
+    pixel (y, x)."""
     height, width = pixels.shape
     rows = np.zeros((height, width, DIRECTIONS), np.float32)
     diagonal = np.float32(np.sqrt(2.0))

@@ -7,13 +7,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-# Of images with more pixels than LARGE, levels with more than KEPT are not kept but made again when
-# they are needed. Choices: all levels of a photograph take 10 bytes per pixel, and making one takes
-# less than a hundredth of its search.
+# For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand.
+# Choices: all levels of a photograph take 10 bytes per pixel, and computing one takes less than a
+# hundredth of its search.
 LARGE, KEPT = 32_000_000, 4_000_000
 
 
-def pixel_of(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards.
 
     Parameters
@@ -76,8 +76,8 @@ class Level:
 
 
 class _Octaves:
-    """Makes levels of one image; keeps the first level of every octave and the last of the
-    others."""
+    """Computes the levels of one image; caches the first level of every octave and the last other
+    one."""
 
     def __init__(self, image: npt.NDArray[np.uint8], scales_per_octave: int):
         self.scales_per_octave = scales_per_octave
@@ -98,15 +98,15 @@ class _Octaves:
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
     def made_again(self, k: int) -> npt.NDArray[np.uint8]:
-        """The same; only the last one asked for is in memory."""
+        """The same level; only the last one requested is in memory."""
         if self.last is None or self.last[0] != k:
-            self.last = None  # before the next one is made
+            self.last = None  # freed before the next one is computed
             self.last = k, self.level(k)
         return self.last[1]
 
 
 class _LargeLevel(Level):
-    """A level that is made when its image is asked for."""
+    """A level whose image is computed on access."""
 
     def __init__(self, octaves: _Octaves, k: int, scale: float):
         for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale)):
@@ -137,9 +137,9 @@ def gaussian_pyramid(
     image : (H, W, 3) uint8 ndarray
         RGB image.
     scales_per_octave : int, default 4
-        Levels from one halving of the size to the next.
+        Levels per octave (halving of the size).
     min_size : int, default 12
-        Levels whose shorter side has fewer pixels are left out.
+        Levels whose shorter side has fewer pixels are omitted.
     min_scale, max_scale : float
         Only levels with ``min_scale <= scale <= max_scale`` are computed (to a relative tolerance
         of 1e-9).
@@ -153,7 +153,7 @@ def gaussian_pyramid(
     Raises
     ------
     ValueError
-        For an image that is not (H, W, 3) uint8 and for senseless parameters.
+        For an image that is not (H, W, 3) uint8, or a parameter out of range.
     """
     if (
         not isinstance(image, np.ndarray)
@@ -188,7 +188,7 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """A smaller level, from one level alone: blurred and sampled as within an octave of
+    """A smaller level computed from one level, blurred and sampled as within an octave of
     `gaussian_pyramid`.
 
     Parameters
@@ -206,15 +206,15 @@ def shrink(level: Level, scale: float) -> Level:
 
 
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
-    # a channel at a time: the blurred image is never whole
+    # one channel at a time, so that the blurred image is never held whole
     if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:
-        found: npt.NDArray[np.uint8] | None = None
+        shrunk: npt.NDArray[np.uint8] | None = None
         for c in range(3):
             channel = _shrink(np.asarray(cv2.extractChannel(image, c), np.uint8), scale)
-            found = np.empty((*channel.shape, 3), np.uint8) if found is None else found
-            found[:, :, c] = channel
-        assert found is not None
-        return found
+            shrunk = np.empty((*channel.shape, 3), np.uint8) if shrunk is None else shrunk
+            shrunk[:, :, c] = channel
+        assert shrunk is not None
+        return shrunk
     blurred = cv2.GaussianBlur(
         image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE
     )

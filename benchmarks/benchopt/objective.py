@@ -1,5 +1,4 @@
-"""Logistic regression with at most k columns: how low is the loss, and are the columns the true
-ones?
+"""Logistic regression with at most k columns: loss, and recovery of the true columns.
 
 benchopt run benchmarks/benchopt
 """
@@ -24,8 +23,8 @@ class Objective(BaseObjective):
         return {"coef": np.zeros(self.X.shape[1]), "intercept": 0.0}
 
     def evaluate_result(self, coef: np.ndarray, intercept: float) -> dict[str, float]:
-        """Mean logistic loss; share of the true columns that were found; how many have a
-        coefficient: more than k is no solution."""
+        """Mean logistic loss; share of the true columns that are selected; number of nonzero
+        coefficients: more than k is not a solution."""
         margin = self.y * (self.X @ coef + intercept)
         chosen = np.flatnonzero(coef)
         loss = float(np.logaddexp(0, -margin).mean()) if len(chosen) <= len(self.true) else np.inf

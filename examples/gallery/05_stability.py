@@ -3,7 +3,7 @@ Is the choice stable?
 =====================
 
 Fits on random halves of the rows show how often each column is selected. Columns 0 to 4 act, the
-last ones weakly; column 5 is column 0 with an error, and is left out.
+last ones weakly; column 5 is column 0 with an error, and is not selected.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 A sparse metric
 ===============
 
-Two classes form a pattern of XOR in two of 20 columns: no column says anything alone. ``SDist``
+Two classes form a pattern of XOR in two of 20 columns: no single column is informative. ``SDist``
 finds the product of the two, and its learnt subspace separates the classes.
 """
 
@@ -20,7 +20,8 @@ model = SDist(seed_interactions=3, n_features_to_select=2).fit(X[train], y[train
 nearest = KNeighborsClassifier(3).fit(X[train], y[train])
 print("strongest interaction:", model.interactions_[0])
 print(
-    f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours {1 - nearest.score(X[test], y[test]):.2f}"
+    f"error with sDist {1 - model.score(X[test], y[test]):.2f}, nearest neighbours "
+    f"{1 - nearest.score(X[test], y[test]):.2f}"
 )
 
 learnt = model.transform(X[test])

@@ -17,8 +17,8 @@ from skimage.transform import resize
 
 image = astronaut()
 detector = load_model("faces")
-found = detector.detect(image)
-for detection in found[:3]:
+result = detector.detect(image)
+for detection in result[:3]:
     print(
         f"{detection.keypoint}: ({detection.x:.0f}, {detection.y:.0f}), score {detection.score:.2f}"
     )
@@ -26,14 +26,14 @@ for detection in found[:3]:
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 left.imshow(image)
 for name in detector.keypoints:
-    places = np.array([(d.x, d.y) for d in found if d.keypoint == name]).reshape(-1, 2)
+    places = np.array([(d.x, d.y) for d in result if d.keypoint == name]).reshape(-1, 2)
     left.scatter(*places.T, s=25, label=name)
 left.set(xlim=(120, 330), ylim=(230, 20), title="all nine keypoints")
 left.legend(fontsize=7, loc="lower left")
 
 # Orange: cells of the first Haar features, by falling importance; blue: blocks of orientation
 # histograms.
-eye = next(d for d in found if d.keypoint == "left_eye")
+eye = next(d for d in result if d.keypoint == "left_eye")
 half = eye.size / 2
 window = image[round(eye.y - half) : round(eye.y + half), round(eye.x - half) : round(eye.x + half)]
 right.imshow(resize(window, (24, 24)), extent=(0, 24, 24, 0))

@@ -2,7 +2,7 @@
 Which points move together?
 ===========================
 
-Tracks of synthetic scenes with a moving camera: truth above, the answer of the shipped ranker
+Tracks of synthetic scenes with a moving camera: truth above, the result of the shipped ranker
 below. Twenty-five frames are few: one of the two scenes is segmented wrongly.
 """
 

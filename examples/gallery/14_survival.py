@@ -21,7 +21,7 @@ print(
     "columns:", model.get_support(indices=True), "concordance:", round(model.score(X, survival), 2)
 )
 
-# Kaplan-Meier curves of the thirds with the least and the greatest predicted hazard.
+# Kaplan-Meier curves of the thirds with the lowest and the highest predicted hazard.
 hazard = model.predict(X)
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, rows in {

@@ -1,4 +1,4 @@
-"""Classes of photographs from few of many named columns, with an image of the evidence."""
+"""Classification of photographs by a few of many named columns, with an evidence map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,24 +23,24 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classify photographs by visual words and colours.
 
-    Words of the head count too, where there is a head box.
+    Words of the head are used too if there is a head box.
 
     The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA.
 
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        The columns; of a loaded model `annealed.vision.words.pet_features.PetColumns`, which cannot
-        learn.
+        The columns; for a loaded model `annealed.vision.words.pet_features.PetColumns`, which
+        cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
-        How it learns.
+        Settings of the learner.
     classes : list of str
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
-        "whole": for photographs without a head box; "heads": for those with one, absent where
-        training had too few. Set by :meth:`fit`.
+        "whole": for photographs without a head box; "heads": for those with one, absent if training
+        had too few. Set by :meth:`fit`.
     info : dict
-        JSON values about training, scores and terms of use; kept in the model file.
+        JSON values about training, scores and terms of use; stored in the model file.
 
     References
     ----------
@@ -72,11 +72,11 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Read twice, one at a time: may be a sequence that reads its files when indexed.
+            Read twice, one at a time; may read its files when indexed.
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
-            The photographs' columns by ``self.features``, where these are fitted already.
+            The photographs' columns by ``self.features``, if these are already fitted.
 
         Returns
         -------
@@ -94,10 +94,10 @@ class ImageClassifier(ModelFile):
         if X is None:
             if not hasattr(self.features, "fit"):
                 raise ValueError(
-                    "features of a loaded model: expected a PetFeatures, which learns its words"
+                    "features of a loaded model: expected a PetFeatures, which can be fitted"
                 )
             X = self.features.fit(photographs).transform(photographs)
-        X = X.tocsc()  # as the learner holds it: neither it nor the folds are copied again
+        X = X.tocsc()  # the learner's format: neither it nor the folds are copied again
         self.scorers, self.info = {}, dict(self.info)
         self._learn(WHOLE, X, y)
         if self.features.head_words_ is not None:
@@ -111,7 +111,7 @@ class ImageClassifier(ModelFile):
         """Columns that the classifier of a part may select from.
 
         Without a head box all but the head's; with one all but the words in quarters of the image:
-        where the head is known, the layout of the rest only adds noise (cross-validated on the
+        if the head is known, the layout of the rest only adds noise (cross-validated on the
         training photographs).
 
         Parameters
@@ -142,7 +142,7 @@ class ImageClassifier(ModelFile):
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
         probabilities = np.zeros((len(y), len(self.classes)))
         scores = np.zeros_like(probabilities)
-        # of part_X it would keep a copy
+        # it would keep a copy of part_X
         for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y):
             fold = self.settings.learn(part_X[train], y[train])
             probabilities[held] = mean_probabilities(fold, part_X[held])
@@ -176,12 +176,12 @@ class ImageClassifier(ModelFile):
         )
 
     def selected_names(self, part: str = WHOLE) -> list[str]:
-        """Names of the columns that a part uses; as :meth:`selected`.
+        """Names of the columns that a part uses, as in :meth:`selected`.
 
         Parameters
         ----------
         part : str, default WHOLE
-            As of :meth:`selected`.
+            As in :meth:`selected`.
 
         Returns
         -------
@@ -220,8 +220,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Those with a head box are classified by the head as well, where the model has learnt
-            heads.
+            Photographs with a head box are classified by the head as well if the model was trained
+            on heads.
 
         Returns
         -------
@@ -241,9 +241,9 @@ class ImageClassifier(ModelFile):
         return out
 
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
-        """The likeliest class of each photograph.
+        """Predict the most probable class of each photograph.
 
-        Parameters and errors as of :meth:`predict_proba`.
+        Parameters and errors as in :meth:`predict_proba`.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class ImageClassifier(ModelFile):
         return HEADS if photograph.head is not None and HEADS in self.scorers else WHOLE
 
     def explain(self, photograph: Photograph) -> Explanation:
-        """Where in a photograph the evidence for its label lies.
+        """Locate the evidence for the label of a photograph.
 
         The contribution of a selected word is shared among its occurrences and spread over their
         descriptors' windows; that of a colour over the pixels that have it.
@@ -278,14 +278,15 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model is a metric alone, whose votes are no sum over columns.
+            If the model is only a metric, whose votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
         additive = self.scorers[part][0]
         if not isinstance(additive, AdditiveScorer):
             raise ValueError(
-                "a model of method 'sdist' has no evidence per column; expected 'fsa', 'piecewise' or 'both'"
+                "a model of method 'sdist' has no evidence per column; "
+                "expected 'fsa', 'piecewise' or 'both'"
             )
         resized = photograph.resized(self.features.side)
         X = self.features.transform([photograph])
@@ -334,7 +335,8 @@ class ImageClassifier(ModelFile):
                     for name, array in scorer.arrays().items()
                 }
         return arrays, {
-            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in photographs",
+            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in "
+            "photographs",
             **self.info,
             "classes": self.classes,
             "features": self.features.settings(),
@@ -402,11 +404,12 @@ def _new_features() -> PetColumns:
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     names, y = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     if len(names) < 2:
-        raise ValueError(f"one class only ({', '.join(names)}); expected at least two")
+        raise ValueError(f"only one class ({', '.join(names)}); expected at least two")
     counts = np.bincount(y)
     if counts.min() < 2:
         raise ValueError(
-            f"class {names[counts.argmin()]!r} has one photograph; expected at least two of each class"
+            f"class {names[counts.argmin()]!r} has one photograph; "
+            "expected at least two of each class"
         )
     return [str(name) for name in names], y
 
@@ -423,6 +426,7 @@ def _vocabulary(
         or (np.diff(starts) < 1).any()
     ):
         raise ValueError(
-            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words into cells)"
+            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words "
+            "into cells)"
         )
-    return words.adopt(centres, starts)
+    return words.set_vocabulary(centres, starts)

@@ -1,4 +1,4 @@
-"""Where in a photograph its words occur, and evidence per pixel."""
+"""Positions of the words in a photograph, and evidence per pixel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Explanation:
     label : str
     probability : float
     image : ndarray of shape (H, W, 3), uint8
-        The photograph at the size at which the words were counted.
+        The photograph, resized as for counting its words.
     heat : ndarray of shape (H, W), float64
         Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions'
         sum.
     contributions : list of (str, float)
-        Names of the selected columns that the photograph has, with what each adds to the score of
-        ``label`` (less the mean of the other classes), by falling absolute value.
+        Names of the selected columns present in the photograph, with their contributions to the
+        score of ``label`` (minus the mean of the other classes), by falling absolute value.
     """
 
     label: str
@@ -38,27 +38,28 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Columns (m,) of the words that occur in a photograph, resized already, and their windows (m,
-    4).
+    """Columns (m,) of the words in a resized photograph, and their windows (m, 4).
 
-    One entry for every time that a word is counted: in the whole image, in its quarter, in the
-    head. Windows are x, y (the centre), width and height in pixels.
+    One entry for each count of a word: in the whole image, in its quarter, in the head. Windows are
+    x, y (the centre), width and height in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
-        rows, found, quarters = words.occurrences(described)
-        bins = [found, (1 + quarters) * features.n_words + found] if words.spatial else [found]
+        rows, indices, quarters = words.occurrences(described)
+        bins = (
+            [indices, (1 + quarters) * features.n_words + indices] if words.spatial else [indices]
+        )
         columns += [first + bin.astype(np.int64) for bin in bins]
         windows += len(bins) * [_windows(described, rows, frame)]
     return np.concatenate(columns), np.concatenate(windows)
 
 
 def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Evidence per pixel (H, W) of a photograph, resized already, from that of each column
+    """Evidence per pixel (H, W) of a resized photograph, from the evidence per column
     (n_features,).
 
-    Each word's evidence is shared equally among its occurrences and spread over what their windows
-    cover of the image, a colour's over its pixels.
+    The evidence of a word is shared equally among its occurrences and spread over their windows,
+    that of a colour over its pixels.
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

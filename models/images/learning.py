@@ -1,4 +1,4 @@
-"""How class scores are learnt from columns: FSA, sDist on the columns that it selects, and the
+"""Learning class scores from columns: FSA, sDist on the columns that it selects, and the
 temperature of the scores."""
 
 from dataclasses import dataclass
@@ -24,24 +24,24 @@ ALL_COLUMNS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """How an :class:`ImageClassifier` learns from the columns.
+    """Settings with which an :class:`ImageClassifier` learns from the columns.
 
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
         FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA
         selects; the mean of the probabilities of linear FSA and sDist; or sDist on all columns by
-        stabilised truncated SGD, as Ma (thesis) does.
+        stabilised truncated SGD, as in Ma (thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
         lambda of FSA's prior.
     mu : float, default 1.0
-        Speed of FSA's schedule; greater drops columns earlier.
+        Speed of FSA's schedule; larger values drop columns earlier.
     n_steps : int, default 100
         Steps of FSA's schedule.
     max_order : int, default 1
-        Greatest number of factors in a product of sDist.
+        Maximum number of factors in a product of sDist.
     """
 
     method: str = "fsa"
@@ -57,7 +57,7 @@ class ClassifierSettings:
         Raises
         ------
         ValueError
-            Names the first setting out of range.
+            If a setting is out of range; the message names the first.
         """
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
@@ -74,8 +74,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Held by columns (CSC) it is not copied. Stays sparse, but for method "piecewise", which
-            takes a dense copy (float32).
+            CSC is not copied. Stays sparse, except for method "piecewise", which makes a dense copy
+            (float32).
         y : ndarray of shape (n_photographs,), int
             Classes.
 
@@ -122,8 +122,8 @@ def metric_on(
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Divisor of held-out scores (n, n_classes) that makes their softmax likeliest, 1/100 to
-    100."""
+    """Temperature, from 1/100 to 100, that maximises the likelihood of the softmax of held-out
+    scores (n, n_classes)."""
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

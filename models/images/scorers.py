@@ -1,4 +1,4 @@
-"""Class scores from the selected columns: what is kept of a fitted learner."""
+"""Class scores from the selected columns: the stored part of a fitted learner."""
 
 from __future__ import annotations
 
@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from a sum of responses to the selected columns, by falling importance;
-    one output per class.
+    """Class probabilities from a sum of responses to the selected columns; one output per class.
 
-    Scores are divided by the temperature before they become probabilities.
-
-    Attributes
-    ----------
-    model : AdditiveModel
+    Scores are divided by the temperature before the softmax. Attributes ---------- model :
+    AdditiveModel
         One output per class; columns by falling importance.
     temperature : float
-        Scores are divided by it before they become probabilities.
+        Divisor of the scores before the softmax.
     """
 
     model: AdditiveModel
@@ -44,7 +40,7 @@ class AdditiveScorer:
 
     @classmethod
     def of(cls, classifier: FSAClassifier) -> Self:
-        """Take over a fitted classifier; the scores of two classes become -f / 2 and f / 2."""
+        """Convert a fitted classifier; the scores of two classes are -f / 2 and f / 2."""
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
         if responses.shape[2] == 1:
@@ -61,12 +57,12 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
+        """The scorer for wider rows, whose ``columns`` are those that it was fitted to."""
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Class scores (n, n_classes): the sum of the contributions, so that evidence adds up to
-        the last digit."""
+        """Class scores (n, n_classes): the sum of the contributions, so that the evidence adds up
+        exactly."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
@@ -148,7 +144,7 @@ class MetricScorer:
 
     @classmethod
     def of(cls, model: SDist, X: Matrix, y: np.ndarray) -> Self:
-        """Take over a metric fitted on X and y."""
+        """Convert a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
         order = max((len(t) for t in model.columns_), default=1)
@@ -171,18 +167,18 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """The scorer for rows of which ``columns`` are the columns that it was fitted to."""
+        """The scorer for wider rows, whose ``columns`` are those that it was fitted to."""
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
         """Pairs of different columns of X whose product the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
-        found = []
+        features = []
         for i in np.argsort(-strength, kind="stable"):
             factors = [int(self.selected[j]) for j in self.products[i] if j >= 0]
             if len(factors) == 2 and factors[0] != factors[1]:
-                found.append((factors[0], factors[1]))
-        return found[:n]
+                features.append((factors[0], factors[1]))
+        return features[:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
         """Rows of X in the learnt subspace, (n, rank)."""
@@ -193,7 +189,7 @@ class MetricScorer:
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Shares of the votes, (n, n_classes)."""
+        """Vote shares (n, n_classes)."""
         Z = self.transform(X)
         distance = (
             (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
@@ -221,7 +217,7 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; errors as of
+        """Take the arrays ``name.selected``, ... of a model file; errors as in
         :meth:`AdditiveScorer.read`."""
 
         def array(

@@ -1,4 +1,4 @@
-"""Options of a keypoint detector, and what it returns."""
+"""Options and results of a keypoint detector."""
 
 import warnings
 from collections import defaultdict
@@ -17,44 +17,44 @@ from .windows.window_models import Mode
 
 @dataclass(frozen=True)
 class DetectionOptions:
-    """What :meth:`KeypointDetector.find` searches, and what it reports.
+    """Options of :meth:`KeypointDetector.find`: what is searched and reported.
 
     Parameters
     ----------
     keypoints : sequence of str, optional
-        Which ones; all by default.
+        Keypoints to detect; all by default.
     threshold : float, optional
-        Minimum score, in place of ``min_probability``; ``-inf`` gives every candidate. Without
-        assembly by default each keypoint's own.
+        Minimum score, instead of ``min_probability``; ``-inf`` gives every candidate. Without
+        assembly, each keypoint's own threshold by default.
     min_size, max_size : float, optional
         Side of the detection window in image pixels; by default from the window of the pool (24) up
         to the image. A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside
         the range are skipped.
     max_detections : int, default 200
-        At most this many of each keypoint, the best.
+        Maximum number per keypoint, best first.
     mode : {"scan", "regress", "prune+regress"}, optional
         Which windows the classifier scores (see
         :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which
-        is the fastest, where the model has it, else "scan".
+        is the fastest, if the model supports it, else "scan".
     assembly : {"2d", "3d", "none"}, optional
         How instances are assembled (see
         :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none": each keypoint by
-        itself. By default as the model says, not at all where it cannot.
+        itself. The default is the model's, "none" if it has no assembly.
     min_probability : float, optional
         Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 gives
         every candidate. Only with assembly.
     roll : float, default 30.0
-        Degrees, at most 50: where no instance is found, or something else may be one, the image,
-        shrunk to at most 4 million pixels and 10 million once it is turned, is searched again
-        turned by so much to either side, and in evened light; 0: it is not.
+        Angle in degrees, at most 50, of a second search if no instance is detected or others are
+        likely: the image, shrunk to at most 4 million pixels (10 million when rotated), is searched
+        again rotated by this angle to either side, and with equalised lightness; 0 disables it.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known objects, in image pixels: each gets the points of one instance, whatever
-        its probability, and nothing else is searched. Only with assembly.
+        Boxes around known objects, in image pixels: one instance is located in each, whatever its
+        probability, and nothing else is searched. Only with assembly.
 
     Raises
     ------
     ValueError
-        If a name is unknown or a number makes no sense, whatever the model.
+        If a name is unknown or a number is out of range.
     """
 
     keypoints: Sequence[str] | None = None
@@ -126,13 +126,13 @@ class Detection(NamedTuple):
     x, y : float
         Position in image pixels.
     score : float
-        The greater the surer: of a window's classifier, or the log-odds of the probability where
-        instances are assembled.
+        Score of the window classifier, or the log-odds of the probability if instances are
+        assembled.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        That it lies within 10 % of the reference length of that keypoint of an object; None where
-        instances are not assembled.
+        Probability that it lies within 10 % of the reference length of that keypoint of an object;
+        None if instances are not assembled.
     """
 
     keypoint: str
@@ -144,14 +144,14 @@ class Detection(NamedTuple):
 
 
 class DetectionResult(NamedTuple):
-    """What :meth:`KeypointDetector.find` returns.
+    """Result of :meth:`KeypointDetector.find`.
 
     Parameters
     ----------
     detections : list of Detection
-        By falling score.
+        Detections by falling score.
     instances : list of Instance
-        By falling probability; empty where instances are not assembled.
+        By falling probability; empty if instances are not assembled.
     """
 
     detections: list[Detection]
@@ -167,8 +167,8 @@ class DetectionResult(NamedTuple):
 def of_instances(
     instances: Sequence[Instance], names: Sequence[str], size: float
 ) -> list[Detection]:
-    """The keypoints of some names of all instances; ``size`` is that of a detection window in
-    units of the reference length."""
+    """The named keypoints of all instances; ``size`` is that of a detection window in units of the
+    reference length."""
     return [
         Detection(
             name,

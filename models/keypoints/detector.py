@@ -25,8 +25,7 @@ from .windows.window_search import WindowSearch
 
 KIND = "keypoint detector"
 
-# reference lengths of the side of a box around a face; how far sizes in it may differ from that.
-# Choices
+# side of a box around a face in reference lengths, and its tolerance. Choices
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
@@ -34,7 +33,7 @@ _EXPLAINED = 0.15
 
 @dataclass
 class KeypointDetector:
-    """Finds keypoints in photographs; all keypoints share one pyramid and its integral images.
+    """Detects keypoints in photographs; all keypoints share one pyramid and its integral images.
 
     The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of
     Barbu et al. (2014) [2]_.
@@ -42,29 +41,29 @@ class KeypointDetector:
     Parameters
     ----------
     models : dict of str to KeypointModel
-        One sparse model per keypoint that is searched in windows.
+        One sparse window model per detected keypoint.
     pool : FeaturePool
         The pool that the models' features belong to.
     scales_per_octave : int, default 4
-        Levels of the pyramid from one halving of the size to the next.
+        Levels of the pyramid per octave (halving of the size).
     suppression : float, default 0.3
         Radius of non-maximum suppression, in units of ``reference_length`` on the detection's
         level.
     info : dict
-        What JSON can hold about training, scores and terms of use; kept in the file.
+        JSON values about training, scores and terms of use; stored in the file.
     guides : dict of str to Guide
-        What the modes "regress" and "prune+regress" need, per keypoint.
+        Guided search of each keypoint, for the modes "regress" and "prune+regress".
     face_cascade : FaceCascade, optional
-        What the mode "prune+regress" needs besides, for all keypoints.
+        Cascade shared by all keypoints, for the mode "prune+regress".
     reference_length : float, default 28.3
         Reference length of an object (see `Schema`) in pixels of a pyramid level that the models
         were trained for.
     finder : InstanceFinder, optional
-        Assembles faces from the detections of some keypoints, and finds all keypoints of these.
+        Assembles instances from the detections of some keypoints, and locates all their keypoints.
     schema : Schema, optional
-        What the keypoints are; None in files of faces from before it was kept.
+        Definition of the keypoints; None in older files of faces.
     enlarged : float, default 1.0
-        How much images are enlarged by default, at most fourfold, where objects are small.
+        Default enlargement of images, at most fourfold, for small objects.
 
     References
     ----------
@@ -102,7 +101,7 @@ class KeypointDetector:
 
     @property
     def category(self) -> str | None:
-        """Name of the objects; None of faces."""
+        """Name of the object; None for faces."""
         return None if self.schema is None or self.schema.landmarks else self.schema.category
 
     @property
@@ -113,25 +112,25 @@ class KeypointDetector:
         )
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
-        """Return options with what they leave open filled in.
+        """Return the options with defaults filled in.
 
-        That is the keypoints, the mode and the assembly.
+        These are the keypoints, the mode and the assembly.
 
         Parameters
         ----------
         options : DetectionOptions
-            What the user asked for.
+            Requested options.
 
         Returns
         -------
         DetectionOptions
-            The same, complete.
+            The completed options.
 
         Raises
         ------
         ValueError
-            If the model does not have a keypoint, the mode or an assembly, or the sizes make no
-            sense for its windows.
+            If the model lacks a keypoint, the mode or an assembly, or the sizes do not fit its
+            windows.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
         options = replace(
@@ -139,7 +138,8 @@ class KeypointDetector:
         )
         if options.assembly != Assembly.NONE and self.finder is None:
             raise ValueError(
-                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; expected 'none'"
+                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; "
+                "expected 'none'"
             )
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
         names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
@@ -150,7 +150,8 @@ class KeypointDetector:
                 )
             if name not in available:
                 raise ValueError(
-                    f"keypoint {name!r} has no detector of its own; expected an assembly of faces, not 'none'"
+                    f"keypoint {name!r} has no window detector; "
+                    "expected an assembly of faces, not 'none'"
                 )
         searched = (
             names
@@ -162,8 +163,8 @@ class KeypointDetector:
         return replace(options, keypoints=names, mode=mode)
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
-        """The mode in which some keypoints are searched, by default the fastest that the model has
-        for them."""
+        """The search mode of some keypoints, by default the fastest that the model supports for
+        them."""
         cascade = self.face_cascade
         prunes = cascade is not None and all(
             name in self.guides and name in cascade.expected for name in names
@@ -172,13 +173,9 @@ class KeypointDetector:
             return Mode.PRUNE if prunes else Mode.SCAN
         for name in names:
             if mode != Mode.SCAN and name not in self.guides:
-                raise ValueError(
-                    f"mode={str(mode)!r}: the model does not have it for {name}, only 'scan'"
-                )
+                raise ValueError(f"mode={str(mode)!r}: the model supports only 'scan' for {name}")
         if mode == Mode.PRUNE and not prunes:
-            raise ValueError(
-                f"mode={str(mode)!r}: the model does not have it, only 'scan' and 'regress'"
-            )
+            raise ValueError(f"mode={str(mode)!r}: the model supports only 'scan' and 'regress'")
         return Mode(mode)
 
     def detect(
@@ -189,23 +186,23 @@ class KeypointDetector:
         Parameters
         ----------
         image : ndarray
-            uint8 RGB (H, W, 3), or what ``annealed.vision.images.as_rgb`` takes.
+            uint8 RGB (H, W, 3), or any input of ``annealed.vision.images.as_rgb``.
         options : DetectionOptions, optional
-            What is searched and reported.
+            Search options.
         **keywords
-            Single options by their names, in place of those of ``options``:
-            ``detect(image, threshold=0.5, mode="scan")``.
+            Single options by name, overriding ``options``: ``detect(image, threshold=0.5,
+            mode="scan")``.
 
         Returns
         -------
         list of Detection
-            By falling score.
+            Detections by falling score.
 
         Raises
         ------
         ValueError
-            If the image is none, a keypoint, mode or assembly is unknown or missing in the model,
-            or the numbers make no sense.
+            If the image is invalid, a keypoint, mode or assembly is unknown or missing in the
+            model, or a number is out of range.
         """
         return self.find(image, options, **keywords).detections
 
@@ -217,7 +214,7 @@ class KeypointDetector:
         Parameters
         ----------
         image : ndarray
-            As in :meth:`detect`, and so are the errors.
+            As in :meth:`detect`, with the same errors.
         options : DetectionOptions, optional
             As in :meth:`detect`.
         **keywords
@@ -226,7 +223,7 @@ class KeypointDetector:
         Returns
         -------
         DetectionResult
-            Faces have all their keypoints, whichever were asked for.
+            Faces have all their keypoints, whichever were requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
@@ -250,11 +247,11 @@ class KeypointDetector:
             maxima = self.anchor_maxima(levels, self.finder.anchors, o.mode, o.max_detections)
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
-            maxima = {name: self.search.distinct(found) for name, found in maxima.items()}
+            maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
         instances, complete = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
         )
-        # without a level, it is too narrow for a face
+        # no level: too narrow for a face
         if o.roll and levels and upright and not complete:
             instances = self._found_again(pixels, levels, o, instances, min_probability)
         detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
@@ -273,8 +270,8 @@ class KeypointDetector:
         instances: list[Instance],
         min_probability: float,
     ) -> list[Instance]:
-        """Faces, and those of the turned photograph and of evened light; of the same ones the most
-        probable."""
+        """Faces, including those of the rotated and of the equalised photograph; of duplicates the
+        most probable."""
         assert self.finder is not None and o.mode is not None
         light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
@@ -296,13 +293,13 @@ class KeypointDetector:
         ]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
-        """The most probable face that lies in a box; without any, the mean shape in it, refined."""
+        """The most probable face in a box; if there is none, the refined mean shape in the box."""
         assert self.finder is not None
         height, width = pixels.shape[:2]
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
         if (low >= high).any():
             raise ValueError(
-                f"box {tuple(box)}: expected one that lies in the image of {width} x {height} pixels"
+                f"box {tuple(box)}: expected a box inside the image of {width} x {height} pixels"
             )
         side = float(np.sqrt(np.prod(np.subtract(box[2:], box[:2]))))
         left, top = np.maximum(np.floor(np.subtract(box[:2], side / 2)), 0).astype(int).tolist()
@@ -321,13 +318,13 @@ class KeypointDetector:
             min_size=sizes[0],
             max_size=sizes[1],
         )
-        found = self.find(part, inside).instances
-        middles = np.array([instance.landmarks.mean(axis=0) for instance in found]).reshape(
+        instances = self.find(part, inside).instances
+        middles = np.array([instance.landmarks.mean(axis=0) for instance in instances]).reshape(
             -1, 2
         ) + [left, top]
         in_box = ((middles >= low) & (middles <= high)).all(axis=1)
         if in_box.any():
-            return found[int(in_box.argmax())].moved(left, top)
+            return instances[int(in_box.argmax())].moved(left, top)
         levels = self.search.pyramid(part, *sizes)
         return self.finder.placed(
             (box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels
@@ -349,17 +346,17 @@ class KeypointDetector:
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
-        """Candidates that no face explains, with the probability that their score suggests."""
+        """Candidates that belong to no face, with the probability of their score."""
         assert self.finder is not None
         assembler, alone = self.finder.assembler, self.finder.trained.alone
         detections = []
         for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
             for x, y, score, scale in maxima[name].tolist() if name in names else ():
-                away = [
+                distinct = [
                     (np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length)
                     for f in instances
                 ]
-                if all(distance > _EXPLAINED * length for distance, length in away):
+                if all(distance > _EXPLAINED * length for distance, length in distinct):
                     log_odds = slope * score + offset + alone
                     detections.append(
                         Detection(
@@ -400,7 +397,7 @@ class KeypointDetector:
         mode: str = Mode.SCAN,
         max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
-        """Find all local maxima of some keypoints' scores, from which faces are assembled.
+        """Find all local maxima of the scores of some keypoints, from which faces are assembled.
 
         Parameters
         ----------
@@ -409,9 +406,9 @@ class KeypointDetector:
         anchors : list of str
             Names of the keypoints.
         mode : Mode, default "scan"
-            In which their windows are searched.
+            Search mode.
         max_detections : int, default 200
-            At most this many of each.
+            Maximum number per keypoint.
 
         Returns
         -------
@@ -468,7 +465,7 @@ class KeypointDetector:
         Raises
         ------
         ValueError
-            If the file is missing, damaged or of another kind; names the file.
+            If the file is missing, damaged or of another kind; the message names the file.
         """
         arrays, header = read_model(path, KIND)
         with reading(path):

@@ -1,4 +1,4 @@
-"""Crops of faces in which the eyes always lie in the same place."""
+"""Aligned crops of faces, with the eyes at fixed positions."""
 
 import cv2
 import numpy as np
@@ -7,8 +7,8 @@ from ...vision.images import as_rgb
 from .instances.instance_finder import Instance
 from .instances.shape_models import SimilarityTransform
 
-#: Template of a crop: the eye centres, in shares of its side from the top left corner. At 112
-#: pixels they lie within 0.7 pixels of those that face recognition commonly aligns to. A choice.
+#: Template of a crop: the eye centres, as fractions of its side from the top left corner. At 112
+#: pixels they lie within 0.7 pixels of the common template of face recognition. A choice.
 EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 
@@ -19,18 +19,18 @@ def check_size(size: int) -> None:
 
 
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
-    """Cut out a face, turned and scaled so that its eyes lie where the template has them.
+    """Crop a face, rotated and scaled so that its eyes lie at the positions of the template.
 
     The similarity transform takes the two eye centres exactly to (0.345, 0.465) and (0.655, 0.465)
     of the side, the right eye (the subject's) on the left: with pixel centres at whole numbers, to
-    ``share * size - 0.5``. What lies outside the photograph is black.
+    ``share * size - 0.5``. Pixels outside the photograph are black.
 
     Parameters
     ----------
     image : ndarray of shape (H, W, 3), uint8
         The photograph, RGB.
     face : Instance
-        A face found in it, with the keypoints ``left_eye`` and ``right_eye``.
+        A face detected in it, with the keypoints ``left_eye`` and ``right_eye``.
     size : int, default 112
         Side of the crop in pixels, from 8 to 4096.
 
@@ -63,7 +63,8 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
         )
     template = np.array([complex(*share) for share in EYES.values()]) * size - (0.5 + 0.5j)
     to_image = SimilarityTransform.least_squares(template, eyes)
-    # Shrunk by a whole factor first: the transform interpolates between neighbouring pixels alone.
+    # Shrunk by a whole factor first, because the transform interpolates only between neighbouring
+    # pixels.
     corners = to_image.to_image(np.array([0, size, size * 1j, size + size * 1j]))
     factor = max(1, int(to_image.reference_length))
     low = np.floor([corners.real.min(), corners.imag.min()]).astype(int).clip(0) // factor * factor

@@ -1,4 +1,4 @@
-"""The strongest features of each keypoint's model, and their places."""
+"""The strongest features of each keypoint's model, and their positions."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the n strongest features of each keypoint's model, the greatest range of the response
+    """Return the n strongest features of each keypoint's model, the largest range of the response
     first: ``name``, ``strength`` and ``cells``.
 
     Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
@@ -17,10 +17,10 @@ def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dic
     """
     pool = detector.pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]
-    found = {}
+    strongest = {}
     for name, model in detector.models.items():
         strength = np.ptp(model.responses.values.reshape(len(model.features), -1), axis=1)
-        found[name] = [
+        strongest[name] = [
             {
                 "name": pool.name(model.features[i]),
                 "strength": float(strength[i]),
@@ -28,7 +28,7 @@ def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dic
             }
             for i in np.argsort(-strength, kind="stable")[:n]
         ]
-    return found
+    return strongest
 
 
 def _cells(feature: np.ndarray, kinds: list[np.ndarray], hog: Any) -> dict[str, Any]:

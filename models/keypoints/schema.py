@@ -1,4 +1,4 @@
-"""What the points of an object are: names, mirror pairs, skeleton, the unit of all distances."""
+"""Definition of an object's points: names, mirror pairs, skeleton, the unit of all distances."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-#: Reference length of objects that name no two points, as a share of the root of the box's area. A
-#: choice: two points that are seen in one window lie about so far apart.
+#: Reference length of objects without two named points, as a fraction of the square root of the
+#: box's area. A choice: about the distance of two points that fit in one window.
 BOX_SHARE = 0.4
 
 Names = tuple[str, ...]
@@ -19,7 +19,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and relations of the points of one kind of object; kept in the model file.
+    """Names and relations of the points of one kind of object; stored in the model file.
 
     The unit of all distances, an object's *reference length*, is the distance of two named points,
     or 0.4 of the square root of the area of its box.
@@ -29,23 +29,23 @@ class Schema:
     category : str
         Name of the object.
     keypoints : tuple of str
-        Names of its points, those with a detector of their own first.
+        Names of its points, those with a window detector first.
     mirror : tuple of pairs of str
-        Points that change places in the mirror image of an object.
+        Pairs of points that swap in the mirror image of an object.
     skeleton : tuple of pairs of str
-        Points that pictures join by a line.
+        Pairs of points connected by a line in drawings.
     length : tuple of str
         The two points whose distance is the reference length; empty: the box.
     mirrored : bool
-        Whether the mirror image of an object is one, too.
+        Whether the mirror image of an object is also a valid object.
     upright : bool
-        Whether up is known; else objects are searched in all rotations.
+        Whether objects are upright; otherwise all rotations are searched.
     anchors : tuple of str
-        Points with a detector of their own; empty: not chosen yet.
+        Points with a window detector; empty: not chosen yet.
     landmarks : dict of str to tuple of int
-        Where further points are annotated, numbered from 0: those whose mean is each keypoint.
+        If landmarks are annotated, numbered from 0: the landmarks whose mean is each keypoint.
     landmark_mirror : tuple of int
-        Which landmark of the mirror image each of them is.
+        Index of each landmark in the mirror image.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class Schema:
     def __post_init__(self) -> None:
         if len(self.keypoints) < 2 or len(set(self.keypoints)) < len(self.keypoints):
             raise ValueError(
-                f"keypoints={list(self.keypoints)}: expected two different names or more"
+                f"keypoints={list(self.keypoints)}: expected at least two different names"
             )
         pairs = [*self.mirror, *self.skeleton, *([self.length] if self.length else [])]
         for names in (*pairs, self.anchors, self.landmarks):
@@ -88,29 +88,30 @@ class Schema:
         paired = [name for pair in self.mirror for name in pair]
         if len(set(paired)) < len(paired):
             raise ValueError(
-                f"mirror={[list(pair) for pair in self.mirror]}: expected each keypoint in one pair at most"
+                f"mirror={[list(pair) for pair in self.mirror]}: "
+                "expected each keypoint in at most one pair"
             )
         if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
             raise ValueError("landmark_mirror: expected every landmark once")
 
     @cached_property
     def opposite(self) -> dict[str, str]:
-        """The keypoint that each one is in a mirror image."""
+        """The mirror image of each keypoint."""
         swapped = {a: b for pair in self.mirror for a, b in (pair, pair[::-1])}
         return {name: swapped.get(name, name) for name in self.keypoints}
 
     @cached_property
     def mirror_order(self) -> list[int]:
-        """Positions of the keypoints' mirror images, in their order."""
+        """Indices of the keypoints' mirror images, in order."""
         return [self.keypoints.index(self.opposite[name]) for name in self.keypoints]
 
     @property
     def flips(self) -> tuple[bool, ...]:
-        """Whether to mirror a picture: each way in which it serves training."""
+        """Whether to mirror an image, for each of its uses in training."""
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Positions among some names of each keypoint with its mirror image, in their order."""
+        """Indices, among some names, of each keypoint and its mirror image, in order."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -119,7 +120,8 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Name of the keypoint whose training serves this one: of a mirror pair the first."""
+        """Name of the keypoint whose trained model is used for this one: the first of a mirror
+        pair."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored
@@ -149,18 +151,18 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Which of these points each one is in the mirror image (n_points,); empty without mirror
+        """Index of each of these points in the mirror image (n_points,); empty without mirror
         images."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
     def mirrored_points(self, points: np.ndarray, width: int) -> np.ndarray:
-        """Such points (n,), complex, in the mirror image of a photograph of some width."""
+        """Mirror points (n,), complex, of a photograph of some width."""
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> Schema:
-        """The schema with other points that have a detector of their own; these come first."""
+        """The schema with other anchors, sorted to the front."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -170,7 +172,8 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Any) -> Schema:
-        """Return the schema that :meth:`to_dict` or a file described; else a ValueError."""
+        """Return the schema described by :meth:`to_dict` or a file; a ValueError if it is
+        invalid."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
         if (
             not isinstance(data, dict)
@@ -197,7 +200,7 @@ class Schema:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples, in depth."""
+    """Convert nested lists to tuples."""
     if isinstance(value, dict):
         return {key: _frozen(entry) for key, entry in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

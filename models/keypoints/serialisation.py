@@ -1,4 +1,5 @@
-"""The parts of a keypoint detector as arrays and plain data, and back, with every array checked."""
+"""Conversion of the parts of a keypoint detector to arrays and plain data and back, with every
+array validated."""
 
 from functools import partial
 from pathlib import Path
@@ -61,9 +62,11 @@ def write_parts(
 def read_parts(
     path: str | Path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
-    """Return what :func:`write_parts` took; guides, face cascade and face finder may be missing.
+    """Rebuild the parts given to :func:`write_parts`; guides, face cascade and face finder may be
+    missing.
 
-    A damaged array is a ValueError, a damaged header one of that, KeyError and TypeError.
+    Raises a ValueError for a damaged array, and ValueError, KeyError or TypeError for a damaged
+    header.
     """
     models = {
         name: _read_model(path, arrays, name, header["models"][name], pool)
@@ -72,7 +75,7 @@ def read_parts(
     guides = {}
     for name, described in header.get("guides", {}).items():
         if name not in models:
-            raise ValueError(f"a guide to the unknown keypoint {name!r}")
+            raise ValueError(f"a guide for the unknown keypoint {name!r}")
         guides[name] = read_guide(path, arrays, name, described, pool)
     described = header.get("face_cascade")
     cascade = None if described is None else _read_face_cascade(path, arrays, described, pool)
@@ -87,10 +90,11 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint; errors as of :func:`read_parts`."""
+    """Return the guide of one keypoint; errors as in :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
-            f"{name}: a pruning cascade of its own, of an older version; expected a face cascade: train again"
+            f"{name}: the file has one pruning cascade per keypoint, an older format; "
+            "expected a face cascade: retrain the model"
         )
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
@@ -178,7 +182,7 @@ def _read_model(
 
 
 def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
-    """Add the arrays of a face finder; returns its entry of the header."""
+    """Add the arrays of a face finder; return its header entry."""
     assembler, regressor = finder.assembler, finder.regressor
     header: dict[str, Any] = {
         "keypoints": list(finder.keypoints),
@@ -187,7 +191,7 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "noise": float(assembler.shape.noise),
         "own_radius": float(finder.own_radius),
         "min_support": float(finder.min_support),
-        "least": float(assembler.least),
+        "least": float(assembler.min_log_odds),
         **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
         "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
     }
@@ -234,7 +238,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(
-            f"faces: keypoints={names}, anchors={anchors}: expected different ones, two anchors or more first"
+            f"faces: keypoints={names}, anchors={anchors}: "
+            "expected different names, with two or more anchors first"
         )
     example = {
         "noise": 0.0,
@@ -249,7 +254,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         example,
         limits,
     )
-    noise, least, radius, support, max_turn = (float(numbers[key]) for key in example)
+    noise, min_log_odds, radius, support, max_turn = (float(numbers[key]) for key in example)
     read = partial(check_array, path, arrays)
 
     # the assembly
@@ -265,7 +270,13 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         raise ValueError("faces: expected at least one template")
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
-        shape, templates[..., 0] + 1j * templates[..., 1], rigid, slope, offset, least, max_turn
+        shape,
+        templates[..., 0] + 1j * templates[..., 1],
+        rigid,
+        slope,
+        offset,
+        min_log_odds,
+        max_turn,
     )
 
     # the refinement of all points
@@ -290,10 +301,10 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         and (mirror[mirror] == np.arange(n)).all()
     )
     if len(mirror) and not pairs:
-        raise ValueError("faces/regression/mirror: expected pairs of points that change places")
+        raise ValueError("faces/regression/mirror: expected pairs of points that swap")
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
 
-    # what judges them
+    # the classifier and the probabilities
     classifier = probabilities = own_weight = None
     if "faces/classifier/features" in arrays:
         features = _features(path, arrays, "faces/classifier/features", n)

@@ -1,5 +1,4 @@
-"""Candidate segmentations of a sequence with their features and errors: the rows that a ranking
-compares."""
+"""Candidate segmentations of a sequence with their features and errors, the rows of a ranking."""
 
 from __future__ import annotations
 
@@ -22,11 +21,12 @@ class CandidateSet:
     Attributes
     ----------
     name, video : str
-        Of the sequence; sequences of one video must not be split between training and test.
+        Name of the sequence and of its video; sequences of one video must not be split between
+        training and test.
     candidates : list of Candidate
     features : ndarray of shape (n_candidates, n_features)
     errors : ndarray of shape (n_candidates,) or None
-        Misclassification in [0, 1), where the truth is known.
+        Misclassification in [0, 1), if the truth is known.
     """
 
     name: str
@@ -49,7 +49,8 @@ class CandidateSet:
         """
         if self.errors is None:
             raise ValueError(
-                f"{self.name or 'candidates'}: the errors are not known; give the sequence with its labels"
+                f"{self.name or 'candidates'}: the errors are unknown; "
+                "expected a sequence with labels"
             )
         return self.errors
 
@@ -59,7 +60,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> CandidateSet:
-        """The candidates at the positions (or under the mask) ``chosen``."""
+        """The candidates at the indices (or in the mask) ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -69,8 +70,8 @@ class CandidateSet:
         )
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
-        """The candidates whose motions all have at least so many points; all candidates when there
-        is none."""
+        """The candidates whose motions all have at least a number of points; all candidates if
+        there is none."""
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
         )
@@ -85,7 +86,7 @@ def candidate_sets(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> dict[str, CandidateSet]:
-    """Candidates and features by several sets of families; what the sets share is computed once.
+    """Compute candidates and features for several sets of families, sharing common work.
 
     Parameters
     ----------
@@ -96,9 +97,9 @@ def candidate_sets(
     family_sets : mapping of str to sequence of families
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
-        Gives the name and, where it has labels, the true motions of the points of ``tracks``.
+        Gives the name and, if labelled, the true motions of the points of ``tracks``.
     columns : ndarray of int or None, default None
-        Features that are needed; others may be left zero. None means all.
+        Columns to compute; others may be left zero. None means all.
 
     Returns
     -------
@@ -112,8 +113,8 @@ def candidate_sets(
     """
     tracks = as_tracks(tracks)
     families = dict.fromkeys(family for listed in family_sets.values() for family in listed)
-    found = {family: candidates(tracks, n_motions, (family,)) for family in families}
-    every = distinct(candidate for listed in found.values() for candidate in listed)
+    by_family = {family: candidates(tracks, n_motions, (family,)) for family in families}
+    every = distinct(candidate for listed in by_family.values() for candidate in listed)
     labels = [candidate.labels for candidate in every.values()]
     values = features.compute(tracks, labels, columns)
     origin, truth = (
@@ -123,10 +124,10 @@ def candidate_sets(
     rows = {partition: row for row, partition in enumerate(every)}
     sets = {}
     for name, listed in family_sets.items():
-        own = distinct(candidate for family in listed for candidate in found[family])
-        at = [rows[partition] for partition in own]
+        merged = distinct(candidate for family in listed for candidate in by_family[family])
+        at = [rows[partition] for partition in merged]
         sets[name] = CandidateSet(
-            *origin, list(own.values()), values[at], None if errors is None else errors[at]
+            *origin, list(merged.values()), values[at], None if errors is None else errors[at]
         )
     return sets
 
@@ -139,7 +140,7 @@ def candidate_set(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> CandidateSet:
-    """Candidates and features of one sequence.
+    """Compute candidates and features of one sequence.
 
     Parameters
     ----------
@@ -152,10 +153,10 @@ def candidate_set(
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
-        Gives the name and, where it has labels, the true motions of the points of ``tracks``: then
-        the errors are known too.
+        Gives the name and, if labelled, the true motions of the points of ``tracks`` for the
+        errors.
     columns : ndarray of int or None, default None
-        Features that are needed; others may be left zero. None means all.
+        Columns to compute; others may be left zero. None means all.
 
     Returns
     -------
@@ -172,7 +173,7 @@ def candidate_set(
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """The candidates of several sets of one sequence as one set; all have known errors, or none."""
+    """Concatenate several sets of one sequence; all have known errors, or none."""
     return replace(
         sets[0],
         candidates=[candidate for one in sets for candidate in one.candidates],
@@ -184,10 +185,10 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
-    """Features relative to the other candidates of the same sequence: only these are compared.
+    """Features relative to the other candidates of the same sequence.
 
-    For piecewise-linear responses the range within the sequence becomes [0, 1]; for linear ones the
-    mean is subtracted and, with ``standardize``, the standard deviation becomes 1.
+    For piecewise-linear responses the range within the sequence is scaled to [0, 1]; for linear
+    ones the mean is subtracted and, with ``standardize``, the standard deviation is scaled to 1.
     """
     if response == "linear":
         spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
@@ -211,7 +212,7 @@ def relative_rows(
 
 
 def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Values of the candidates of all sequences one after another, divided by sequence."""
+    """Split the concatenated values of all candidates by sequence."""
     return np.split(values, np.cumsum([len(one) for one in sets])[:-1])
 
 
@@ -221,7 +222,7 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     Parameters
     ----------
     sets : sequence of CandidateSet
-        With known errors.
+        Sets with known errors.
 
     Returns
     -------
@@ -229,11 +230,11 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
         Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the
         smaller error, 0 where j has, 0.5 where the errors are equal.
     """
-    found, start = [np.empty((0, 3))], 0
+    pairs, start = [np.empty((0, 3))], 0
     for one in sets:
         i, j = np.triu_indices(len(one), 1)
         difference = one.known_errors[j] - one.known_errors[i]
         ranking = 0.5 + 0.5 * np.sign(np.where(np.abs(difference) < 1e-12, 0.0, difference))
-        found.append(np.column_stack([i + start, j + start, ranking]))
+        pairs.append(np.column_stack([i + start, j + start, ranking]))
         start += len(one)
-    return np.concatenate(found)
+    return np.concatenate(pairs)

@@ -1,21 +1,22 @@
-"""Which motion each pixel of a video shows, from labelled point tracks."""
+"""Dense motion masks of a video from labelled point tracks."""
 
 from collections.abc import Iterable, Iterator
 
 import cv2
 import numpy as np
 
-GAP = 3  # frames to the one before and the one after that a frame is compared with. A choice
+GAP = 3  # distance in frames to the earlier and the later frame of comparison. A choice
 _AREA = 30  # pixels of a superpixel. A choice
-_UNKNOWN = 40.0  # difference of grey values where a motion is not known, and at most. A choice
-_NEAR = 40.0  # pixels from the tracks of a motion that weigh as much as _FAR_WEIGHT grey values
+_UNKNOWN = 40.0  # difference of grey values for an unknown motion, and its maximum. A choice
+_NEAR = (
+    40.0  # distance in pixels from a motion's tracks that costs as much as _FAR_WEIGHT grey values
+)
 _FAR_WEIGHT = 6.0
-_MIN_TRACKS = 4  # for an affine motion from one frame to another
+_MIN_TRACKS = 4  # minimum for an affine motion between two frames
 
 
 def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
-    """The motion whose tracks (F, P, 2) span the greatest area over all frames: what does not move
-    by itself."""
+    """The background: the motion whose tracks (F, P, 2) span the largest area over all frames."""
     areas = np.zeros(max(int(labels.max()) + 1, 1))
     for k in range(len(areas)):
         seen = (
@@ -31,21 +32,21 @@ def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
 def label_maps(
     frames: Iterable[np.ndarray], tracks: np.ndarray, labels: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each frame of a video with the motion that each of its pixels shows.
+    """Yield each frame of a video with the motion label of each pixel.
 
-    An affine motion is fitted to the tracks of each label, to a frame before and one after. A pixel
-    shows the motion that explains its grey values best, in the better of the two frames, since what
-    is hidden in one is mostly seen in the other; where several do, that of the nearest tracks. The
-    differences are averaged over superpixels (SLIC [1]_), which follow the edges of things.
+    An affine motion to an earlier and a later frame is fitted to the tracks of each label. A pixel
+    gets the motion that explains its grey values best, in the better of the two frames, since
+    regions occluded in one are mostly visible in the other; ties go to the nearest tracks. The
+    differences are averaged over superpixels (SLIC [1]_), which follow the edges of objects.
 
     Parameters
     ----------
     frames : iterable of ndarray of shape (H, W, 3), uint8
-        RGB; only a few are held at a time.
+        RGB; only a few are held in memory.
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
-        Motion of each track; -1 for those that say nothing.
+        Motion of each track; -1 for tracks to ignore.
 
     Yields
     ------
@@ -89,11 +90,11 @@ def _label_map(
     costs = []
     for k in motions:
         mine = tracks[:, labels == k]
-        away = np.full(image.shape[:2], 255, np.uint8)
+        background = np.full(image.shape[:2], 255, np.uint8)
         for x, y in np.round(mine[t][np.isfinite(mine[t]).all(axis=1)]).astype(int):
-            cv2.circle(away, (int(x), int(y)), 1, 0, -1)
+            cv2.circle(background, (int(x), int(y)), 1, 0, -1)
         nearness = (
-            np.minimum(cv2.distanceTransform(away, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
+            np.minimum(cv2.distanceTransform(background, cv2.DIST_L2, 5) / _NEAR, 3.0) * _FAR_WEIGHT
         )
         difference = np.minimum.reduce([_difference(held, t, s, mine) for s in (t - GAP, t + GAP)])
         costs.append(np.bincount(regions, (difference + nearness).ravel()) / sizes)
@@ -101,7 +102,7 @@ def _label_map(
 
 
 def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
-    """Mean difference of grey values (H, W) of frame t and frame s brought to it by the motion of
+    """Mean difference of grey values (H, W) of frame t and of frame s warped to it by the motion of
     some tracks."""
     height, width = held[t].shape[:2]
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
@@ -113,18 +114,18 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
     if motion is None:
         return np.full((height, width), _UNKNOWN)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    there = cv2.warpAffine(
+    warped = cv2.warpAffine(
         held[s], motion, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE
     )
-    return np.minimum(cv2.blur(cv2.absdiff(held[t], there), (5, 5)).mean(axis=2), _UNKNOWN)
+    return np.minimum(cv2.blur(cv2.absdiff(held[t], warped), (5, 5)).mean(axis=2), _UNKNOWN)
 
 
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
-    """How well the motion of each track's label explains it, against the other labels.
+    """Probability of each track's label by its motion, relative to the other labels.
 
     Affine motions from each frame to the next ones are compared by their mean squared distances,
-    with Gaussian noise of ``sigma`` pixels. The numbers are not calibrated; an own label that fits
-    worse than another has less than a half.
+    with Gaussian noise of ``sigma`` pixels. The probabilities are not calibrated; a label that fits
+    worse than another has less than 0.5.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     Returns
     -------
     ndarray of shape (P,)
-        NaN for tracks without label, and for those seen in no two frames that are compared.
+        NaN for tracks without a label, and for those never seen in both frames of a comparison.
     """
     gap = max(1, min(5, len(tracks) - 1))
     squares = np.full((max(int(labels.max()) + 1, 1), len(tracks), tracks.shape[1]), np.nan)
@@ -155,6 +156,6 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     known = np.isfinite(squares)
     mean = np.where(known, squares, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     weight = np.where(known.any(axis=1), np.exp(-np.minimum(mean / (2 * sigma**2), 300.0)), 0.0)
-    own = weight[np.maximum(labels, 0), np.arange(len(labels))]
+    assigned = weight[np.maximum(labels, 0), np.arange(len(labels))]
     with np.errstate(invalid="ignore"):
-        return np.where(labels >= 0, own / weight.sum(axis=0), np.nan)
+        return np.where(labels >= 0, assigned / weight.sum(axis=0), np.nan)

@@ -38,10 +38,10 @@ from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunc
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
 _MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
-OUTLIER_PIXELS = 1.0  # residuals below are never those of outliers; a choice
-OUTLIER_RATIO = 5.0  # an outlier's residual against the median of its motion; a choice
-# Version of the features in a model file: 1 had those of subspaces alone; raise it when a feature
-# changes its meaning.
+OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
+OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
+# Version of the features in a model file: 1 had only those of subspaces; increment it when a
+# feature changes its meaning.
 FEATURE_SET = 2
 # Kinds in the model file -> class.
 _FAMILIES: dict[str, Any] = {
@@ -66,18 +66,17 @@ class Segmentation:
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        0 .. n_motions-1, by falling size of the motion; -1 for outliers, where they were asked for.
+        0 .. n_motions-1, by falling size of the motion; -1 for outliers, if requested.
     n_motions : int
         The given or the chosen number.
     candidates : list of Candidate
-        All candidates with that number of motions, the best first.
+        All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, falling.
     probability_of_motions : float
-        How sure the number of motions is; 1 where it was given.
+        Probability of the number of motions; 1 if it was given.
     unseen : ndarray of shape (n,), int
-        Points about which nothing is known, because they are seen in no two frames that are
-        compared: they got the largest motion.
+        Points never seen in both frames of a comparison; they are assigned to the largest motion.
     """
 
     labels: np.ndarray
@@ -92,7 +91,7 @@ class Segmentation:
 class SegmentationRanker(ModelFile):
     """Segment tracks into rigid motions.
 
-    Candidates are clusterings in several ways, the best is taken by a learnt ranking [1]_.
+    A learnt ranking selects the best of several candidate clusterings [1]_.
 
     Parameters
     ----------
@@ -101,12 +100,11 @@ class SegmentationRanker(ModelFile):
     features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
-        How the ranking is learnt.
+        Settings of the ranking.
     min_motion_size : int, default 0
-        Candidates with a motion of fewer points are not considered, unless there are no others. 0
-        considers all.
+        Candidates with a smaller motion are ignored, unless there are no others. 0 considers all.
     function : RankingFunction or None, default None
-        What :meth:`fit` learns: the ranking of candidates with the same number of motions.
+        The ranking of candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
         The choice of that number, learnt by :meth:`fit` from candidates of all numbers.
     training : dict
@@ -144,7 +142,7 @@ class SegmentationRanker(ModelFile):
         Parameters
         ----------
         sets : sequence of CandidateSet
-            One for each training sequence, with errors, made with this ranker's families and
+            One for each training sequence, with errors, computed with this ranker's families and
             features.
         mixed : sequence of CandidateSet or None, default None
             The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for
@@ -160,7 +158,7 @@ class SegmentationRanker(ModelFile):
         Raises
         ------
         ValueError
-            If no sequence has two candidates of different error.
+            If no sequence has two candidates with different errors.
         """
         self.function = RankingFunction.learn(
             [s.without_small(self.min_motion_size) for s in sets], self.settings, columns
@@ -173,9 +171,9 @@ class SegmentationRanker(ModelFile):
     def candidate_set(
         self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None
     ) -> CandidateSet:
-        """Candidates and features by this ranker's families.
+        """Compute candidates and features of this ranker.
 
-        Parameters as of :func:`.candidate_set.candidate_set`.
+        Parameters as in :func:`.candidate_set.candidate_set`.
 
         Parameters
         ----------
@@ -184,7 +182,7 @@ class SegmentationRanker(ModelFile):
         n_motions : int
             Number of motions K.
         sequence : TrackSequence or None
-            Where the tracks are from; its labels are the truth of the errors.
+            Sequence of the tracks; its labels give the true motions.
 
         Returns
         -------
@@ -196,21 +194,21 @@ class SegmentationRanker(ModelFile):
     def sets_by_number(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
     ) -> dict[int, CandidateSet]:
-        """Candidates for each number of motions in ``MOTIONS`` that the points allow.
+        """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
-        Parameters as of :meth:`candidate_set`.
+        Parameters as in :meth:`candidate_set`.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         sequence : TrackSequence or None
-            Where the tracks are from; its labels are the truth of the errors.
+            Sequence of the tracks; its labels give the true motions.
 
         Returns
         -------
         dict of int to CandidateSet
-            By the number of motions.
+            Candidates by number of motions.
         """
         tracks = as_tracks(tracks)
         return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
@@ -218,14 +216,16 @@ class SegmentationRanker(ModelFile):
     def mixed_set(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
     ) -> CandidateSet:
-        """Candidates of all these numbers as one set; parameters as of :meth:`candidate_set`.
+        """Compute candidates of all these numbers as one set.
+
+        Parameters as in :meth:`candidate_set`.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         sequence : TrackSequence or None
-            Where the tracks are from; its labels are the truth of the errors.
+            Sequence of the tracks; its labels give the true motions.
 
         Returns
         -------
@@ -256,26 +256,26 @@ class SegmentationRanker(ModelFile):
         ------
         ValueError
             If the ranker is not trained, the shape is not (F, P, 2), or there are fewer than two
-            frames or four points per motion about which something is known.
+            frames or four usable points per motion.
         """
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if n_motions is None:
-            n_motions, probability, found = self._choose(seen)
+            n_motions, probability, chosen = self._choose(seen)
         else:
-            found, probability = (
+            chosen, probability = (
                 self._compared(seen, n_motions, self.function.selected).without_small(
                     self.min_motion_size
                 ),
                 1.0,
             )
-        _warn_of_nothing_to_see(seen.coordinates, n_motions)
-        scores = self.function.scores(found.features)
+        _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
+        scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
             replace(c, labels=_for_all(c.labels, known))
-            for c in (found.candidates[i] for i in order)
+            for c in (chosen.candidates[i] for i in order)
         ]
         labels = by_size(best[0].labels)
         if outliers:
@@ -292,7 +292,8 @@ class SegmentationRanker(ModelFile):
         """Number of motions, its probability and the candidates with that number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; give the number"
+                "this model was not trained to choose the number of motions; "
+                "expected a given number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
         mixed = joined(
@@ -341,15 +342,14 @@ class SegmentationRanker(ModelFile):
         check_version(header)
         settings = RankerSettings.read(header["settings"])
         features = read_features(header["pool"])
-        least = check_settings(
-            {"least": header["min_motion_size"]}, {"least": 0}, {"least": (0, 1e6)}
-        )["least"]
+        size = "min_motion_size"
+        sizes = check_settings({size: header[size]}, {size: 0}, {size: (0, 1e6)})
         n_features = len(features.get_feature_names_out())
         ranker = cls(
             read_families(header["families"]),
             features,
             settings,
-            least,
+            sizes[size],
             training=dict(header["training"]),
         )
         ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
@@ -361,21 +361,21 @@ class SegmentationRanker(ModelFile):
 
 
 def _numbers(tracks: Tracks) -> list[int]:
-    """Those of ``MOTIONS`` that the points allow."""
+    """The numbers in ``MOTIONS`` that the number of points allows."""
     check_motions(MOTIONS[0], tracks.n_points)
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
-def _warn_of_nothing_to_see(tracks: np.ndarray, n_motions: int) -> None:
-    """Warn where any division of the tracks (F, P, 2) is arbitrary."""
+def _warn_of_ambiguous_tracks(tracks: np.ndarray, n_motions: int) -> None:
+    """Warn if any segmentation of the tracks (F, P, 2) is arbitrary."""
     if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
         warnings.warn(
-            f"no track moves by {_MIN_MOTION} pixels: the labels say nothing about motions",
+            f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless",
             stacklevel=3,
         )
     elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
         warnings.warn(
-            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels say nothing about motions",
+            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels are meaningless",
             stacklevel=3,
         )
 
@@ -389,13 +389,13 @@ def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
 
 
 def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Labels of all points: those about which nothing is known get the largest motion."""
+    """Labels of all points: unknown points get the largest motion."""
     full = np.full(len(known), np.bincount(labels).argmax(), np.int64)
     full[known] = labels
     return full
 
 
-# -- headers of model files: each part is checked where it is read
+# -- headers of model files: each part is validated where it is read
 
 
 def check_version(header: Mapping[str, Any]) -> None:
@@ -403,17 +403,18 @@ def check_version(header: Mapping[str, Any]) -> None:
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
-            f"feature set {version!r}, this version knows 1 to {FEATURE_SET}: update annealed or train again"
+            f"feature set {version!r}, this version supports 1 to {FEATURE_SET}: "
+            "update annealed or retrain the model"
         )
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Families or features as the header holds them."""
+    """Families or features as stored in the header."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
 def read_families(listed: Any) -> tuple[Family, ...]:
-    """Families of candidates; a ValueError says what is wrong."""
+    """Read families of candidates; a ValueError describes an invalid header."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
         raise ValueError("0 families, expected at least one")
@@ -426,9 +427,7 @@ def _read_family(record: Any) -> Family:
     if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get(
         "lowest", 0
     ) > settings.get("highest", 0):
-        raise ValueError(
-            f"family {record}: expected a known representation, and no lowest above the highest"
-        )
+        raise ValueError(f"family {record}: expected a known representation, and lowest <= highest")
     if settings.get("kernel", KERNELS[0]) not in KERNELS:
         raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
     return family(**settings)
@@ -436,7 +435,7 @@ def _read_family(record: Any) -> Family:
 
 def read_features(pool: Any) -> Features:
     """Features of a model file; feature set 1 holds those of subspaces, without their kind. A
-    ValueError says what is wrong."""
+    ValueError describes an invalid header."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

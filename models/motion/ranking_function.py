@@ -12,10 +12,9 @@ from ...learners.common.additive import AdditiveModel
 from ..files import check_array, check_settings
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
-# Settings that older files do not hold.
+# Settings that are absent in older files.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
-# Least and greatest number of a setting in a model file: choices, wider than any setting that makes
-# sense.
+# Minimum and maximum of each setting in a model file: choices, wider than any sensible setting.
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 100),
     "floor": (1e-6, 1000),
@@ -29,7 +28,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """How a ranking function is learnt; with ``schedule="inverse_arxiv"`` the defaults are those of
+    """Settings of a ranking function; with ``schedule="inverse_arxiv"`` the defaults are those of
     section 7.3.2 of [1]_.
 
     Parameters
@@ -43,17 +42,17 @@ class RankerSettings:
         Steps of the annealing schedule.
     learning_rate : float, default 0.5
     schedule : str, default "inverse"
-        Kind of the annealing schedule, as of :class:`annealed.learners.Schedule`.
+        Kind of the annealing schedule, as in :class:`annealed.learners.Schedule`.
     mu : float, default 1.0
-        Speed of the schedule; greater drops features earlier.
+        Speed of the schedule; larger values drop features earlier.
     shrinkage : float, default 0.01
         lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
-        A sequence of n candidates has n (n - 1) / 2 pairs; each weighs n to the power of minus
-        twice this. With 1 all sequences weigh about the same.
+        A sequence of n candidates has n (n - 1) / 2 pairs; each has the weight n to the power of
+        minus twice this. With 1 all sequences have about the same weight.
     standardize : bool, default False
-        Whether linear responses see features with standard deviation 1 among the candidates of a
-        sequence: scenes of unlike noise and depth become alike.
+        Whether features are scaled to standard deviation 1 among the candidates of a sequence for
+        linear responses, so that scenes with different noise and depth are comparable.
 
     References
     ----------
@@ -74,7 +73,7 @@ class RankerSettings:
 
     @classmethod
     def read(cls, record: Any) -> Self:
-        """Settings of a model file; a ValueError says what is wrong."""
+        """Read the settings of a model file; a ValueError describes an invalid header."""
         settings = cls(
             **check_settings(
                 {**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS
@@ -94,7 +93,7 @@ class RankingFunction:
     ----------
     response : {"piecewise", "linear"}
     model : AdditiveModel
-        One response for each selected feature, the strongest first.
+        One response for each selected feature, strongest first.
     standardize : bool, default False
         As in :class:`RankerSettings`.
     """
@@ -105,7 +104,7 @@ class RankingFunction:
 
     @property
     def selected(self) -> np.ndarray:
-        """Columns of the features that the function uses, (k,), the strongest first."""
+        """Columns of the selected features, (k,), strongest first."""
         return self.model.selected
 
     @classmethod
@@ -131,7 +130,7 @@ class RankingFunction:
         Raises
         ------
         ValueError
-            If no sequence has two candidates of different error.
+            If no sequence has two candidates with different errors.
         """
         from ...learners import FSARanker, PiecewiseLinear, Prior, Schedule
 
@@ -139,7 +138,8 @@ class RankingFunction:
         pairs = ranked_pairs(sets)
         if not (pairs[:, 2] != 0.5).any():
             raise ValueError(
-                "no sequence has two candidates of different error; there is nothing to learn from"
+                "no sequence has two candidates with different errors; "
+                "there is nothing to learn from"
             )
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
         k, rate = min(settings.n_features_to_select, len(columns)), settings.learning_rate
@@ -166,25 +166,25 @@ class RankingFunction:
         rows = relative_rows(sets, settings.response, columns, settings.standardize)
         ranker.fit(rows, None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
-        # A ranking has no intercept. Responses lie in memory as those of a loaded model, for equal
-        # scores to the last digit.
+        # A ranking has no intercept. The memory layout is that of a loaded model, for bitwise equal
+        # scores.
         selected = columns[model.selected].astype(np.int64)
         model = replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0)
         return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Scores (n_candidates,) of all candidates of one sequence; the best has the greatest."""
+        """Scores (n_candidates,) of all candidates of one sequence; the best has the highest."""
         return self.model.scores_of_selected(
             relative(features[:, self.selected], self.response, self.standardize)
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Scores for each of several sequences: many at once take far less time than one by one."""
+        """Scores for each of several sequences, much faster than one by one."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file holds: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots);
+        """Arrays of a model file: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots);
         linear responses have knot zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
@@ -199,8 +199,8 @@ class RankingFunction:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; a ValueError says what does not
-        fit."""
+        """Take the arrays ``name.selected``, ... of a model file; a ValueError describes a
+        mismatch."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -214,7 +214,7 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
 
-# by ten folds of Hopkins155, three divisions: experiments/notebook/motion.md
+# by ten-fold cross-validation on Hopkins155, repeated three times: experiments/notebook/motion.md
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
@@ -229,12 +229,12 @@ class MotionChooser:
     function : RankingFunction
         Ranks candidates across numbers of motions.
     settings : RankerSettings
-        How it was learnt.
+        Settings of its training.
     certainty : float
-        Factor of the scores in the probabilities, exp(factor x score) up to their sum.
+        Factor of the scores in the probabilities, which are proportional to exp(factor x score).
     best_only : bool
-        Whether the best candidate of each number is compared; False: all candidates, as older model
-        files do.
+        Whether only the best candidate of each number is compared; False: all candidates, as in
+        older model files.
     """
 
     function: RankingFunction
@@ -250,7 +250,7 @@ class MotionChooser:
         columns: np.ndarray | None = None,
     ) -> Self:
         """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those
-        with the same number. Of the features those in ``columns`` may be selected."""
+        with the same number. Only features in ``columns`` may be selected."""
         finals = [finalists(one, ranking) for one in mixed]
         return cls(
             RankingFunction.learn(finals, SETTINGS, columns),
@@ -266,7 +266,7 @@ class MotionChooser:
         return int(numbers[np.argmax(best)]), float(chances.max() / chances.sum())
 
     def record(self) -> dict[str, Any]:
-        """What the header of a model file holds."""
+        """Header entry of a model file."""
         return {
             "settings": asdict(self.settings),
             "certainty": self.certainty,
@@ -282,8 +282,8 @@ class MotionChooser:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Take the arrays ``chooser...`` of a model file; older files have no record: all
-        candidates, settings of the ranking."""
+        """Take the arrays ``chooser...`` of a model file; older files have no record and use all
+        candidates and the settings of the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
@@ -305,14 +305,14 @@ def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of motions among the candidates, rising, and the greatest score of each."""
+    """Numbers of motions among the candidates, rising, and the maximum score of each."""
     numbers = np.unique(mixed.n_motions)
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 
 
 def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
-    """Factor of the scores that makes the numbers with the least error most likely on held-out
-    videos; 1 with too few videos."""
+    """Factor of the scores that maximises the likelihood of the best numbers on held-out videos; 1
+    with too few videos."""
     names = np.unique([one.video for one in finals])
     if len(names) < _N_FOLDS:
         return 1.0

@@ -1,5 +1,4 @@
-"""A trained model of activities: the sensors it reads, the features it makes of them, and a
-conditional random field."""
+"""A trained model of activities: its sensors, their features, and a conditional random field."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +18,17 @@ class ActivityModel(ModelFile):
     Attributes
     ----------
     sensors : tuple of str
-        The sensors that it reads, in the order of the columns.
+        Sensors in the order of the columns.
     kinds : tuple of str
         Features of each sensor.
     activities : tuple of str
-        What it answers.
+        Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)
     transitions : ndarray of shape (n_activities, n_activities)
         [from, to].
     intercept : ndarray of shape (n_activities,)
     training : dict
-        What it was learnt from.
+        Facts about the training.
     """
 
     KIND: ClassVar[str] = "activity model"
@@ -42,12 +41,12 @@ class ActivityModel(ModelFile):
     training: dict[str, Any] = field(default_factory=dict)
 
     def predict_proba(self, minutes: SensorMinutes) -> np.ndarray:
-        """Probability of each activity in each minute, given the whole day.
+        """Predict the probability of each activity in each minute, given the whole day.
 
         Parameters
         ----------
         minutes : SensorMinutes
-            With at least the sensors of the model.
+            Minutes with at least the sensors of the model.
 
         Returns
         -------
@@ -63,12 +62,12 @@ class ActivityModel(ModelFile):
         return ChainLoss(lengths, self.transitions).marginals(X @ self.coef.T + self.intercept)
 
     def predict(self, minutes: SensorMinutes) -> np.ndarray:
-        """The most probable activity of each minute.
+        """Predict the most probable activity of each minute.
 
         Parameters
         ----------
         minutes : SensorMinutes
-            With at least the sensors of the model.
+            Minutes with at least the sensors of the model.
 
         Returns
         -------

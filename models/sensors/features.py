@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 KINDS = ("on", "start", "history", "last")
-HISTORY = ((1, 5), (6, 30), (31, 120))  # minutes ago, first and last: was the sensor on in between?
+HISTORY = (
+    (1, 5),
+    (6, 30),
+    (31, 120),
+)  # first and last minutes ago of each window: was the sensor on in between?
 
 
 @dataclass(frozen=True)
 class SensorMinutes:
-    """What sensors did, minute by minute.
+    """States of sensors, minute by minute.
 
     Attributes
     ----------
@@ -35,7 +39,7 @@ class SensorMinutes:
 
     @property
     def truth(self) -> np.ndarray:
-        """The activities, where they must be known."""
+        """The activities; a ValueError if unknown."""
         assert self.activities is not None
         return self.activities
 
@@ -45,7 +49,7 @@ class SensorMinutes:
         return self.times.astype("datetime64[D]").astype(str)
 
     def keep(self, sensors: Sequence[str]) -> SensorMinutes:
-        """The minutes of some sensors alone: nothing of the others is left in any feature.
+        """Restrict the data to some sensors; no feature depends on the others.
 
         Parameters
         ----------
@@ -59,12 +63,13 @@ class SensorMinutes:
         Raises
         ------
         ValueError
-            If one is not there.
+            If a sensor is missing.
         """
         for name in sensors:
             if name not in self.sensors:
                 raise ValueError(
-                    f"sensor {name!r} is not in these data; expected one of {', '.join(self.sensors)}"
+                    f"sensor {name!r} is not in these data; "
+                    f"expected one of {', '.join(self.sensors)}"
                 )
         columns = [self.sensors.index(name) for name in sensors]
         return replace(
@@ -73,25 +78,26 @@ class SensorMinutes:
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Complain unless all are in ``KINDS``, and there is one.
+    """Raise a ValueError unless all kinds are in ``KINDS`` and there is at least one.
 
     Raises
     ------
     ValueError
-        Otherwise.
+        If a kind is unknown, or there is none.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
         raise ValueError(
-            f"features {', '.join(unknown) or '(none)'}: unknown; expected some of {', '.join(KINDS)}"
+            f"features {', '.join(unknown) or '(none)'}: unknown; "
+            f"expected some of {', '.join(KINDS)}"
         )
 
 
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Columns of the features, sensor after sensor, and the sensor of each column.
 
-    ``last`` says which of THESE sensors fired last: it must be made anew for a part of them
-    (:meth:`SensorMinutes.keep`), or the part would see the others through it.
+    ``last`` is the sensor that fired last among THESE sensors: it must be recomputed for a subset
+    (:meth:`SensorMinutes.keep`), or it would leak information about the others.
 
     Parameters
     ----------

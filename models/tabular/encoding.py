@@ -1,5 +1,4 @@
-"""How the columns of a table become numbers: the same for the rows that a model is fitted to and
-for those it predicts."""
+"""Encoding of table columns as numbers, the same in training and prediction."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,17 +13,17 @@ from ..messages import first_of
 
 NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
 LOGARITHM = "log"
-BLOCK = 1 << 20  # numbers that are worked on together
-# parts of dates that are categories, and the days that must lie between dates for one to say more
-# than their order
+BLOCK = 1 << 20  # numbers processed together
+# parts of dates used as categories, and the minimum range in days for each to carry more than the
+# order
 PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
 PART_NAMES = {
     "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
     "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
 }
-# levels of values not seen in training, or too rarely, and of empty cells
+# levels for values unseen or rare in training, and for empty cells
 OTHER, MISSING = "(other)", "(missing)"
-# how cells of text were written in training
+# formats of text cells in training
 THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"
 WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?!\d)(.*)")
@@ -39,25 +38,23 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        A number as it is; a date as days since 1970-01-01; one column of 0 / 1 for each level; the
-        position of a level, from 0 on, among the ordered ``levels``.
+        A number unchanged; a date as days since 1970-01-01; a category one-hot encoded; a rank as
+        the index of its level in the ordered ``levels``.
     fill : float or None, default None
-        What takes the place of missing numbers; None keeps them as NaN.
+        Replacement of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category that have a column of their own. A value that is none of them is
-        ``"(other)"`` where that is a level, an empty cell ``"(missing)"``. Where it is none, both
-        have ``shares`` in their columns.
+        Levels of a category with their own column. Other values are ``"(other)"`` if that is a
+        level, empty cells ``"(missing)"``. Otherwise both have ``shares`` in their columns.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Share of the training rows of each level. A row with these instead of 0 / 1 gets the mean
-        effect of the levels. Empty (in files written before there were shares): 0, as the reference
-        level.
+        Fraction of the training rows with each level. A row with these instead of 0 / 1 gets the
+        mean effect of the levels. Empty (in older files): 0, as for the reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
-        How the cells were written: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
+        Format of the cells: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        What is taken of a date as a category, the name is then "COLUMN (month)"; or the natural
-        logarithm of a number above 0.
+        Part of a date used as a category, named "COLUMN (month)"; or the natural logarithm of a
+        number above 0.
 
     Examples
     --------
@@ -78,17 +75,17 @@ class ColumnEncoding:
 
     @property
     def source(self) -> str:
-        """The column of the table that it is made of."""
+        """The source column of the table."""
         return self.name.removesuffix(f" ({self.form})") if self.form in PARTS else self.name
 
     @property
     def width(self) -> int:
-        """Columns of numbers that it becomes."""
+        """Number of columns of the encoding."""
         return len(self.levels) if self.kind == CATEGORY else 1
 
     @property
     def labels(self) -> list[str]:
-        """Their names."""
+        """Names of these columns."""
         if self.kind == CATEGORY:
             return [f"{self.name}={level}" for level in self.levels]
         return [f"log({self.name})" if self.form == LOGARITHM else self.name]
@@ -99,7 +96,7 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates holds something, but none of these.
+            If a column of numbers or dates has cells, but none of the expected kind.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -108,28 +105,30 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: expected {self.kind}s"
+                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: "
+                f"expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
 
     def check_not_empty(self, values: pd.Series) -> None:
-        """Complain about a column of several rows without any cell.
+        """Raise an error for a column that is empty in all of several rows.
 
         Raises
         ------
         ValueError
-            If it is one.
+            If the column is empty.
         """
         if len(values) > 1 and all(word is None for word in as_words(values)):
             raise ValueError(
-                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts from the others)"
+                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts "
+                "from the others)"
             )
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a line about the cells of new rows that are empty, unreadable or unknown, and what
-        they count as; None without."""
+        """Return a line about the empty, unreadable or unknown cells of new rows and their
+        replacement; None if there are none."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -149,12 +148,14 @@ class ColumnEncoding:
             fills = 2 * [
                 "as missing" if fill is None else f"as the median of the training rows, {fill:g}"
             ]
-        said = []
+        notes = []
         if strange.any():
-            said.append(f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})")
+            notes.append(
+                f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})"
+            )
         if empty.any():
-            said.append(f"{empty.sum()} empty (taken {fills[1]})")
-        return f"column {self.name!r}, {len(values)} cells: {'; '.join(said)}" if said else None
+            notes.append(f"{empty.sum()} empty (taken {fills[1]})")
+        return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
         """Return the cells of a category as text, or the parts of its dates; None where empty."""
@@ -175,10 +176,10 @@ class ColumnEncoding:
     def _dummies(self, values: pd.Series) -> np.ndarray:
         words = self.words(values)
         empty = np.array([word is None for word in words], bool)
-        found = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
-        X = np.column_stack([found == level for level in self.levels]).astype(np.float64)
+        levels = np.where(empty, MISSING, np.where(self._known(words), words, OTHER)).astype(object)
+        X = np.column_stack([levels == level for level in self.levels]).astype(np.float64)
         if self.shares:
-            X[~np.isin(found, [*self.levels, self.reference])] = self.shares
+            X[~np.isin(levels, [*self.levels, self.reference])] = self.shares
         return X
 
 
@@ -200,16 +201,16 @@ class TableEncoding:
 
     @property
     def groups(self) -> np.ndarray:
-        """For each column of the matrix the position of its column of the table."""
+        """For each column of the matrix the index of its table column."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the table that are read."""
+        """Columns read from the table."""
         return list(dict.fromkeys(column.source for column in self.columns))
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with the parts of its dates as columns of text."""
+        """Return a table with parts of dates as text columns."""
         return frame.assign(
             **{
                 c.name: c.words(frame[c.source])
@@ -225,23 +226,24 @@ class TableEncoding:
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
         """Return the matrix of a table that has these columns, among others.
 
-        In single precision by columns: they are written, and read, one after the other.
+        In single precision and column-major order, as it is written and read.
 
         Raises
         ------
         ValueError
-            If a column is missing, or see :meth:`ColumnEncoding.encode`.
+            If a column is missing or invalid, see :meth:`ColumnEncoding.encode`.
         """
-        gone = [name for name in self.sources if name not in frame.columns]
-        if gone:
+        missing = [name for name in self.sources if name not in frame.columns]
+        if missing:
             raise ValueError(
-                f"the table has no column {first_of(list(map(repr, gone)), 5)}, which the model needs"
+                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the "
+                "model needs"
             )
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
         ends = np.cumsum([column.width for column in self.columns]).tolist()
         rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
-        # each into its place: a second copy of a large table would not fit
+        # in place: a second copy of a large table would not fit into memory
         plain = {
             column.name: column
             for column in self.columns
@@ -265,17 +267,17 @@ class TableEncoding:
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
-        """Return what :meth:`from_header` reads, for JSON."""
+        """Return the JSON header that :meth:`from_header` reads."""
         return [asdict(column) for column in self.columns]
 
     @classmethod
     def from_header(cls, record: Any) -> Self:
-        """Read what :meth:`header` wrote.
+        """Read the result of :meth:`header`.
 
         Raises
         ------
         ValueError
-            If it is something else.
+            If the header is invalid.
         """
         columns = []
         for entry in record:
@@ -306,8 +308,7 @@ class TableEncoding:
 def number_blocks(
     frame: pd.DataFrame, names: Iterable[str]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield those columns of a table that hold numbers or booleans and no text, several at a time:
-    their names and the numbers."""
+    """Yield the numeric and boolean columns of a table, several at a time: names and numbers."""
     kinds = {
         name: kind
         for name, kind in zip(frame.columns, frame.dtypes)
@@ -323,8 +324,8 @@ def number_blocks(
 
 
 def to_numbers(values: pd.Series) -> np.ndarray:
-    """Return a column as floats, text with thousands separators (1,234) too; what is no number, and
-    infinity, is NaN."""
+    """Return a column as floats, including text with thousands separators (1,234); other text and
+    infinity are NaN."""
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
     ):
@@ -347,7 +348,7 @@ def _numbers_of(cells: np.ndarray) -> np.ndarray:
 
 
 def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """A function of cells, called once for different text, and the missing."""
+    """Apply a function of cells once to each distinct text, and to missing cells."""
     if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal, but not the same text
         return function(values.astype(object).to_numpy())
     codes, different = pd.factorize(values.astype(object))
@@ -355,7 +356,7 @@ def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -
 
 
 def days(values: pd.Series, style: str = "") -> np.ndarray:
-    """Return a column of dates as days since 1970-01-01; what is no date is NaN.
+    """Return a column of dates as days since 1970-01-01; other cells are NaN.
 
     Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019
     ("monthfirst").
@@ -364,10 +365,10 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
         return np.full(len(values), np.nan)
     if style and not _is_date(values):
         day, month = (1, 2) if style == DAY_FIRST else (2, 1)
-        found = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
+        matches = [(word, DAY_OR_MONTH.fullmatch(word or "")) for word in as_words(values)]
         iso = [
             word if m is None else f"{_year(m[3])}-{m[month]:0>2}-{m[day]:0>2}{m[4]}"
-            for word, m in found
+            for word, m in matches
         ]
         values = pd.Series(iso, dtype=object)
     moments = pd.to_datetime(
@@ -379,13 +380,13 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """Return the positions of words among levels; NaN of others."""
+    """Return the indices of words among levels; NaN for others."""
     order = {level: float(i) for i, level in enumerate(levels)}
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
 def logarithm(numbers: np.ndarray) -> np.ndarray:
-    """Return natural logarithms; NaN of what is not above 0."""
+    """Return natural logarithms; NaN for numbers not above 0."""
     return np.log(np.where(numbers > 0, numbers, np.nan))
 
 
@@ -398,25 +399,25 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
     >>> part_of(np.array([0.0, 31.5, np.nan]), "weekday").tolist()
     ['Thursday', 'Sunday', None]
     """
-    there = np.isfinite(numbers)
-    seconds = np.rint(numbers[there] * 86400).astype(np.int64)
+    present = np.isfinite(numbers)
+    seconds = np.rint(numbers[present] * 86400).astype(np.int64)
     months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     day = seconds // 86400
-    found = {
+    parts = {
         "year": months // 12 + 1970,
         "month": months % 12,
         "weekday": (day + 3) % 7,
         "hour": seconds // 3600 % 24,
     }[form]
-    values, codes = np.unique(found, return_inverse=True)
+    values, codes = np.unique(parts, return_inverse=True)
     names = [PART_NAMES[form][i] if form in PART_NAMES else f"{i:02d}" for i in values]
     words = np.full(len(numbers), None, object)
-    words[there] = np.array(names, object)[codes]
+    words[present] = np.array(names, object)[codes]
     return words
 
 
 def _year(digits: str) -> str:
-    """Of two digits from 1969 to 2068, as POSIX has it."""
+    """Expand two-digit years to 1969 to 2068, as in POSIX."""
     return digits if len(digits) == 4 else f"{19 + (digits < '69')}{digits}"
 
 
@@ -425,12 +426,12 @@ def _is_date(values: pd.Series) -> bool:
 
 
 def as_words(values: pd.Series) -> np.ndarray:
-    """Return a column as text without blanks at its ends, and None for empty cells."""
+    """Return a column as stripped text, and None for empty cells."""
     return _by_value(values, _words_of)
 
 
 def _words_of(cells: np.ndarray) -> np.ndarray:
-    # a whole number is the same text with and without empty cells beside it
+    # an integer has the same text with and without empty cells in its column
     cells = np.array(
         [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells],
         object,

@@ -1,4 +1,4 @@
-"""Why a row has its score: what each column adds."""
+"""Explanation of scores by the contribution of each column."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +12,20 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """What each column adds to the scores of rows; made by :func:`explain`.
+    """Contributions of the columns to the scores of rows, from :func:`explain`.
 
     Attributes
     ----------
     names : tuple of str
         Columns that the model uses.
     outputs : tuple of str
-        Names of several scores: classes or targets; one empty name for a single one.
+        Names of several scores (classes or targets); one empty name for a single score.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        What each column adds; with ``base`` they sum to the scores.
+        Contributions; with ``base`` they sum to the scores.
     base : ndarray of shape (n_outputs,)
-        The intercept; with a background its mean score.
+        The intercept, or the mean score of the background.
     data : DataFrame
-        The cells of these columns.
+        Cells of these columns.
     """
 
     names: tuple[str, ...]
@@ -51,22 +51,22 @@ class Contributions:
         Returns
         -------
         DataFrame
-            The score, what each column adds, and the base as "(intercept)"; for several scores one
-            group after the other, each with its name.
+            The score, the contribution of each column, and the base as "(intercept)"; for several
+            scores grouped by score.
         """
-        found = {}
+        columns = {}
         for o, output in enumerate(self.outputs):
             to = f" to {output}" if output else ""
-            found[f"score of {output}" if output else "score"] = self.scores[:, o]
-            found |= {
+            columns[f"score of {output}" if output else "score"] = self.scores[:, o]
+            columns |= {
                 f"contribution of {name}{to}": self.values[:, i, o]
                 for i, name in enumerate(self.names)
             }
-            found[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
-        return pd.DataFrame(found, index=self.data.index)
+            columns[f"contribution of (intercept){to}"] = np.full(len(self.values), self.base[o])
+        return pd.DataFrame(columns, index=self.data.index)
 
     def to_shap(self) -> Any:
-        """Return the contributions for the pictures of the package shap.
+        """Return the contributions as an explanation of the package shap.
 
         Returns
         -------
@@ -89,18 +89,17 @@ class Contributions:
 
 
 def explain(model: Any, X: Any, background: Any = None) -> Contributions:
-    """Return what each column adds to the scores of rows.
+    """Return the contributions of the columns to the scores of rows.
 
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        As for :func:`annealed.models.export`.
+        As in :func:`annealed.models.export`.
     X : frame, or array of shape (n_rows, n_columns)
-        Rows as the model takes them.
+        Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
-        Rows, such as those of training, whose mean contributions are subtracted: then a column
-        adds nothing where it adds what it does on average, and the values are the Shapley values
-        of the additive score.
+        Rows, such as those of training, whose mean contributions are subtracted: an average
+        contribution is then 0, and the values are the Shapley values of the additive score.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Raises
     ------
     ValueError
-        If the model cannot be explained, or the rows are not such as it takes.
+        If the model cannot be explained, or the rows have another format.
 
     Examples
     --------
@@ -145,6 +144,7 @@ def _frame(X: Any, names: tuple[str, ...]) -> Any:
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(
-            f"X has shape {X.shape}; expected {f'{len(names)} columns' if names else 'a table with names'}"
+            f"X has shape {X.shape}; "
+            f"expected {f'{len(names)} columns' if names else 'a table with names'}"
         )
     return pd.DataFrame(X, columns=list(names))

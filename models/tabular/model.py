@@ -1,4 +1,4 @@
-"""A fitted linear or piecewise-linear estimator in a file: what it predicts stays the same, and
+"""A fitted linear or piecewise-linear estimator in a file: its predictions are unchanged, and
 loading runs no code."""
 
 from dataclasses import dataclass, field
@@ -17,42 +17,42 @@ from .encoding import CATEGORY, TableEncoding
 TASKS = ("classification", "regression", "ranking")
 LINKS = ("identity", "log")
 PROBABILITIES = ("softmax", "separate", None)
-# kinds of numpy types of labels, as JSON has them
+# kinds of NumPy types of labels in JSON
 _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 
 @dataclass(frozen=True)
 class TabularModel(ModelFile):
-    """A fitted selector of columns that can be kept in a file.
+    """A fitted selector of columns that can be stored in a file.
 
     Linear, or a sum of piecewise-linear or constant responses.
 
-    Make one with :meth:`from_estimator`, keep it with :meth:`save`, and read it with :meth:`load`
-    or :func:`annealed.models.load_model`.
+    Create one with :meth:`from_estimator`, store it with :meth:`save`, and read it with
+    :meth:`load` or :func:`annealed.models.load_model`.
 
     Parameters
     ----------
     additive : AdditiveModel
         The fitted function of the selected columns.
     task : {"classification", "regression", "ranking"}
-        What is predicted.
+        Type of the predictions.
     columns : tuple of str
-        Names of all columns that the estimator was fitted to, or of the numbers that ``encoding``
-        makes.
+        Names of all columns that the estimator was fitted to, or of the columns of ``encoding``.
     classes : ndarray of shape (n_classes,) or None, default None
         Labels, in classification.
     link : {"identity", "log"}, default "identity"
         With "log" the prediction is exp(score): counts.
     probabilities : {"softmax", "separate", None}, default "softmax"
-        How scores of several classes become probabilities: together, or each against the rest and
-        then normalised. None: there are none, as with the hinge loss of the online learners.
+        Conversion of the scores of several classes to probabilities: jointly, or each against the
+        rest and then normalised. None: no probabilities, as with the hinge loss of the online
+        learners.
     encoding : TableEncoding or None, default None
-        How the columns of a table become numbers; None for a model of a matrix.
+        Encoding of the columns of a table; None for a model of a matrix.
     flip : float, default 0.0
-        Share of labels that the loss of two classes took for flipped: probabilities are those of
-        the labels as observed.
+        Share of labels that the two-class loss treats as flipped: probabilities are those of the
+        observed labels.
     about : dict, optional
-        What else the file says: the estimator, the version of the package, scores.
+        Further entries of the file: the estimator, the version of the package, scores.
 
     Examples
     --------
@@ -88,17 +88,17 @@ class TabularModel(ModelFile):
     def from_estimator(
         cls, estimator: Any, encoding: TableEncoding | None = None, **about: Any
     ) -> Self:
-        """Take over a fitted estimator.
+        """Create a model from a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted estimator
             A selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
-            Of the table whose matrix it was fitted to; only the columns that the model uses are
+            Encoding of the table that it was fitted to; only the columns that the model uses are
             kept.
         **about
-            What else the file shall say, for JSON.
+            Further JSON entries of the file.
 
         Returns
         -------
@@ -114,7 +114,8 @@ class TabularModel(ModelFile):
             estimator, "get_support"
         ):
             raise ValueError(
-                f"{estimator!r} is no fitted linear or piecewise-linear selector: expected coef_ or responses_"
+                f"{estimator!r} is not a fitted linear or piecewise-linear selector: "
+                "expected coef_ or responses_"
             )
         additive = AdditiveModel.from_estimator(estimator)
         names = tuple(str(name) for name in feature_names(estimator))
@@ -150,14 +151,14 @@ class TabularModel(ModelFile):
         if self.encoding is not None:
             return self.encoding.encode(X)
         if hasattr(X, "columns"):
-            gone = [name for name in self.selected if name not in X.columns]
-            if gone:
-                raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
-            found = np.zeros((len(X), len(self.columns)))
-            found[:, self.additive.selected] = X[self.selected].to_numpy(
+            missing = [name for name in self.selected if name not in X.columns]
+            if missing:
+                raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
+            matrix = np.zeros((len(X), len(self.columns)))
+            matrix[:, self.additive.selected] = X[self.selected].to_numpy(
                 dtype=np.float64, na_value=np.nan
             )
-            X = found
+            X = matrix
         X = X if hasattr(X, "tocsr") else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != len(self.columns):
             raise ValueError(f"X has shape {X.shape}; expected {len(self.columns)} columns")
@@ -174,7 +175,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            As the estimator's; one column for two classes.
+            As in the estimator; one column for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
         if self.classes is not None and len(self.classes) == 2 and scores.shape[1] == 2:
@@ -192,7 +193,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            As the estimator's.
+            As in the estimator.
         """
         scores = self.decision_function(X)
         if self.classes is not None:
@@ -265,7 +266,10 @@ class TabularModel(ModelFile):
     @property
     def summary(self) -> str:
         """One line about the model."""
-        return f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns ({self.about.get('estimator', '')})"
+        return (
+            f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns "
+            f"({self.about.get('estimator', '')})"
+        )
 
     @classmethod
     def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
@@ -288,7 +292,7 @@ class TabularModel(ModelFile):
             None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
         )
         if encoding is not None and encoding.labels != columns:
-            raise ValueError("the encoding does not make the columns of the model")
+            raise ValueError("the encoding does not match the columns of the model")
         labels = None if classes is None else np.array(classes)
         n = outputs if labels is None else len(labels)
         if labels is not None and (
@@ -312,12 +316,12 @@ class TabularModel(ModelFile):
 
 
 def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:
-    """The same model on the columns of the table alone that it uses."""
+    """The same model restricted to the columns that it uses."""
     groups = encoding.groups
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1
     responses = additive.responses
-    # the curve of a 0 / 1 becomes a line: shares get the mean of the effects
+    # the curve of a 0/1 column becomes a line: shares get the mean of the effects
     if responses.shape[1] == additive.knots.shape[1]:
         low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
         level = np.array([column.kind == CATEGORY for column in encoding.columns])[

@@ -1,5 +1,5 @@
-"""The model file: same bytes for the same content, one clear line for each kind of damage, nothing
-half-written."""
+"""The model file: same bytes for the same content, one clear line for each kind of damage, no
+partial files."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_check_array():
         check_array("f", ARRAYS, "a", np.float64, (2, 3))
     for bad in (np.nan, np.inf, 1e13):
         with pytest.raises(
-            ValueError, match=r"'n' has an entry outside -1e\+12 to 1e\+12, or that is no number"
+            ValueError, match=r"'n' has a NaN or an entry outside -1e\+12 to 1e\+12"
         ):
             check_array("f", {"n": np.array([bad])}, "n", np.float64, (1,))
     assert (
@@ -137,7 +137,7 @@ def test_older_format_loads_with_a_warning_and_is_converted(tmp_path):
     old = json.dumps({"format": FORMAT, "version": 1, "kind": "thing", "x": 1})
     path = tmp_path / "old.safetensors"
     write_raw(path, json.dumps({"__metadata__": {"annealed": old}}).encode())
-    with pytest.warns(UserWarning, match="renew it with `annealed models convert`"):
+    with pytest.warns(UserWarning, match="convert it with `annealed models convert`"):
         assert read_model(path, "thing")[1]["x"] == 1
     without = json.dumps({"format": FORMAT, "version": 2, "kind": "thing", "x": 1})
     write_raw(path, json.dumps({"__metadata__": {"annealed": without}}).encode())
@@ -145,12 +145,24 @@ def test_older_format_loads_with_a_warning_and_is_converted(tmp_path):
         read_model(path, "thing")
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("[" * 100_000, "not an annealed model"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": ' + "[" * 40 + "]" * 40 + "}", "nested more than 32"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": [NaN]}', "not finite"),
-    ('{"format": "annealed model", "version": 1, "kind": "t", "x": {"y": 1e999}}', "not finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("[" * 100_000, "not an annealed model"),
+        (
+            '{"format": "annealed model", "version": 1, "kind": "t", "x": '
+            + "[" * 40
+            + "]" * 40
+            + "}",
+            "nested more than 32",
+        ),
+        ('{"format": "annealed model", "version": 1, "kind": "t", "x": [NaN]}', "not finite"),
+        (
+            '{"format": "annealed model", "version": 1, "kind": "t", "x": {"y": 1e999}}',
+            "not finite",
+        ),
+    ],
+)
 def test_senseless_headers(tmp_path, text, reason):
     path = tmp_path / "m.safetensors"
     write_raw(path, json.dumps({"__metadata__": {"annealed": text}}).encode())

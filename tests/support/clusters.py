@@ -1,4 +1,4 @@
-"""Trainings on a small cluster."""
+"""Training on a small cluster."""
 
 import os
 import signal

@@ -1,5 +1,4 @@
-"""What an exported model says: run in SQLite, DuckDB, ONNX Runtime, by a compiler, and read from
-JSON."""
+"""Results of an exported model in SQLite, DuckDB, ONNX Runtime, compiled C, and JSON."""
 
 import ctypes
 import io
@@ -34,13 +33,13 @@ def in_sqlite(model, frame, folder, keys=()):
         for row in plain.to_numpy(object)
     ]
     connection.executemany(f'INSERT INTO "the table" VALUES ({marks})', rows)
-    found = connection.execute(query)
-    return pd.DataFrame(found.fetchall(), columns=[column[0] for column in found.description])
+    cursor = connection.execute(query)
+    return pd.DataFrame(cursor.fetchall(), columns=[column[0] for column in cursor.description])
 
 
 def as_text(model, path, folder, place, keys=()):
-    """What a query answers where a CSV file was loaded with all of its cells as text; ``place`` is
-    sqlite (by ``.import`` of its shell), duckdb or postgres (of the environment variable
+    """Results of a query on a CSV file loaded with all cells as text; ``place`` is sqlite (by
+    ``.import`` of its shell), duckdb or postgres (of the environment variable
     ``ANNEALED_POSTGRES``, such as host=localhost dbname=test)."""
     query, table = (
         written(model, folder / "m.sql", dialect=place, table="the table", keys=keys),
@@ -66,8 +65,8 @@ def as_text(model, path, folder, place, keys=()):
     script = f"CREATE TEMP TABLE {table} ({columns});\n\\copy {table} FROM '{path}' CSV HEADER\n"
     (folder / "m.psql").write_text(f"\\set ON_ERROR_STOP\n{script}{query}")
     command = ["psql", os.environ["ANNEALED_POSTGRES"], "-q", "--csv", "-f", folder / "m.psql"]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    return pd.read_csv(io.StringIO(found.stdout))
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return pd.read_csv(io.StringIO(process.stdout))
 
 
 def in_duckdb(model, frame, folder, keys=()):
@@ -154,15 +153,15 @@ def from_json(model, frame, folder):
     export(model, folder / "m.json")
     record = json.loads((folder / "m.json").read_text())
     assert (record["format"], record["version"]) == ("annealed formula", 1)
-    found: dict = {}
+    result: dict = {}
     for i in range(len(frame)):
         row = {name: cell_of(frame[name].iloc[i], kind) for name, kind in record["columns"].items()}
         known: dict = {}
         for stage in record["stages"]:
             known |= {name: value_of(e, row, known) for name, e in stage.items()}
         for what, of, e in record["results"]:
-            found.setdefault((what, of), []).append(value_of(e, row, known))
-    return found, record["classes"]
+            result.setdefault((what, of), []).append(value_of(e, row, known))
+    return result, record["classes"]
 
 
 def cell_of(cell, kind):

@@ -1,4 +1,4 @@
-"""What tests of several modules use."""
+"""Helpers shared by tests of several modules."""
 
 import cv2
 import numpy as np
@@ -21,8 +21,8 @@ def run(*args):
 
 
 def save_tiny_detector(path):
-    """Save a detector of bright left and dark right borders, as two keypoints: any photograph has
-    some."""
+    """Save a detector of bright left and dark right borders, as two keypoints that any photograph
+    has."""
     pool = FeaturePool(
         kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(4,), hog=None
     )
@@ -45,7 +45,7 @@ def face_images(folder, painted):
 
 
 def rigid_motions(n_motions=2, n_points=25, n_frames=15, noise=0.05, seed=0):
-    """Point clouds that turn about different axes and move; tracks (F, P, 2) and labels (P,)."""
+    """Point clouds that rotate about different axes and move; tracks (F, P, 2) and labels (P,)."""
     rng = np.random.default_rng(seed)
     parts = []
     for k in range(n_motions):
@@ -69,15 +69,15 @@ def rigid_motions(n_motions=2, n_points=25, n_frames=15, noise=0.05, seed=0):
 
 
 def texture(rng, height, width):
-    """Grey random picture without aliasing, coloured a little."""
+    """Grey random image without aliasing, slightly coloured."""
     coarse = rng.uniform(20, 235, (height // 8 + 2, width // 8 + 2)).astype(np.float32)
     grey = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC).clip(0, 255)
     return np.stack([grey, 0.9 * grey, 0.8 * grey], axis=2).astype(np.uint8)
 
 
 class Scene:
-    """Two patches that turn and move over a moving background; knows what each pixel of a frame
-    shows."""
+    """Two patches that rotate and move over a moving background, with the true object of each
+    pixel."""
 
     size = (320, 240)
     n_frames = 30
@@ -112,7 +112,7 @@ class Scene:
             yield frame
 
     def truth(self, tracks):
-        """What each track shows where it was first seen: 0 the background, 1 and 2 the patches."""
+        """Object of each track where it was first seen: 0 the background, 1 and 2 the patches."""
         labels = []
         for p in range(tracks.shape[1]):
             t = int(np.flatnonzero(np.isfinite(tracks[:, p, 0]))[0])

@@ -1,4 +1,4 @@
-"""Calls of constructors that a type checker must report, each but the last: test_types.py."""
+"""Constructor calls that a type checker must report, all but the last: test_types.py."""
 
 from annealed.learners import FSAClassifier, FSAClassifierCV, TISPClassifier
 

@@ -1,5 +1,5 @@
-"""Odd tables, as people and programs export them, each with what an analyst would do with its
-columns; and copies of new rows."""
+"""Unusual tables, as people and programs export them, each with the columns expected of an analyst;
+and copies of new rows."""
 
 from dataclasses import dataclass, field
 
@@ -11,14 +11,14 @@ DATES = {"iso": "%Y-%m-%d", "day first": "%d/%m/%Y", "month first": "%m/%d/%Y", 
 
 @dataclass
 class OddTable:
-    """A table with a column ``target``, and what is expected of `annealed select`."""
+    """A table with a column ``target``, and the expected result of `annealed select`."""
 
     kind: str
     frame: pd.DataFrame
-    # columns that have to be among those selected
+    # columns that must be selected
     selected: list[str] = field(default_factory=list)
-    never: list[str] = field(default_factory=list)  # columns that may not be
-    named: list[str] = field(default_factory=list)  # what a line on stderr has to name
+    never: list[str] = field(default_factory=list)  # columns that must not be selected
+    named: list[str] = field(default_factory=list)  # names required on stderr
     may_refuse: bool = False
 
 
@@ -148,8 +148,8 @@ class ChangedCopy:
 
     name: str
     frame: pd.DataFrame
-    column: str  # has to be named, on stderr and in the notes
-    refused: bool | None = False  # None: refused, or said
+    column: str  # must be named on stderr and in the notes
+    refused: bool | None = False  # None: rejected, or reported
 
 
 def training_table(seed: int) -> pd.DataFrame:
@@ -168,7 +168,7 @@ def training_table(seed: int) -> pd.DataFrame:
 
 
 def changed_copies(frame: pd.DataFrame, rng: np.random.Generator):
-    """Rows that a model has to say something about, or to refuse."""
+    """Rows that a model must report or reject."""
     new, rows = (
         frame.drop(columns="target").astype({"age": object}),
         rng.choice(len(frame), 5, replace=False),
@@ -182,7 +182,7 @@ def changed_copies(frame: pd.DataFrame, rng: np.random.Generator):
     yield ChangedCopy("an unknown level", changed("city", "Paris"), "city")
     yield ChangedCopy("a level in other letters", changed("city", "rome"), "city")
     yield ChangedCopy("an empty level", changed("city", None), "city")
-    yield ChangedCopy("a cell that is no number", changed("age", "forty"), "age")
+    yield ChangedCopy("a cell that is not a number", changed("age", "forty"), "age")
     yield ChangedCopy("an empty cell", changed("age", None), "age")
     yield ChangedCopy("an empty column of levels", changed("city", None, new.index), "city")
     yield ChangedCopy(

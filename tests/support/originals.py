@@ -1,5 +1,5 @@
 """Writes data sets as they are distributed: the layouts that ``annealed data convert`` and the
-readers take."""
+readers accept."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def write_ionosphere(folder, X, y):
 
 
 def write_secom(folder, X, y):
-    """Missing numbers are NaN; the labels have times beside them."""
+    """Missing numbers are NaN; labels are followed by times."""
     rows = [" ".join("NaN" if np.isnan(v) else f"{v:.4f}" for v in row) for row in X]
     _parent(folder / "secom.data").write_text("\n".join(rows) + "\n")
     labels = [

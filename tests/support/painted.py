@@ -1,4 +1,4 @@
-"""Painted objects of three points, as annotated pictures, and a small training of them."""
+"""Painted objects of three points, as annotated images, and a small training on them."""
 
 import json
 
@@ -14,7 +14,7 @@ COLOURS = ((250, 250, 250), (10, 10, 10), (220, 40, 40))
 
 
 def paint(seed, turn=0.0):
-    """Three dots on a blurred ground, and where they are."""
+    """Three dots on a blurred background, and their positions."""
     rng = np.random.default_rng(seed)
     pixels = cv2.resize(
         rng.integers(90, 160, (10, 12, 3), dtype=np.uint8),

@@ -1,4 +1,4 @@
-"""Where the real data sets lie, and what tests do without them; for the conftest of each
+"""Location of the real data sets, and skipping tests without them; for the conftest of each
 distribution."""
 
 import os
@@ -26,8 +26,7 @@ def data_dir():
 
 @pytest.fixture(scope="session", autouse=True)
 def no_line_on_compiling():
-    """Commands run in this process: what they say does not depend on which test was the first to
-    compile."""
+    """Commands run in this process: their output does not depend on which test compiled first."""
     from annealed.learners import compilation
 
     compilation._watch.told = True

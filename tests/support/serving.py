@@ -10,7 +10,8 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def serving(*options):
-    """Yield the address of a server on a free port, and its process; it ends as by Ctrl-C."""
+    """Yield the address of a server on a free port, and its process, which is ended like by
+    Ctrl-C."""
     command = [sys.executable, "-m", "annealed.pipelines.cli", "serve", "--port", "0", *options]
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "ANNEALED_QUIET": "1"}
@@ -28,7 +29,7 @@ def serving(*options):
 
 
 def family(pid):
-    """Process numbers of a process and all below it, by Linux' list of processes."""
+    """Ids of a process and of its descendants, from Linux's process list."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -36,15 +37,14 @@ def family(pid):
                 parents[int(entry.name)] = int(
                     (entry / "stat").read_text().rpartition(")")[2].split()[1]
                 )
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    processes = {pid}
+    while more := {child for child, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return processes
 
 
 def resident(pids):
-    """Bytes that processes hold in memory of their own; what they share is counted once each in
-    parts."""
+    """Proportional set size of processes in bytes."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):

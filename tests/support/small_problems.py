@@ -1,4 +1,4 @@
-"""Small problems of which the right columns are known."""
+"""Small problems with known relevant columns."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +17,8 @@ def classes(n=300, m=30, seed=0):
 
 
 def words(n=1500, n_words=4000, n_true=40, seed=0):
-    """Counts of words by Zipf's law, thirty a document, labels -1 and +1, and the words that
-    matter."""
+    """Counts of words by Zipf's law, thirty per document, labels -1 and +1, and the relevant
+    words."""
     rng = np.random.default_rng(seed)
     law = 1 / np.arange(1, n_words + 1)
     counts = rng.multinomial(30, law / law.sum(), size=n)

@@ -1,8 +1,8 @@
-"""What the trials share: how bytes are damaged, and how an attempt is judged.
+"""Shared code of the trials: damaging bytes, and judging an attempt.
 
-An attempt passes if the input is answered properly, or refused by a ValueError of one line that
-names the file. Anything else is a failure: another exception, a line that is too long, an answer
-that is not finite, an answer from a file that must be refused.
+An attempt passes if the result is valid, or the input is rejected by a one-line ValueError that
+names the file. Anything else is a failure: another exception, a line that is too long, a result
+that is not finite, a result from a file that must be rejected.
 """
 
 import json
@@ -24,13 +24,13 @@ class Tally:
         self._checked = defaultdict(int)
 
     def note(self, kind, name, failure):
-        """Count a trial; ``failure`` is None or says what went wrong."""
+        """Count a trial; ``failure`` is None or a description."""
         self.trials[kind] += 1
         if failure:
             self.failures[kind].append(f"{name}: {failure}")
 
     def attempt(self, kind, name, use, path=None):
-        """Judge ``use()``, which returns None, or what is wrong with the answer."""
+        """Judge ``use()``, which returns None or a description of a wrong result."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -64,7 +64,7 @@ class Tally:
 
 
 def judged(code, stdout, stderr):
-    """None, or what is wrong with the answer of a command that was called with --json."""
+    """Return None, or a description of a wrong result of a command called with --json."""
     if code not in (0, 2):
         return f"exit code {code}: {stderr[-300:]}"
     if "Traceback" in stderr or "site-packages" in stderr:

@@ -49,8 +49,8 @@ GUIDE = Guide(offset_regressor(3))
 
 
 def face_cascade(*names, share=0.08):
-    """A random cascade that sees faces in some windows of every level, and the keypoints at random
-    places."""
+    """A random cascade that detects faces in some windows of every level, and the keypoints at
+    random positions."""
     rng = np.random.default_rng(4)
     return FaceCascade(
         random_classifier(1, 20, share),

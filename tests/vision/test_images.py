@@ -1,5 +1,4 @@
-"""Whatever is in a file or an array arrives as upright RGB bytes, or as one line that says what is
-wrong."""
+"""Files and arrays are read as upright RGB bytes; errors are one line."""
 
 import os
 import re
@@ -25,11 +24,17 @@ def test_round_trip(tmp_path):
 def test_exif_orientation(tmp_path, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    # What is stored, such that undoing the orientation gives the photograph.
+    # Stored pixels, such that undoing the orientation gives the photograph.
     stored = {
-        1: PHOTO, 2: PHOTO[:, ::-1], 3: PHOTO[::-1, ::-1], 4: PHOTO[::-1], 5: PHOTO.swapaxes(0, 1),
-        6: np.rot90(PHOTO, 1), 7: PHOTO[::-1, ::-1].swapaxes(0, 1), 8: np.rot90(PHOTO, -1),
-    }[orientation]  # fmt: skip
+        1: PHOTO,
+        2: PHOTO[:, ::-1],
+        3: PHOTO[::-1, ::-1],
+        4: PHOTO[::-1],
+        5: PHOTO.swapaxes(0, 1),
+        6: np.rot90(PHOTO, 1),
+        7: PHOTO[::-1, ::-1].swapaxes(0, 1),
+        8: np.rot90(PHOTO, -1),
+    }[orientation]
     Image.fromarray(np.ascontiguousarray(stored)).save(tmp_path / "a.png", exif=exif)
     assert np.array_equal(read_image(tmp_path / "a.png"), PHOTO)
 
@@ -66,13 +71,18 @@ def test_damaged_files(tmp_path):
     (tmp_path / "head.jpg").write_bytes(whole[:30])
     Image.fromarray(PHOTO).save(tmp_path / "whole.png")
     (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:900])
-    (tmp_path / "text.png").write_text("this is no image\n")
+    (tmp_path / "text.png").write_text("this is not an image\n")
     (tmp_path / "empty.png").write_bytes(b"")
     (tmp_path / "folder.png").mkdir()
     for name, reason in (
-        ("cut.jpg", "damaged"), ("head.jpg", "head"), ("cut.png", "damaged"), ("text.png", "not an image"),
-        ("empty.png", "empty"), ("folder.png", "folder"), ("missing.png", "no such file"),
-    ):  # fmt: skip
+        ("cut.jpg", "damaged"),
+        ("head.jpg", "head"),
+        ("cut.png", "damaged"),
+        ("text.png", "not an image"),
+        ("empty.png", "empty"),
+        ("folder.png", "folder"),
+        ("missing.png", "no such file"),
+    ):
         with pytest.raises(ValueError, match=re.escape(reason)) as error:
             read_image(tmp_path / name)
         assert str(error.value).startswith(f"{tmp_path / name}: ")

@@ -1,4 +1,4 @@
-"""The plain forms of the loops of a detection give what the compiled ones give."""
+"""The NumPy versions of the detection loops agree with the compiled ones."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ seeds = st.integers(0, 1000)
 
 
 def both(call):
-    """What a call gives in plain form, and compiled."""
+    """Results of a call with NumPy, and compiled."""
     with problem_size(0):
         plain = call()
     return plain, call()
@@ -127,10 +127,10 @@ def test_pairs_of_candidates(seed, n, n_templates, n_anchors):
     )
 
     def pairs():
-        found = np.zeros((n + n * n * n_templates, 6))
-        return found[
+        result = np.zeros((n + n * n * n_templates, 6))
+        return result[
             : assembly._score_pairs(
-                best, anchor, position, strength, ied, templates, max_turn, found
+                best, anchor, position, strength, ied, templates, max_turn, result
             )
         ]
 

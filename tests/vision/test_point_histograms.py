@@ -1,4 +1,4 @@
-"""Gradient histograms around points, against a plain computation."""
+"""Gradient histograms around points, compared with a direct computation."""
 
 import numpy as np
 from annealed.vision.point_histograms import (
@@ -45,9 +45,9 @@ def test_histograms_are_sums_of_gradients():
         for x, y in ((30, 32), (40, 28)):
             # A point in the middle of its cells: half a pixel off where these have an even number
             # of pixels.
-            found = point_histograms(frame, np.array([x - 0.5 + 1j * (y - 0.5)]), cell)
-            assert found.shape == (1, VALUES_PER_POINT)
-            np.testing.assert_allclose(found[0], plain(pixels, x, y, cell), atol=2e-4)
+            result = point_histograms(frame, np.array([x - 0.5 + 1j * (y - 0.5)]), cell)
+            assert result.shape == (1, VALUES_PER_POINT)
+            np.testing.assert_allclose(result[0], plain(pixels, x, y, cell), atol=2e-4)
 
 
 def test_between_pixels_values_are_interpolated_and_outside_repeated():

@@ -53,9 +53,9 @@ def test_positions():
     for level in gaussian_pyramid(image, min_scale=0.1, max_scale=1.5):
         weights = level.image[:, :, 0].astype(float)
         y, x = np.indices(weights.shape)
-        found = np.array([(weights * x).sum(), (weights * y).sum()]) / weights.sum()
-        np.testing.assert_allclose(level.to_image(found), centre, atol=0.1 + 0.05 / level.scale)
-        np.testing.assert_allclose(level.from_image(level.to_image(found)), found)
+        centroid = np.array([(weights * x).sum(), (weights * y).sum()]) / weights.sum()
+        np.testing.assert_allclose(level.to_image(centroid), centre, atol=0.1 + 0.05 / level.scale)
+        np.testing.assert_allclose(level.from_image(level.to_image(centroid)), centroid)
 
 
 def test_anti_aliasing():

@@ -29,8 +29,7 @@ class SubspaceFamily:
     alpha : float, default 2.0
         The affinity is the squared cosine to this power, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        The dimensions of the projections are all integers from ``lowest`` K to ``highest`` K for K
-        motions.
+        Projection dimensions are all integers from ``lowest`` K to ``highest`` K for K motions.
 
     References
     ----------
@@ -49,12 +48,12 @@ class SubspaceFamily:
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Dimensions of the projections; one above the rank of the tracks is replaced by the rank.
+        """Dimensions of the projections, at most the rank of the tracks.
 
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         n_motions : int
             Number of motions K.
 
@@ -75,7 +74,7 @@ class SubspaceFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             One of :meth:`dimensions`.
 
@@ -90,7 +89,7 @@ class SubspaceFamily:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """Recipe for videos: neighbours in the image that move alike belong together.
+    """Recipe for videos that groups neighbours in the image with similar motion.
 
     Where the background does not move, or only shifts, all its points have one velocity, and
     neither the angle between tracks nor their subspace separates it from what moves in front of it.
@@ -99,7 +98,7 @@ class NeighbourFamily:
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Each point is joined to so many nearest ones; one candidate for each number (its
+        Numbers of nearest neighbours that each point is connected to; one candidate for each (its
         "dimension").
     span : int, default 5
         Frames over which displacements are taken.
@@ -119,9 +118,9 @@ class NeighbourFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         n_motions : int
-            Number of motions K: without influence.
+            Number of motions K; ignored.
 
         Returns
         -------
@@ -136,7 +135,7 @@ class NeighbourFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             Number of neighbours.
 
@@ -157,7 +156,7 @@ class NeighbourFamily:
         np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
         joined |= joined.T
         np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay joined a little, or it becomes a
+        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected, or it forms a
         # separate cluster.
         scale = max(float(np.median(difference[joined])), self.floor)
         return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
@@ -165,7 +164,7 @@ class NeighbourFamily:
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Recipe for candidate segmentations by the hypotheses that points share between two frames
+    """Recipe for candidate segmentations by the motion hypotheses that points share in two frames
     [1]_.
 
     Parameters
@@ -197,9 +196,9 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence: without influence.
+            Ignored.
         n_motions : int
-            Number of motions K: without influence.
+            Number of motions K; ignored.
 
         Returns
         -------
@@ -213,7 +212,7 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
-            Of one sequence.
+            Tracks of one sequence.
         dimension : int
             The power.
 
@@ -226,20 +225,20 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background: more clusters than motions, joined where one motion
+    """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
     explains both (:func:`.merging.merged`).
 
-    A background with relief is divided more readily than a small body is found. With more clusters
-    the small body has one of its own, and the parts of the background find together again.
+    A background with relief is split before a small object is separated. With more clusters the
+    small object gets its own, and the parts of the background are merged again.
 
     Parameters
     ----------
     kernel : str, default "all"
-        Which hypotheses divide the points, as of :class:`PairFamily`.
+        Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        As of :class:`PairFamily`; one candidate for each (its "dimension").
+        As in :class:`PairFamily`; one candidate for each (its "dimension").
     extra : int, default 4
-        So many more clusters than motions.
+        Number of clusters beyond the number of motions.
     """
 
     powers: tuple[int, ...] = (25,)
@@ -260,8 +259,8 @@ ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
 MERGED_FAMILIES: tuple[Family, ...] = tuple(
     MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity")
 )
-# Recipes that add to the best candidate of Hopkins155 and of the made scenes to train on; without
-# the others a fit ranks better and takes half the time (experiments/notebook/motion.md).
+# Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
+# without the others a fit ranks better in half the time (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
     PairFamily("affinity", (5, 10, 25)),
@@ -269,7 +268,7 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     PairFamily("fundamental", (5,)),
     *MERGED_FAMILIES,
 )
-# eigenvectors of each affinity: enough for all numbers of motions that a ranker chooses from
+# eigenvectors of each affinity: enough for every number of motions that a ranker considers
 _N_VECTORS = 9
 
 
@@ -292,10 +291,10 @@ class Candidate:
     dimension: int
 
 
-def distinct(found: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Candidates by partition; of several with the same partition the first is kept."""
+def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
+    """Candidates by partition; the first one is kept for each partition."""
     kept: dict[bytes, Candidate] = {}
-    for candidate in found:
+    for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
     return kept
 
@@ -306,7 +305,7 @@ def candidates(
     families: Iterable[Family] = JOINED_FAMILIES,
     n_runs: int = 30,
 ) -> list[Candidate]:
-    """Candidate segmentations by all families in all their dimensions, each partition once.
+    """Return the distinct candidate segmentations of all families in all their dimensions.
 
     Parameters
     ----------
@@ -322,8 +321,8 @@ def candidates(
     Returns
     -------
     list of Candidate
-        The order of the points has no influence on the partitions. A partition found twice keeps
-        the name of the first.
+        The partitions do not depend on the order of the points. A repeated partition keeps the name
+        of its first family.
 
     Raises
     ------
@@ -337,8 +336,8 @@ def candidates(
     >>> t = np.arange(10.0)[:, None, None]
     >>> corners = np.random.default_rng(0).uniform(0, 100, (20, 2))
     >>> tracks = corners + t * np.where(np.arange(20) < 8, 1.0, -2.0)[:, None]
-    >>> found = candidates(tracks, 2)
-    >>> min(misclassification(np.arange(20) < 8, candidate.labels) for candidate in found) < 0.1
+    >>> listed = candidates(tracks, 2)
+    >>> min(misclassification(np.arange(20) < 8, candidate.labels) for candidate in listed) < 0.1
     True
     """
     tracks = as_tracks(tracks)
@@ -346,12 +345,12 @@ def candidates(
     if n_motions == 1:
         return [Candidate(np.zeros(tracks.n_points, np.int64), "one motion", 0)]
     back = np.argsort(tracks.canonical_order)
-    found = []
+    result = []
     for family in families:
         for dimension in family.dimensions(tracks, n_motions):
             labels = _clusters(tracks, family, dimension, n_motions, n_runs)
-            found.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
-    return list(distinct(found).values())
+            result.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
+    return list(distinct(result).values())
 
 
 def _clusters(
@@ -376,7 +375,7 @@ def _eigenvectors(
     dimension: int,
     n_motions: int,
 ) -> np.ndarray:
-    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, kept with the tracks for
+    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, cached with the tracks for
     other numbers of motions."""
     known = tracks.eigenvectors.get((family, dimension))
     if known is None or known.shape[1] < n_motions:

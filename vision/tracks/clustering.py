@@ -16,8 +16,8 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, P)
-        The diagonal is zero, as Ng, Jordan and Weiss (2001) ask; a diagonal of one makes single
-        points into clusters.
+        The diagonal is zero, as in Ng, Jordan and Weiss (2001); a diagonal of one would make
+        clusters of single points.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
     affinity = np.square(unit @ unit.T) ** alpha
@@ -46,22 +46,22 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
     n_runs, n_clusters = uniforms.shape
     centres = _seeds(points, uniforms)
     labels = np.full((n_runs, n_points), -1)
-    moving = np.arange(n_runs)  # all runs side by side, until nothing changes in them
+    moving = np.arange(n_runs)  # all runs in parallel, until none changes
     for _ in range(n_iterations):
         now = centres[moving]
         worth = (now.reshape(-1, width) @ points.T).reshape(
             -1, n_clusters, n_points
         ) - 0.5 * np.square(now).sum(axis=2)[..., None]
-        best, found = worth[:, 0], np.zeros((len(now), n_points), int)
-        for c in range(1, n_clusters):  # the nearest; the first of several that are as near
-            np.copyto(found, c, where=worth[:, c] > best)
+        best, nearest = worth[:, 0], np.zeros((len(now), n_points), int)
+        for c in range(1, n_clusters):  # the nearest; the first of equally near ones
+            np.copyto(nearest, c, where=worth[:, c] > best)
             best = np.maximum(best, worth[:, c])
-        changed = (found != labels[moving]).any(axis=1)
-        labels[moving] = found
+        changed = (nearest != labels[moving]).any(axis=1)
+        labels[moving] = nearest
         moving, now = moving[changed], now[changed]
         if not len(moving):
             break
-        members = (found[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
+        members = (nearest[changed][:, None] == np.arange(n_clusters)[:, None]).astype(float)
         sums, counts = members.reshape(-1, n_points) @ points, members.sum(axis=2)[..., None]
         centres[moving] = np.where(counts > 0, sums.reshape(now.shape) / np.maximum(counts, 1), now)
     totals = np.square(points - np.take_along_axis(centres, labels[..., None], axis=1)).sum(
@@ -76,7 +76,7 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
 
 
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Best of several runs of k-means with k-means++ seeds from a fixed stream.
+    """Best of several runs of k-means with k-means++ seeds from a fixed random stream.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Eigenvectors of the normalised affinity [1]_, which serve every number of clusters up to
-    theirs.
+    """Leading eigenvectors of the normalised affinity [1]_, valid for every smaller number of
+    clusters too.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, n_vectors)
-        By rising eigenvalue: the last belongs to the greatest.
+        By rising eigenvalue: the last belongs to the largest.
 
     References
     ----------
@@ -120,18 +120,18 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     normalised = affinity * root[:, None] * root[None, :]
     try:
         return eigh(normalised, subset_by_index=(n - n_vectors, n - 1), check_finite=False)[1]
-    except LinAlgError:  # many equal eigenvalues, as where all tracks are the same
+    except LinAlgError:  # many equal eigenvalues, for example if all tracks are the same
         return eigh(normalised, driver="evd", check_finite=False)[1][:, n - n_vectors :]
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Spectral clustering: k-means of the rows of the leading eigenvectors, each brought to length
+    """Spectral clustering: k-means of the rows of the leading eigenvectors, each scaled to length
     one.
 
     Parameters
     ----------
     vectors : ndarray of shape (P, >= n_clusters)
-        As by :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
+        From :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
     n_clusters : int
     n_runs : int, default 30
         Restarts of k-means.

@@ -1,17 +1,17 @@
-"""Tracks with gaps: low-rank completion, and leaving out points that are rarely seen."""
+"""Tracks with gaps: low-rank completion, and removal of points that are rarely seen."""
 
 import numpy as np
 
-_FARTHEST = 1e9  # pixels, a choice: no image is so large, and squares of squares of it stay finite
+_FARTHEST = 1e9  # pixels, a choice: larger than any image, and its fourth power stays finite
 
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
-    """Fill the missing entries by low-rank completion; what is seen stays as it is.
+    """Fill the missing entries by low-rank completion; observed entries are unchanged.
 
-    Each gap is first bridged by the mean velocity of the eight seen points that moved most alike in
-    the common frames. Then the missing entries are replaced again and again by those of the best
-    approximation of low rank (tracks of K rigid motions under an affine camera have rank 4K at
-    most); the few rounds leave the bridge as it is where the seen entries say nothing.
+    Each gap is first bridged by the mean velocity of the eight seen points with the most similar
+    motion in the common frames. Then the missing entries are replaced repeatedly by those of the
+    best low-rank approximation (tracks of K rigid motions under an affine camera have rank 4K at
+    most); the few iterations leave the bridge unchanged where the seen entries do not determine it.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     rank : int, default 8
         Rank of the approximation, after the mean track is subtracted.
     n_iterations : int, default 20
-        Rounds.
+        Number of iterations.
 
     Returns
     -------
@@ -35,12 +35,13 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     """
     tracks = np.asarray(tracks, dtype=float)
     check_shape(tracks)
-    far = np.argwhere(np.abs(tracks) > _FARTHEST)  # NaN is not
+    far = np.argwhere(np.abs(tracks) > _FARTHEST)  # False for NaN
     if len(far):
         frame, point, _ = far[0].tolist()
         x, y = tracks[frame, point]
         raise ValueError(
-            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); expected pixels, and NaN where it is not seen"
+            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); "
+            "expected pixels, and NaN where it is not seen"
         )
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
@@ -48,7 +49,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     never = np.flatnonzero(~seen.any(axis=0))
     if len(never):
         raise ValueError(
-            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point {never[0]})"
+            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point "
+            f"{never[0]})"
         )
     n_frames, n_points, _ = tracks.shape
     filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)
@@ -61,8 +63,7 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
 
 
 def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.ndarray:
-    """Continue each track beyond what was seen with the velocity of the points that moved most
-    alike."""
+    """Extrapolate each track with the mean velocity of the points with the most similar motion."""
     moved = seen[1:] & seen[:-1]
     velocity = np.where(
         moved[:, :, None], np.nan_to_num(tracks[1:]) - np.nan_to_num(tracks[:-1]), 0.0
@@ -72,14 +73,14 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
     square = (v**2).sum(axis=2)
     common = m @ m.T
     apart = square @ m.T + m @ square.T - 2.0 * np.einsum("ptc,qtc->pq", v, v, optimize=True)
-    unlike = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
+    dissimilarity = np.where(common > 0, apart / np.maximum(common, 1.0), np.inf)
     mean_velocity = velocity.sum(axis=1) / np.maximum(moved.sum(axis=1), 1)[:, None]
     out = tracks.copy()
     for p in np.flatnonzero(~seen.all(axis=0)):
-        order = np.argsort(unlike[p], kind="stable")
-        order = order[np.isfinite(unlike[p][order])]
-        there = moved[:, order]
-        use = there & (np.cumsum(there, axis=1) <= n_neighbours)
+        order = np.argsort(dissimilarity[p], kind="stable")
+        order = order[np.isfinite(dissimilarity[p][order])]
+        known = moved[:, order]
+        use = known & (np.cumsum(known, axis=1) <= n_neighbours)
         count = use.sum(axis=1)
         alike = (
             np.einsum("tq,tqc->tc", use.astype(float), velocity[:, order])

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import cv2
 import numpy as np
 
-# Colours of the motions (RGB), distinguishable also with the common colour blindnesses (Okabe and
-# Ito).
+# Colours of the motions (RGB), distinguishable with common colour blindness (Okabe and Ito).
 COLOURS = np.array(
     [
         [230, 159, 0],
@@ -59,7 +58,7 @@ def draw_tracks(
 
 
 def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield frames that show tracks alone, cut to their extent (sides even, as video codecs
+    """Yield frames that show only the tracks, cropped to their extent (even sides, as video codecs
     require).
 
     Parameters

@@ -38,7 +38,7 @@ class Feature(NamedTuple):
 
 
 class Space(NamedTuple):
-    """A space in which points are compared: a representation, in full or projected."""
+    """A space in which points are compared: a representation or a projection of it."""
 
     representation: str
     dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
@@ -55,7 +55,7 @@ class Space(NamedTuple):
 
 
 class FeatureSet:
-    """Names and kinds of the columns of features; those of each kind of features compute them."""
+    """Names and kinds of the feature columns; subclasses compute the values."""
 
     def features(self) -> list[Feature]:
         """All features, in the order of the columns.
@@ -112,12 +112,12 @@ class SegmentationFeatures(FeatureSet):
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
         Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
     n_smallest : int, default 4
-        How many of the smallest average distances over the dimensions are features, as in [1]_.
+        Number of smallest average distances over the dimensions that are features, as in [1]_.
 
     Raises
     ------
     ValueError
-        If ``n_smallest`` is greater than the number of dimensions.
+        If ``n_smallest`` exceeds the number of dimensions.
 
     References
     ----------
@@ -141,7 +141,8 @@ class SegmentationFeatures(FeatureSet):
     def __post_init__(self) -> None:
         if self.n_smallest > len(self.dimensions):
             raise ValueError(
-                f"n_smallest is {self.n_smallest}; expected at most the number of dimensions, {len(self.dimensions)}"
+                f"n_smallest is {self.n_smallest}; "
+                f"expected at most the number of dimensions, {len(self.dimensions)}"
             )
 
     @property
@@ -173,15 +174,15 @@ class SegmentationFeatures(FeatureSet):
         list of Feature
             The features.
         """
-        found = []
+        listed = []
         for space in self.spaces():
             quantities = [
                 "mean distance",
                 "mean squared distance",
                 *(f"share above {t:.3g}" for t in self.thresholds),
             ]
-            found += [Feature("likelihood", space.name, quantity) for quantity in quantities]
-            found += [
+            listed += [Feature("likelihood", space.name, quantity) for quantity in quantities]
+            listed += [
                 Feature("prior", space.name, f"{m}, {k} neighbours")
                 for m in _MEASURES
                 for k in self.neighbours
@@ -189,12 +190,12 @@ class SegmentationFeatures(FeatureSet):
         for representation in self.representations:
             for mean in ("mean distance", "mean squared distance"):
                 for i in range(self.n_smallest):
-                    found.append(
+                    listed.append(
                         Feature(
                             "likelihood", f"{representation} projected", f"{mean}, smallest {i + 1}"
                         )
                     )
-        return found
+        return listed
 
     def compute(
         self,
@@ -211,7 +212,7 @@ class SegmentationFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Features that are needed; others may be left zero. None means all.
+            Columns to compute; others may be left zero. None means all.
 
         Returns
         -------
@@ -221,8 +222,8 @@ class SegmentationFeatures(FeatureSet):
         Raises
         ------
         ValueError
-            If an array is not complete tracks, or a segmentation has another length than the
-            tracks.
+            If an array is not complete tracks, or the length of a segmentation differs from the
+            number of tracks.
         """
         tracks = as_tracks(tracks)
         for labels in segmentations:
@@ -300,15 +301,15 @@ def evaluated(
     n_rows: int,
     columns: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Blocks of features side by side.
+    """Compute blocks of features and join their columns.
 
     Parameters
     ----------
     blocks : sequence of (int, callable)
-        Number of features of each block, and what computes them, (n_rows, n_features).
+        Number of features of each block, and the function that returns them, (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Features that are needed: a block without any is left zero. None means all.
+        Columns to compute; a block without any is left zero. None means all.
 
     Returns
     -------
@@ -335,8 +336,8 @@ PAPER_FEATURES = SegmentationFeatures(
     n_thresholds=32,
     neighbours=(2, 3, 4, 5, 7, 10, 14, 20, 28, 40),
 )
-# Another reading of the same text: trajectories and their own projections, none of velocities; so
-# many dimensions that the pool has "more than 2000" columns.
+# Another interpretation of the same text: trajectories and their projections, without velocities;
+# with enough dimensions for a pool of "more than 2000" columns.
 TRAJECTORY_FEATURES = replace(
     PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18))
 )
@@ -358,15 +359,15 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Distance of each point to the 3-D affine subspace fitted to the points of its label in the
-    least squares sense.
+    """Distance of each point to the 3-D affine subspace fitted by least squares to the points of
+    its label.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Distances within motions that were met before, by their members; more are added.
+        Cache of distances within motions, by their members; it is extended.
 
     Returns
     -------
@@ -384,7 +385,7 @@ def subspace_distances(
 
 
 def _distances_within(points: np.ndarray) -> np.ndarray:
-    """Distance of each point to the subspace of all."""
+    """Distance of each point to the subspace fitted to all points."""
     centred = points - points.mean(axis=0)
     n, width = centred.shape
     rank = min(3, n - 1, width)
@@ -406,7 +407,7 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:
-    """Indices of each point's nearest neighbours, the nearest first.
+    """Indices of the nearest neighbours of each point, nearest first.
 
     Parameters
     ----------

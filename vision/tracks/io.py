@@ -18,7 +18,7 @@ TRUTH = "_truth.mat"
 
 @dataclass(frozen=True)
 class TrackSequence:
-    """Tracks of one sequence, with the true motions where they are known.
+    """Tracks of one sequence, with the true motions if known.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ class TrackSequence:
     def shuffled(self, seed: int) -> TrackSequence:
         """The sequence with its points in random order.
 
-        In Hopkins155 the points are sorted by motion: without this, an answer that depends on the
-        order of the points would look better than it is.
+        In Hopkins155 the points are sorted by motion: without shuffling, a result that depends on
+        the order of the points would be optimistic.
 
         Parameters
         ----------
         seed : int
-            Of the permutation.
+            Random seed of the permutation.
 
         Returns
         -------
@@ -91,7 +91,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
         labels from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
         with the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
         ``occluded`` is one of co-tracker or TAPIR: its ``tracks`` may be (P, F, 2) or (1, F, P, 2)
-        too. Time is then the axis along which points move least.
+        too. Time is then the axis with the smallest movement of the points.
 
     Returns
     -------
@@ -100,14 +100,14 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Raises
     ------
     ValueError
-        If the file is missing, damaged or of another layout; names the file.
+        If the file is missing, damaged or has another layout; the message names the file.
     """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     readers = {".mat": _read_official, ".npz": _read_npz, ".csv": _read_csv}
     if path.suffix.lower() not in readers:
-        raise ValueError(f"{path}: unknown kind of tracks; expected {', '.join(readers)}")
+        raise ValueError(f"{path}: unknown file type; expected {', '.join(readers)}")
     name = path.name.removesuffix(TRUTH) if path.name.endswith(TRUTH) else path.stem
     tracks, labels = readers[path.suffix.lower()](path)
     if tracks.ndim != 3 or tracks.shape[2] != 2 or 0 in tracks.shape:
@@ -119,7 +119,8 @@ def read_tracks(path: str | Path) -> TrackSequence:
             )
         if labels.dtype.kind in "fc" and np.isnan(labels).any():
             raise ValueError(
-                f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; expected one motion per point"
+                f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; "
+                "expected one motion per point"
             )
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return TrackSequence(name, tracks, labels)
@@ -159,14 +160,13 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if not zipfile.is_zipfile(path):
-        raise ValueError(
-            f"{path}: not a readable npz file (no zip archive, or one that was cut short)"
-        )
+        raise ValueError(f"{path}: not a readable npz file (not a zip archive, or truncated)")
     try:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
                 raise ValueError(
-                    f"{path}: lacks the array 'tracks' (frames, points, 2); has {sorted(content.files)}"
+                    f"{path}: lacks the array 'tracks' (frames, points, 2); "
+                    f"has {sorted(content.files)}"
                 )
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
@@ -180,8 +180,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Tracks of co-tracker or TAPIR as (F, P, 2), NaN where they say that a point is not seen;
-    others as they are."""
+    """Tracks of co-tracker or TAPIR as (F, P, 2) with NaN where a point is not visible; other
+    tracks are unchanged."""
     name = next((name for name in ("visibility", "visibles", "occluded") if name in content), None)
     if name is None:
         return tracks
@@ -190,11 +190,12 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
     visible = np.asarray(content[name])
     if tracks.ndim != 3 or visible.size != tracks[..., 0].size:
         raise ValueError(
-            f"tracks have shape {tracks.shape} and {name} {visible.shape}; expected one entry per frame and point"
+            f"tracks have shape {tracks.shape} and {name} {visible.shape}; "
+            "expected one entry per frame and point"
         )
     hidden = visible.reshape(tracks.shape[:2]) > 0.5
     tracks = np.where((hidden if name == "occluded" else ~hidden)[..., None], np.nan, tracks)
-    # Points move little from frame to frame, and lie far from each other.
+    # Points move little between frames and lie far apart.
     steps = [
         np.nanmedian(np.abs(np.diff(tracks, axis=axis))) if np.isfinite(tracks).any() else 0.0
         for axis in (0, 1)
@@ -218,12 +219,12 @@ def write_tracks(
     labels : ndarray of shape (P,), int
         Motion of each point; -1 for none.
     probability : ndarray of shape (P,)
-        Of that label; NaN where not known.
+        Probability of that label; NaN if unknown.
 
     Raises
     ------
     ValueError
-        If the name ends otherwise.
+        If the name has another suffix.
     """
     import pandas as pd
 
@@ -254,10 +255,10 @@ def write_tracks(
 
 
 def check_tracks_name(path: Path) -> None:
-    """Raise a ValueError for a name that ends in none of the kinds that can be written."""
+    """Raise a ValueError for a file name with an unsupported suffix."""
     if path.suffix.lower() not in (".npz", ".csv", ".parquet"):
         raise ValueError(
-            f"{path}: tracks cannot be written to this kind of file; expected .npz, .csv or .parquet"
+            f"{path}: tracks cannot be written to this file type; expected .npz, .csv or .parquet"
         )
 
 
@@ -275,7 +276,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         raise ValueError(f"{path}: no rows")
     for column in ("frame", "x", "y"):
         if not pd.api.types.is_numeric_dtype(table[column]):
-            raise ValueError(f"{path}: column {column!r} holds text; expected numbers")
+            raise ValueError(f"{path}: column {column!r} contains text; expected numbers")
     if table[["frame", "point"]].isna().any(axis=None):
         raise ValueError(f"{path}: a row without frame or point")
     twice = table.duplicated(["frame", "point"])
@@ -293,7 +294,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def read_sequences(folder: str | Path) -> list[TrackSequence]:
-    """All sequences of a folder.
+    """Read all sequences of a folder.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
     Raises
     ------
     ValueError
-        If there is no such folder, nothing in it, or a file is damaged.
+        If the folder is missing or empty, or a file is damaged.
     """
     folder = Path(folder)
     if not folder.is_dir():

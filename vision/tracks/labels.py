@@ -1,11 +1,11 @@
-"""Names of labels, and the error of a segmentation."""
+"""Canonical labels, and the error of a segmentation."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 def canonical_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels renamed 0, 1, 2, ... in the order of first appearance: equal for equal partitions.
+    """Labels renumbered 0, 1, 2, ... by first appearance: equal for equal partitions.
 
     Parameters
     ----------
@@ -25,8 +25,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Labels renamed 0, 1, ... by falling number of points; among equal ones the order of first
-    appearance decides.
+    """Labels renumbered 0, 1, ... by falling number of points; ties by first appearance.
 
     Parameters
     ----------
@@ -50,14 +49,14 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 
 
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Share of points with a wrong label under the best matching of the names.
+    """Fraction of points with a wrong label under the best matching of the labels.
 
     Eq. (22) of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
     truth, labels : array-like of shape (P,)
-        True and found labels; their numbers of different labels may differ.
+        True and estimated labels; they may have different numbers of classes.
 
     Returns
     -------
@@ -80,13 +79,13 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     0.25
     """
     truth_names, t = np.unique(truth, return_inverse=True)
-    label_names, found = np.unique(labels, return_inverse=True)
-    if len(t) != len(found):
+    label_names, clusters = np.unique(labels, return_inverse=True)
+    if len(t) != len(clusters):
         raise ValueError(
-            f"truth has {len(t)} labels, the segmentation {len(found)}; expected equal numbers"
+            f"truth has {len(t)} labels, the segmentation {len(clusters)}; expected equal numbers"
         )
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((len(truth_names), len(label_names)), np.int64)
-    np.add.at(counts, (t, found), 1)
+    np.add.at(counts, (t, clusters), 1)
     return float(1.0 - counts[linear_sum_assignment(-counts)].sum() / len(t))

@@ -1,5 +1,4 @@
-"""Join the motions of a segmentation that one geometric model explains, until as many are left as
-there should be."""
+"""Merge the motions of a segmentation that one geometric model explains, down to a given number."""
 
 import numpy as np
 
@@ -8,7 +7,8 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Join two motions at a time, those whose union raises the sum of GRIC least [1]_.
+    """Merge pairs of motions, each time the pair whose union increases the sum of GRIC by the
+    smallest amount [1]_.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     labels : ndarray of shape (P,), int
         Motion of each point, in the canonical order of the tracks.
     n_motions : int
-        How many are to be left.
+        Number of motions to return.
 
     Returns
     -------
@@ -50,12 +50,12 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
 
 
 def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Costs of motions; those that are not known yet are found together."""
+    """Costs of motions; those not cached are computed together."""
     keys = [one.tobytes() for one in np.packbits(members, axis=1)]
     new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
     if len(new):
-        found = motion_costs(
+        costs = motion_costs(
             tracks.pairs, members[new], {name: array[new] for name, array in sums.items()}
         )
-        tracks.motion_costs.update(zip([keys[i] for i in new], found.tolist()))
+        tracks.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
     return np.array([tracks.motion_costs[key] for key in keys])

@@ -1,5 +1,5 @@
-"""Features of a segmentation from models between two frames, and features of several kinds side by
-side."""
+"""Features of a segmentation from models between two frames, and joined features of several
+kinds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PairFeatures(FeatureSet):
         "residuals": distances of the points to the model of their own motion. "rivals": points that
         another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
         for each model and with the best of each motion; these three are likelihoods. "cuts": how
-        far the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        much the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
 
     Raises
     ------
@@ -71,27 +71,27 @@ class PairFeatures(FeatureSet):
         list of Feature
             The features.
         """
-        found = []
+        listed = []
         wanted = [
             *(RESIDUALS if "residuals" in self.parts else ()),
             *(RIVALS if "rivals" in self.parts else ()),
         ]
         for geometry in GEOMETRIES:
             for name in RANGES:
-                found += [
+                listed += [
                     Feature("likelihood", f"{geometry.name}, {name}", quantity)
                     for quantity in wanted
                 ]
         if "gric" in self.parts:
             names = [*(geometry.name for geometry in GEOMETRIES), "best model"]
-            found += [
+            listed += [
                 Feature("likelihood", f"{model}, {name}", "GRIC")
                 for name in RANGES
                 for model in names
             ]
         if "cuts" in self.parts:
-            found += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
-        return found
+            listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        return listed
 
     def compute(
         self,
@@ -108,7 +108,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Features that are needed; others may be left zero. None means all.
+            Columns to compute; others may be left zero. None means all.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class PairFeatures(FeatureSet):
 
 @dataclass(frozen=True)
 class JoinedFeatures(FeatureSet):
-    """Features of several kinds side by side.
+    """Features of several kinds, joined by columns.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Features that are needed; others may be left zero. None means all.
+            Columns to compute; others may be left zero. None means all.
 
         Returns
         -------
@@ -195,15 +195,15 @@ class JoinedFeatures(FeatureSet):
             The columns of all parts.
         """
         tracks = as_tracks(tracks)
-        found, start = [], 0
+        blocks, start = [], 0
         for part in self.parts:
             stop = start + len(part.features())
             inside = (
                 None if columns is None else columns[(columns >= start) & (columns < stop)] - start
             )
-            found.append(part.compute(tracks, segmentations, inside))
+            blocks.append(part.compute(tracks, segmentations, inside))
             start = stop
-        return np.concatenate(found, axis=1)
+        return np.concatenate(blocks, axis=1)
 
 
 Features = SegmentationFeatures | PairFeatures | JoinedFeatures

@@ -14,16 +14,16 @@ from .video import read_frames
 class Tracker:
     """Follow corners through a video by pyramidal Lucas-Kanade [1]_.
 
-    Each is followed back again as a check [2]_.
+    Each step is verified by tracking backwards [2]_.
 
     Parameters
     ----------
     max_points : int, default 400
-        Greatest number of points followed at a time.
+        Maximum number of points followed at a time.
     quality : float, default 0.01
         Corners weaker than this share of the strongest are not followed.
     min_distance : float, default 8.0
-        Least distance between points in pixels.
+        Minimum distance between points in pixels.
     window : int, default 11
         Side of the Lucas-Kanade window in pixels.
     levels : int, default 3
@@ -33,9 +33,9 @@ class Tracker:
         start.
     min_correlation : float, default 0.95
         A point is dropped when the normalised correlation of its windows in successive frames is
-        lower: something has moved over it, or it slides along an edge.
+        lower: it is occluded, or it slides along an edge.
     reseed_every : int, default 5
-        Frames between searches for new corners where no point is followed.
+        Frames between searches for new corners in areas without followed points.
 
     References
     ----------
@@ -67,8 +67,8 @@ class Tracker:
         Returns
         -------
         ndarray of shape (F, P, 2), float64
-            Positions in pixels; NaN before a point was found and after it was dropped. A dropped
-            point is never resumed: a corner found there later is another point.
+            Positions in pixels; NaN before a point was detected and after it was dropped. A dropped
+            point is never resumed: a corner detected there later is a new point.
 
         Raises
         ------
@@ -96,7 +96,8 @@ class Tracker:
                 on_frame()
         if len(rows) < 2:
             raise ValueError(
-                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; motion needs at least 2"
+                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; "
+                "motion needs at least 2"
             )
         if not n_points:
             raise ValueError(f"{path}: no corner found to follow")
@@ -112,11 +113,11 @@ class Tracker:
         free = np.full(image.shape, 255, np.uint8)
         for x, y in points:
             cv2.circle(free, (round(float(x)), round(float(y))), round(self.min_distance), 0, -1)
-        found = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
+        corners = cv2.goodFeaturesToTrack(image, n_free, self.quality, self.min_distance, mask=free)
         return (
             np.empty((0, 2), np.float32)
-            if found is None
-            else found.reshape(-1, 2).astype(np.float32)
+            if corners is None
+            else corners.reshape(-1, 2).astype(np.float32)
         )
 
     def _follow(
@@ -124,19 +125,19 @@ class Tracker:
     ) -> tuple[np.ndarray, np.ndarray]:
         side, start = (self.window, self.window), points.reshape(-1, 1, 2)
         unknown = np.empty_like(start)
-        there, found, _ = cv2.calcOpticalFlowPyrLK(
+        moved, tracked, _ = cv2.calcOpticalFlowPyrLK(
             previous, image, start, unknown, winSize=side, maxLevel=self.levels
         )
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(
-            image, previous, there, unknown.copy(), winSize=side, maxLevel=self.levels
+        back, tracked_back, _ = cv2.calcOpticalFlowPyrLK(
+            image, previous, moved, unknown.copy(), winSize=side, maxLevel=self.levels
         )
         height, width = image.shape
-        ends = there.reshape(-1, 2)
+        ends = moved.reshape(-1, 2)
         error = np.linalg.norm(back.reshape(-1, 2) - points, axis=1)
         inside = (ends >= 0).all(axis=1) & (ends <= [width - 1, height - 1]).all(axis=1)
         good = (
-            (found.ravel() == 1)
-            & (found_back.ravel() == 1)
+            (tracked.ravel() == 1)
+            & (tracked_back.ravel() == 1)
             & (error <= self.max_backward_error)
             & inside
         )
@@ -147,7 +148,7 @@ class Tracker:
         return ends, good
 
     def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Grey values around each point, (P, window * window), between the pixels too."""
+        """Interpolated grey values around each point, (P, window * window)."""
         offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
         dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
         x = points[:, :1].astype(np.float32) + dx.ravel()

@@ -1,5 +1,4 @@
-"""Complete point tracks, checked once, with what was seen of them, and the vectors that represent
-them."""
+"""Complete, validated point tracks with their visibility, and the vectors that represent them."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Coordinates of each point one after another, (P, 2F), in pixels."""
+    """Concatenated coordinates of each point, (P, 2F), in pixels."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -56,7 +55,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     vectors : ndarray of shape (P, n)
         Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest)
-        are left out, all but the first.
+        are dropped, except the first.
     strengths : ndarray of shape (n,)
         Their singular values, falling.
     """
@@ -68,7 +67,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Tracks:
     """Complete tracks of points.
 
-    They are checked when they are made, so that no later step checks them again.
+    They are validated once, on construction.
 
     Parameters
     ----------
@@ -83,10 +82,10 @@ class Tracks:
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
     eigenvectors : dict
-        Leading eigenvectors of affinities by their recipe, kept by :func:`.candidates.candidates`:
-        they serve every number of motions.
+        Cache of leading eigenvectors of affinities by recipe, filled by
+        :func:`.candidates.candidates`, for every number of motions.
     motion_costs : dict
-        Costs of motions by their points, kept by :func:`.merging.merged`.
+        Cache of costs of motions by their points, filled by :func:`.merging.merged`.
 
     Raises
     ------
@@ -115,7 +114,7 @@ class Tracks:
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
-        """Complete tracks with gaps, and keep where they were seen.
+        """Complete tracks with gaps, recording where they were seen.
 
         Parameters
         ----------
@@ -146,8 +145,7 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Order of the points (P,) that depends on their coordinates alone, so that the given order
-        has no influence."""
+        """Order of the points (P,) by their coordinates alone, independent of the given order."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
     @cached_property
@@ -169,7 +167,7 @@ class Tracks:
         -------
         vectors : ndarray of shape (P, n)
         strengths : ndarray of shape (n,)
-            As by :func:`right_vectors`.
+            From :func:`right_vectors`.
         """
         if representation not in self._right_vectors:
             self._right_vectors[representation] = right_vectors(
@@ -185,15 +183,16 @@ class Tracks:
 
 
 def check_motions(n_motions: int, n_points: int) -> None:
-    """Raise a ValueError if the points are too few for so many motions."""
-    least = MIN_POINTS_PER_MOTION
+    """Raise a ValueError if there are too few points for ``n_motions``."""
+    n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
             f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}"
         )
-    if n_points < least * n_motions:
+    if n_points < n_min * n_motions:
         raise ValueError(
-            f"{n_points} points for {n_motions} motions; expected at least {least} points per motion, {least * n_motions}"
+            f"{n_points} points for {n_motions} motions; "
+            f"expected at least {n_min} points per motion, {n_min * n_motions}"
         )
 
 
@@ -206,33 +205,31 @@ def check_frames(n_frames: int) -> None:
 
 
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
-    """Return :class:`Tracks` as they are, and check an array."""
+    """Return :class:`Tracks` unchanged; validate an array."""
     return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
 
 
 def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
-    """Completed tracks of the points about which something is known: those seen in both frames of a
-    pair.
+    """Complete the tracks of the usable points: those seen in both frames of a pair.
 
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
         Pixels; NaN where not seen.
     n_motions : int
-        Number of motions K. For one motion all points that are seen at all are taken.
+        Number of motions K. For one motion all points ever seen are used.
 
     Returns
     -------
     tracks : Tracks
-        Of these points.
+        Tracks of these points.
     known : ndarray of shape (P,), bool
-        Which points they are.
+        Mask of these points.
 
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), there are fewer than two frames, or so few points are left
-        that nothing can be said.
+        If the shape is not (F, P, 2), there are fewer than two frames, or too few points remain.
     """
     array = np.asarray(tracks, dtype=float)
     check_shape(array)
@@ -249,8 +246,9 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
             if unseen
             else "the tracks overlap too little"
         )
-        least = MIN_POINTS_PER_MOTION * n_motions
+        n_min = MIN_POINTS_PER_MOTION * n_motions
         raise ValueError(
-            f"{reason}: {left} points are seen in two frames that are compared; expected at least {least}"
+            f"{reason}: {left} points are seen in two frames that are compared; "
+            f"expected at least {n_min}"
         )
     return Tracks.completed(array[:, known]), known

@@ -1,4 +1,4 @@
-"""Videos: opening, reading frame by frame."""
+"""Opening videos and reading them frame by frame."""
 
 import os
 import warnings
@@ -10,12 +10,12 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """A file as OpenCV's FFmpeg reads it, where there is one: other readers print lines of their
-    own about damaged files."""
-    # otherwise FFmpeg writes its own lines to stderr
+    """Open a file with OpenCV's FFmpeg backend if available: other backends print messages about
+    damaged files."""
+    # otherwise FFmpeg prints messages to stderr
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
-    there = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
-    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if there else cv2.CAP_ANY)
+    available = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
+    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG if available else cv2.CAP_ANY)
 
 
 def open_video(path: str | Path) -> cv2.VideoCapture:
@@ -28,7 +28,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     Returns
     -------
     cv2.VideoCapture
-        To be released by the caller.
+        The caller releases it.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
     Raises
     ------
     ValueError
-        As :func:`open_video`.
+        As in :func:`open_video`.
     """
     return frames_of(open_video(path), str(path))
 
@@ -66,7 +66,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
 def frames_of(
     capture: cv2.VideoCapture, name: str, is_camera: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yield the frames of what is open, which is then released; Ctrl-C is how one ends a camera."""
+    """Yield the frames of an open capture, then release it; Ctrl-C ends a camera."""
     n_read = 0
     try:
         while True:
@@ -89,11 +89,11 @@ def frames_of(
 
 
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
-    """Warn if fewer frames could be read than the file announces; some formats only estimate this,
-    by a few."""
+    """Warn if fewer frames could be read than the file announces, with a tolerance for formats that
+    estimate."""
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
         warnings.warn(
-            f"{path}: {n_read} of {announced} frames can be read; the file may be cut short",
+            f"{path}: {n_read} of {announced} frames can be read; the file may be truncated",
             stacklevel=3,
         )

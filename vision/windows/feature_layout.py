@@ -1,5 +1,5 @@
-"""What a feature is: columns of a feature array, cells of Haar features, orientation histograms;
-and the form that loops read."""
+"""Layout of features: columns of a feature array, cells of Haar features, orientation histograms,
+and the arrays that the loops read."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .kernels import MAGNITUDE_SCALE
 
 
 class Column(IntEnum):
-    """Columns of a feature array (n, 8); `annealed.vision.FeaturePool` says what they hold."""
+    """Columns of a feature array (n, 8), described in `annealed.vision.FeaturePool`."""
 
     KIND = 0
     CHANNEL = 1
@@ -40,7 +40,7 @@ HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
 
 @dataclass(frozen=True)
 class HogLayout:
-    """How orientation histograms are laid over the window.
+    """Layout of the orientation histograms in a window.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """A window and its orientation histograms in the form that the loops read; see `HogLayout`."""
+    """A window and its orientation histograms as the loops read them; see `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -118,7 +118,7 @@ class WindowLayout(NamedTuple):
 
 
 def window_layout(window: int, hog: HogLayout) -> WindowLayout:
-    """The layout of a window of so many pixels."""
+    """The layout for a window of ``window`` pixels."""
     borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
     epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
     return WindowLayout(
@@ -127,8 +127,7 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features in the form that the loops read (`compile_program` makes it); n features, K corners
-    at most.
+    """Features as the loops read them, from `compile_program`; n features, K corners at most.
 
     A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is
     0 for HOG.
@@ -147,7 +146,7 @@ class Program(NamedTuple):
     blocks: npt.NDArray[np.int64]  # (number of different blocks, cells per block): rows of `cells`
     block_corner: npt.NDArray[np.int64]  # (number of different blocks, 3): channel, y, x
     hog: npt.NDArray[np.int64]  # the HOG features
-    # all features by their number of corners: loops take them in this order
+    # all features by their number of corners: the order of the loops
     order: npt.NDArray[np.uint64]
 
 
@@ -156,8 +155,8 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features (n, 8) that `FeaturePool.check` has accepted; kinds and layout are those of
-    the pool."""
+    """Compile features (n, 8) validated by `FeaturePool.check`; kinds and layout are those of the
+    pool."""
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
         features.T, dtype=np.int64, order="C"
@@ -213,7 +212,7 @@ def compile_program(
 
 
 def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
-    """(row, column, weight) of the integral image's corners whose sum is the weighted sum of the
+    """(row, column, weight) of the integral image's corners that give the weighted sum of the
     cells."""
     padded = np.pad(np.array(rows), 1)
     corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]

@@ -1,4 +1,4 @@
-"""The pool of Haar and HOG features on colour windows: coordinates apart from evaluation."""
+"""The pool of Haar and HOG features on colour windows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,10 +31,10 @@ class FeaturePool:
     ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the size of its
     cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block
     row by row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits
-    into the window can be evaluated, whether it is among ``features`` or not.
+    into the window can be evaluated, even if it is not in ``features``.
 
-    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it,
-    which only the gradients see. Sides are in pixels.
+    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it, used
+    only by the gradients. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
     with ``A = cell area * sum |weight| / 2`` and sigma the root of the window's variance, averaged
@@ -59,7 +59,7 @@ class FeaturePool:
     Raises
     ------
     ValueError
-        For sides, steps or weights that make no sense.
+        For invalid sides, steps or weights.
 
     Examples
     --------
@@ -93,7 +93,8 @@ class FeaturePool:
             weights = np.array(rows)
             if weights.ndim != 2 or weights.size == 0 or weights.sum() != 0 or not weights.any():
                 raise ValueError(
-                    f"kind {name!r} with weights {rows}: expected rows of equal length that sum to zero"
+                    f"kind {name!r} with weights {rows}: "
+                    "expected rows of equal length that sum to zero"
                 )
 
     @property
@@ -135,7 +136,7 @@ class FeaturePool:
         Returns
         -------
         (n, 8) int32 ndarray
-            The same, in one piece of memory.
+            The same features, contiguous.
 
         Raises
         ------
@@ -151,7 +152,8 @@ class FeaturePool:
             or not np.issubdtype(checked.dtype, np.integer)
         ):
             raise ValueError(
-                f"features of shape {checked.shape} and {checked.dtype}: expected whole numbers (n, 8)"
+                f"features of shape {checked.shape} and {checked.dtype}: "
+                "expected whole numbers (n, 8)"
             )
         kind, channel, x, y, width, height, cell, orientation = checked.T
         is_hog = kind == len(self.kinds)
@@ -174,7 +176,7 @@ class FeaturePool:
         return np.ascontiguousarray(checked, dtype=np.int32)
 
     def name(self, feature: npt.ArrayLike) -> str:
-        """One feature in words.
+        """Readable name of a feature.
 
         Parameters
         ----------
@@ -190,18 +192,24 @@ class FeaturePool:
         channel = ("red", "green", "blue")[row[Column.CHANNEL]]
         place = f"at ({row[Column.X]}, {row[Column.Y]})"
         if row[Column.KIND] == len(self.kinds):
-            return f"{channel} hog block {place}, cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
-        return f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
+            return (
+                f"{channel} hog block {place}, "
+                f"cell {row[Column.CELL]}, orientation {row[Column.ORIENTATION]}"
+            )
+        return (
+            f"{channel} {list(self.kinds)[row[Column.KIND]]} {place}, "
+            f"cells {row[Column.CELL_WIDTH]}x{row[Column.CELL_HEIGHT]}"
+        )
 
     def mirrored(
         self, features: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
-        """Mirror images of features, left and right exchanged.
+        """Mirror features horizontally.
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
-        mirrored patch (``patch[:, ::-1]``). Mind that the pixel that stands for a window (see
-        `extract_patches`) moves: its mirror image is one pixel to the left. Where a mirrored model
-        detects at x, the keypoint is at x - 1.
+        mirrored patch (``patch[:, ::-1]``). The pixel of a window (see `extract_patches`) also
+        moves: its mirror image is one pixel to the left. Where a mirrored model detects at x, the
+        keypoint is at x - 1.
 
         Parameters
         ----------
@@ -235,7 +243,8 @@ class FeaturePool:
             ]
             if not matches:
                 raise ValueError(
-                    f"kind {list(self.kinds)[number]!r}: the pool has no kind that is its mirror image"
+                    f"kind {list(self.kinds)[number]!r}: "
+                    "the pool has no kind that is its mirror image"
                 )
             mirrored[kind == number, Column.KIND], signs[kind == number] = matches[0]
         extent = self._cells[kind, 1] * original[:, Column.CELL_WIDTH]
@@ -250,7 +259,7 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Features in the form that the compiled loops of `annealed.vision.windows` read.
+        """Compile features for the loops of `annealed.vision.windows`.
 
         Parameters
         ----------
@@ -271,18 +280,18 @@ class FeaturePool:
         intercept: npt.ArrayLike,
         thresholds: npt.ArrayLike | None = None,
     ) -> CompiledModel:
-        """A sparse additive model in the form that the scans read.
+        """Compile a sparse additive model for the scans.
 
-        Parameters and errors as in `annealed.vision.scan`.
+        Parameters and errors are those of `annealed.vision.scan`.
 
         Parameters
         ----------
         features : (n, 8) array_like of int
             Rows as in ``features``.
         responses : Responses
-            Of these features, one output.
+            Responses of these features, one output.
         intercept : float
-            Of the model.
+            Intercept of the model.
         thresholds : (n,) array_like, optional
             Rejection thresholds.
 
@@ -295,8 +304,8 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """The window and its histograms in the form that the compiled loops read; without HOG a
-        layout that nothing uses."""
+        """The window and its histograms as the compiled loops read them; an unused layout without
+        HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -315,12 +324,13 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            If they are not a uint8 array (n, window + 2, window + 2, 3).
+            If the array is not uint8 (n, window + 2, window + 2, 3).
         """
         side = self.window + 2
         if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):
             raise ValueError(
-                f"patches of shape {patches.shape} and {patches.dtype}: expected uint8 (n, {side}, {side}, 3)"
+                f"patches of shape {patches.shape} and {patches.dtype}: "
+                f"expected uint8 (n, {side}, {side}, 3)"
             )
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 
@@ -342,7 +352,7 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            For patches of another shape and features that do not fit.
+            For patches of another shape or features that do not fit.
         """
         rows = self.check_patches(patches)
         if not isinstance(features, Program):
@@ -359,16 +369,16 @@ class FeaturePool:
         responses: Responses,
         intercept: float,
     ) -> npt.NDArray[np.float32]:
-        """Running sums of a sparse additive model, as the dense scan forms them.
+        """Running sums of a sparse additive model, as in the dense scan.
 
         Parameters
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
         features : (m, 8) array_like of int
         responses : Responses
-            Of the m features, one output.
+            Responses of the m features, one output.
         intercept : float
-            Of the model.
+            Intercept of the model.
 
         Returns
         -------
@@ -379,17 +389,17 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            For arrays whose lengths disagree.
+            For arrays of different lengths.
         """
         return responses.running_sums(self.evaluate(patches, features), intercept)
 
     def to_dict(self) -> dict[str, Any]:
-        """The pool as plain data for a file's header.
+        """Return the pool as plain data for a file header.
 
         Returns
         -------
         dict
-            What JSON can hold.
+            JSON values.
         """
         return {
             "window": self.window,
@@ -401,7 +411,7 @@ class FeaturePool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FeaturePool":
-        """The pool that `to_dict` described.
+        """Build the pool that `to_dict` described.
 
         Parameters
         ----------
@@ -416,7 +426,7 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            If an entry is missing or senseless.
+            If an entry is missing or invalid.
         """
         try:
             return cls(

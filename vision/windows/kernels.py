@@ -1,5 +1,4 @@
-"""Hot loops shared by all ways of evaluating the feature pool: functions on arrays, compiled by
-numba.
+"""Inner loops shared by all evaluations of the feature pool, compiled by numba.
 
 Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so
 that one feature of all windows in the block is a few contiguous loads: the compiler turns the loop
@@ -8,7 +7,7 @@ block) and a dense scan (lane = neighbouring window of a row, tables per image):
 corners in a flat integral image, at ``base + corner + lane``.
 
 Larger kernels take their tables as NamedTuples and unpack them before their loops: references to
-members of tuples would be counted in every round.
+members of tuples would be counted in every iteration.
 """
 
 import numpy as np
@@ -135,7 +134,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
     bin k to bin ``m - k`` (0 to 0) exactly. `tangents` are those of the borders below pi / 2;
     `components` is a float32 buffer (2, n).
     """
-    across, along = components[0], components[1]
+    horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)
     for j in range(np.uint64(length.size)):
         gx = np.float32(right[j]) - np.float32(left[j])
@@ -143,17 +142,17 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
         length[j] = np.int32(
             np.sqrt(gx * gx + gy * gy) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
         )
-        across[j] = gx
-        along[j] = gy
+        horizontal[j] = gx
+        vertical[j] = gy
     for i in range(0, tangents.size, 2):  # a multiple of 4 bins has an even number of borders
         first, second = tangents[i], tangents[i + 1]
         for j in range(np.uint64(length.size)):
-            wide, high = abs(across[j]), abs(along[j])
+            wide, high = abs(horizontal[j]), abs(vertical[j])
             below = np.int32(bins[j]) if i else np.int32(0)
             bins[j] = below + np.int32(high > wide * first) + np.int32(high > wide * second)
     for j in range(np.uint64(length.size)):
         k = np.int32(bins[j])
-        bins[j] = m - k if (across[j] * along[j] < np.float32(0)) & (k > 0) else k
+        bins[j] = m - k if (horizontal[j] * vertical[j] < np.float32(0)) & (k > 0) else k
 
 
 @jit(forceinline=True)
@@ -174,8 +173,8 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
-    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without looking
-    up a table."""
+    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without a table
+    lookup."""
     return (
         r0 * ramp(t, 0)
         + r1 * ramp(t, 1)
@@ -219,8 +218,8 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Running sums of the responses to values (rows, features); out may be the values' own
-    array."""
+    """Running sums of the responses to values (rows, features); ``out`` may be ``values``
+    itself."""
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)
     for i in range(values.shape[0]):
@@ -233,6 +232,11 @@ def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
                 begin = start[f] if k == 0 else zero
                 score += begin + clipped_ramps(
                     t - np.float32(k),
-                    rises[f, k], rises[f, k + 1], rises[f, k + 2], rises[f, k + 3], rises[f, k + 4], rises[f, k + 5],
-                )  # fmt: skip
+                    rises[f, k],
+                    rises[f, k + 1],
+                    rises[f, k + 2],
+                    rises[f, k + 3],
+                    rises[f, k + 4],
+                    rises[f, k + 5],
+                )
             out[i, f] = score

@@ -1,4 +1,5 @@
-"""What all features share on one level: integral images, deviations, orientation histograms."""
+"""Tables shared by all features of one level: integral images, deviations, orientation
+histograms."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from .feature_layout import Program
 from .feature_pool import FeaturePool
 from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
-# Entries of a strip's histograms that take as long as the histograms of one window (measured).
+# Strip histogram entries that cost as much as the histograms of one window (measured).
 _WINDOW_COST = 60
 
 
@@ -27,7 +28,7 @@ class LevelTables(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """Where the HOG features of a program find their values in n windows."""
+    """Positions of the values of a program's HOG features in n windows."""
 
     cells: npt.NDArray[Any]  # entries of orientation histograms
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
@@ -38,14 +39,13 @@ class Histograms(NamedTuple):
 
 
 class Buffers:
-    """Memory that the tables of one strip reuse from the strip before: allocating it anew takes as
-    long as the sums."""
+    """Memory reused from strip to strip: allocating it takes as long as computing the sums."""
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """An uninitialised array; it overwrites the array of this name that was taken before."""
+        """An uninitialised array, which overwrites the previous array of this name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)
@@ -54,7 +54,7 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """What all features share on one level, or on a strip of it; `level_channels` makes it.
+    """Tables shared by all features on one level, or on a strip of it; made by `level_channels`.
 
     Integral images and standard deviations are computed at once, gradients and orientation
     histograms at first use.
@@ -66,7 +66,7 @@ class LevelChannels:
     top, bottom : int
         Rows of the level whose windows are searched: ``top <= y < bottom``.
     first : int
-        First row of the level that the tables hold: above ``top`` where a margin was asked for.
+        First row of the level that the tables hold: above ``top`` if a margin was requested.
     rows, width : int
         Rows held, and the level's width; there is one window per pixel.
     stride : int
@@ -81,8 +81,8 @@ class LevelChannels:
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     expected_requests : float
-        Guess of the final number of windows whose histograms are asked for, as a multiple of those
-        so far.
+        Estimate of the final number of windows whose histograms are requested, as a multiple of
+        those so far.
     """
 
     pool: FeaturePool
@@ -107,7 +107,7 @@ class LevelChannels:
 
     @property
     def tables(self) -> LevelTables:
-        """What the loops of the scans read."""
+        """The tables that the loops of the scans read."""
         return LevelTables(self.integral, self.inverse_sigma, self.plane, self.stride)
 
     @property
@@ -117,8 +117,7 @@ class LevelChannels:
 
     @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histogram entries of the cell, and 1 / norm of the block, whose top left pixel is the
-        entry's.
+        """Histogram entries of the cell, and 1 / norm of the block, with this top left pixel.
 
         Shapes (3 * orientations, plane) and (3, plane).
         """
@@ -148,7 +147,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histograms of single windows, equal to ``hog`` to the bit.
+        """Histograms of single windows, bitwise equal to ``hog``.
 
         Parameters
         ----------
@@ -174,18 +173,18 @@ class LevelChannels:
     def histograms(
         self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
     ) -> Histograms:
-        """The histograms that a program reads in some windows.
+        """Histograms that a program reads in some windows.
 
-        Computed for these alone or, where many are asked for, for all.
+        Computed only for these windows, or for all windows if many are requested.
 
         Parameters
         ----------
         program : Program or None
-            Compiled features; None: those that are read need no histograms.
+            Compiled features; None if they need no histograms.
         places : (n,) uint64 ndarray
             Flat positions of the windows in the level.
         dense : bool, default False
-            For all windows in any case.
+            Whether to compute them for all windows in any case.
 
         Returns
         -------
@@ -220,7 +219,7 @@ class LevelChannels:
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
         """Positions of all corners of a program in the flat integral image.
 
-        They are relative to the window's, of shape (n, K).
+        Relative to the position of the window, of shape (n, K).
 
         Parameters
         ----------
@@ -286,8 +285,8 @@ def level_channels(
     pool : FeaturePool, optional
         The pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip, all rows by default. The values of its windows are those of
-        the whole level, to the bit.
+        First row and end of a strip, all rows by default. The values of its windows are bitwise
+        those of the whole level.
     margin : int, default 0
         Further rows above and below the strip, where the level has them.
     buffers : Buffers, optional
@@ -302,7 +301,7 @@ def level_channels(
     Raises
     ------
     ValueError
-        For another kind of image and for rows that it does not have.
+        For an invalid image or rows outside it.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
         raise ValueError(
@@ -371,8 +370,8 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """1 / sigma of every window, from the channels' integral images; that of their squares is
-    written on the way."""
+    """1 / sigma of every window, from the channels' integral images; the integral image of their
+    squares is written to ``squares``."""
     squares[0] = 0
     for y in range(1, squares.shape[0]):
         total = np.int32(0)
@@ -412,13 +411,15 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     length[:], bins[:] = 0, 0
     signed = planes.astype(np.float32)
-    across = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
-    along = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
-    length[:, :rows, :columns] = np.sqrt(across * across + along * along) * np.float32(
-        MAGNITUDE_SCALE
-    ) + np.float32(0.5)
-    k = sum(abs(along) > abs(across) * tangent for tangent in tangents).astype(np.uint16)
-    bins[:, :rows, :columns] = np.where((across * along < 0) & (k > 0), 2 * len(tangents) - k, k)
+    horizontal = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
+    vertical = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
+    length[:, :rows, :columns] = np.sqrt(
+        horizontal * horizontal + vertical * vertical
+    ) * np.float32(MAGNITUDE_SCALE) + np.float32(0.5)
+    k = sum(abs(vertical) > abs(horizontal) * tangent for tangent in tangents).astype(np.uint16)
+    bins[:, :rows, :columns] = np.where(
+        (horizontal * vertical < 0) & (k > 0), 2 * len(tangents) - k, k
+    )
 
 
 @jit(plain=_dense_gradients, by_size=False)
@@ -433,9 +434,15 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
         bins[c, rows:] = 0
         for y in range(rows):
             gradients(
-                planes[c, y + 1, :columns], planes[c, y + 1, 2 : columns + 2], planes[c, y, 1 : columns + 1],
-                planes[c, y + 2, 1 : columns + 1], tangents, length[c, y, :columns], bins[c, y, :columns], components,
-            )  # fmt: skip
+                planes[c, y + 1, :columns],
+                planes[c, y + 1, 2 : columns + 2],
+                planes[c, y, 1 : columns + 1],
+                planes[c, y + 2, 1 : columns + 1],
+                tangents,
+                length[c, y, :columns],
+                bins[c, y, :columns],
+                components,
+            )
             length[c, y, columns:] = 0
             bins[c, y, columns:] = 0
 
@@ -523,7 +530,7 @@ def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """The same, and take off those of row ``old``."""
+    """The same, and subtract those of row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -533,8 +540,8 @@ def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
 
 @jit
 def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
-    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, read and
-    written once."""
+    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, in one
+    pass."""
     one, two, three, four, five = (
         np.uint64(1),
         np.uint64(2),
@@ -605,7 +612,7 @@ def window_histograms(gradient, places, program, layout, histogram, inverse_norm
         for y in range(cell_side):
             for x in range(cell_side):
                 at = places[w] + np.uint64(y * stride + x)
-                for i in range(n_cells):  # neighbouring sums do not wait for each other
+                for i in range(n_cells):  # neighbouring sums are independent
                     pixel = first[i] + at
                     flat[i * n_bins + np.uint64(numbers[pixel])] += lengths[pixel]
         for i in range(n_cells):

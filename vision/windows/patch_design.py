@@ -1,4 +1,4 @@
-"""Training windows as a design: features of the pool computed when the loop asks for them."""
+"""Training windows as a design whose features are computed on demand."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from .patch_values import Bins, block_tables, encode_rows
 
 _T = TypeVar("_T")
 _SUM_FEATURES = 512  # single precision sums over this many features, double precision beyond
-# rows whose gradients are added up before they join the total, in the order of the rows
+# rows whose gradients are summed before they are added to the total, in row order
 _CHUNK = 16 * LANES
 
 
@@ -25,8 +25,8 @@ class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows kept as bytes.
 
     A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B,
-    exactly as `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but codes
-    live only as long as a block of 64 windows is in use. Once the remaining features fit into
+    exactly as `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but the codes
+    are kept only while a block of 64 windows is in use. Once the remaining features fit into
     ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with stored codes, in
     the same standardised coordinates.
 
@@ -78,7 +78,8 @@ class PatchDesign(Design):
         weight = np.asarray(sample_weight, dtype=np.float64)
         if self.n_samples == 0 or weight.shape != (self.n_samples,):
             raise ValueError(
-                f"sample_weight of shape {weight.shape}: expected one for each of {self.n_samples} patches"
+                f"sample_weight of shape {weight.shape}: "
+                f"expected one for each of {self.n_samples} patches"
             )
         if (low is None) != (bin_width is None):
             raise ValueError("low and bin_width: expected both or neither")
@@ -139,7 +140,7 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """As in the base class; for losses of single rows every block's codes are computed once for
+        """As in the base class; for row-wise losses the codes of each block are computed once for
         both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
@@ -160,7 +161,7 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """The design of the chosen features (ascending positions); with stored codes when these
+        """The design of the chosen features (ascending positions), with stored codes if they
         fit."""
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
@@ -190,8 +191,8 @@ class PatchDesign(Design):
         return new
 
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
-        """Results of ``work`` on chunks of rows, in their order, computed by as many threads as
-        compiled loops may use."""
+        """Results of ``work`` on chunks of rows, in order, computed by as many threads as compiled
+        loops may use."""
         chunks = [
             np.arange(first, min(first + _CHUNK, self.n_samples))
             for first in range(0, self.n_samples, _CHUNK)
@@ -211,7 +212,7 @@ class PatchDesign(Design):
     def _totals(
         self, work: "Callable[[_Worker, npt.NDArray[np.int64]], tuple[Any, ...]]"
     ) -> tuple[Any, ...]:
-        """Sums of what ``work`` returns over all chunks, in the order of the rows."""
+        """Sums of the results of ``work`` over all chunks, in row order."""
         chunks = self._each_chunk(work)
         totals = list(next(chunks))
         for parts in chunks:
@@ -251,7 +252,7 @@ class PatchDesign(Design):
         ramps, squares = self._totals(chunk)
         total = weight.sum()
         mean = _hats(ramps, np.array([total]), self.n_bins)[:, :, 0]
-        # With a the place within a bin, the squares of the two hats there sum to 1 - 2 a (1 - a).
+        # With position a within a bin, the squares of the two hats sum to 1 - 2 a (1 - a).
         second = total - 2 * squares
         variance = np.maximum(second - (mean**2).sum(axis=1), 0.0)
         return mean, inverse_scale(variance, second)
@@ -284,7 +285,7 @@ def value_range(
 
 
 def _lanes(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Values of at most LANES rows, filled up with zeros."""
+    """Values of at most LANES rows, padded with zeros."""
     return np.pad(values.astype(np.float32), (0, LANES - len(values)))
 
 
@@ -392,7 +393,8 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
-    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, a the place within the bin."""
+    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, a the position within the
+    bin."""
     for f in range(codes.shape[0]):
         total = np.float32(0)
         for j in range(LANES):

@@ -16,15 +16,15 @@ _ROWS = 1024  # windows whose features are computed together: 2 MB of pixels, a 
 
 
 class ImageWindows:
-    """Windows of images on disk, cut out when they are asked for.
+    """Windows of images on disk, extracted on access.
 
     Parameters
     ----------
     paths : sequence of path
         Image files.
     image : (n,) array_like of int
-        For each window the position of its image in ``paths``. Windows of one image that follow
-        each other are cut out together.
+        For each window the position of its image in ``paths``. Consecutive windows of one image are
+        extracted together.
     x, y : (n,) array_like of int
         Pixels, see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
@@ -37,7 +37,7 @@ class ImageWindows:
     Raises
     ------
     ValueError
-        For lists of different lengths or of other than whole numbers, and images that are not in
+        For lists of different lengths, values that are not integers, and images that are not in
         ``paths``.
     """
 
@@ -53,17 +53,20 @@ class ImageWindows:
         self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
         if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
             raise ValueError(
-                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: expected three lists of one length"
+                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: "
+                "expected three lists of equal length"
             )
         if self.image.size and any(
             places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)
         ):
             raise ValueError(
-                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: expected whole numbers"
+                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: "
+                "expected whole numbers"
             )
         if not np.isin(self.image, np.arange(len(self.paths))).all():
             raise ValueError(
-                f"image holds {self.image.min()} to {self.image.max()}: expected positions of {len(self.paths)} paths"
+                f"image holds {self.image.min()} to {self.image.max()}: "
+                f"expected positions of {len(self.paths)} paths"
             )
         self.shape = (len(self.image), window + 2, window + 2, 3)
 
@@ -80,8 +83,8 @@ class PatchSource(Source):
     """Values of the pool's features in windows on disk, (n windows, m features) float32, computed
     block by block.
 
-    The estimators read it in blocks within 2 GiB of memory, or what
-    ``annealed.learners.on_disk(source, memory_limit=...)`` says: the features of the next block are
+    The estimators read it in blocks within 2 GiB of memory, or the limit of
+    ``annealed.learners.on_disk(source, memory_limit=...)``: the features of the next block are
     computed while one is in use, and dropped features are not computed again.
     ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers
     read and compute.
@@ -99,7 +102,7 @@ class PatchSource(Source):
     Raises
     ------
     ValueError
-        For windows of another shape or kind, damaged files and features that do not fit.
+        For windows of another shape or type, damaged files and features that do not fit.
     FileNotFoundError
 
     Examples
@@ -133,7 +136,8 @@ class PatchSource(Source):
         shape = self._windows().shape
         if len(shape) != 4:
             raise ValueError(
-                f"windows of shape {tuple(shape)}: expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
+                f"windows of shape {tuple(shape)}: "
+                f"expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
             )
         self.pool.check_patches(self._windows()[:1])
         self.shape = (shape[0], len(self.features))
@@ -145,7 +149,7 @@ class PatchSource(Source):
             return np.load(self._patches, mmap_mode="r")
         except (ValueError, EOFError):
             raise ValueError(
-                f"{self._patches}: not a whole .npy file; expected windows that numpy.save wrote"
+                f"{self._patches}: not a complete .npy file; expected windows written by numpy.save"
             ) from None
 
     def read(

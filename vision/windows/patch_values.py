@@ -1,4 +1,4 @@
-"""Values of features in given windows, a block of 64 at a time: the one evaluator of patches."""
+"""Values of features in given windows, evaluated in blocks of 64."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from ...learners.compilation import jit
 from .feature_layout import Program, WindowLayout
 from .kernels import LANES, gradients, inverse_deviation, scaled, sum_corners
 
-# features whose values are kept before they are used: 128 KB, which stay in the cache. A choice
+# features evaluated at a time: 128 KB, which stay in the cache. A choice
 _CHUNK = 512
 
 
@@ -28,7 +28,7 @@ class BlockTables(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """How values are encoded: ``round(clip((value - low) * inverse_bin_width, 0, top) *
+    """Encoding of values: ``round(clip((value - low) * inverse_bin_width, 0, top) *
     sublevels)``."""
 
     low: npt.NDArray[np.float32]  # (features,)
@@ -114,8 +114,11 @@ def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: 
                     pixels[((y + 1) * patch + x + 2) * 3 + c],
                     pixels[(y * patch + x + 1) * 3 + c],
                     pixels[((y + 2) * patch + x + 1) * 3 + c],
-                    layout.tangents, length, bins, components,
-                )  # fmt: skip
+                    layout.tangents,
+                    length,
+                    bins,
+                    components,
+                )
                 for j in range(LANES):
                     histogram[i, bins[j], j] += length[j]
     energy = np.empty(LANES, np.float32)
@@ -133,7 +136,7 @@ def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: 
 
 @jit
 def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
-    """Everything that the features of a block of patches need."""
+    """Fill all tables that the features of a block of patches need."""
     load_pixels(patches, rows, tables.pixels)
     integrate(tables.pixels, tables.layout.window, tables.integral, tables.inverse_sigma)
     if program.cells.shape[0] > 0:
@@ -178,7 +181,7 @@ def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyp
         for begin in range(0, program.order.size, _CHUNK):
             features = program.order[begin : begin + _CHUNK]
             evaluate_block(program, tables, features)
-            for piece in range(0, features.size, 16):  # transposed in pieces that stay in the cache
+            for piece in range(0, features.size, 16):  # transposed in pieces that fit the cache
                 for j in range(min(LANES, rows.size - first)):
                     for i in range(piece, min(piece + 16, features.size)):
                         out[first + j, features[i]] = values[i, j]

@@ -1,4 +1,4 @@
-"""Windows cut out of images, with one pixel around each."""
+"""Windows extracted from images, with one pixel around each."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,13 +7,13 @@ import numpy.typing as npt
 def extract_patches(
     image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24
 ) -> npt.NDArray[np.uint8]:
-    """Cut windows, with one pixel around them, out of an image.
+    """Extract windows, with one pixel around each, from an image.
 
     The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
     0..23, the upper left pixel of its lower right quarter. In the patch, one pixel larger on each
-    side, it is (13, 13). A keypoint belongs to the window at `pixel_of` its coordinates on the
-    pyramid level. Windows may reach over the frame (and centres may lie outside): the border pixels
-    are repeated.
+    side, it is (13, 13). A keypoint belongs to the window at `nearest_pixel` its coordinates on the
+    pyramid level. Windows may extend beyond the image (and centres may lie outside): the border
+    pixels are repeated.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def extract_patches(
     Raises
     ------
     ValueError
-        For another kind of image or coordinates that are no whole numbers.
+        For an invalid image or coordinates that are not integers.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(
@@ -39,11 +39,11 @@ def extract_patches(
     columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
     if columns.ndim != 1 or columns.shape != rows.shape:
         raise ValueError(
-            f"xs {columns.shape} and ys {rows.shape}: expected two lists of one length"
+            f"xs {columns.shape} and ys {rows.shape}: expected two lists of equal length"
         )
     for name, values in (("xs", columns), ("ys", rows)):
         if values.size and not np.issubdtype(values.dtype, np.integer):
-            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see pixel_of)")
+            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see nearest_pixel)")
     reach = np.arange(-(window // 2) - 1, window - window // 2 + 1)
     height, width = image.shape[:2]
     x = np.clip(columns.astype(np.int64)[:, None] + reach, 0, width - 1)

@@ -1,5 +1,5 @@
-"""Piecewise-linear responses of features on equidistant knots, and the sparse additive models that
-they make up."""
+"""Piecewise-linear responses of features on equidistant knots, and sparse additive models of
+them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output in the form that the compiled loops read; n features, B bins."""
+    """Responses of one output as the compiled loops read them; n features, B bins."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -44,7 +44,7 @@ class Responses:
     Raises
     ------
     ValueError
-        For arrays whose shapes disagree and numbers out of range.
+        For arrays with inconsistent shapes or numbers out of range.
 
     References
     ----------
@@ -71,7 +71,8 @@ class Responses:
         n = len(self.values)
         if self.values.ndim not in (2, 3) or self.values.shape[1] < 2:
             raise ValueError(
-                f"values of shape {self.values.shape}: expected (features, bins + 1) or (features, bins + 1, outputs)"
+                f"values of shape {self.values.shape}: "
+                "expected (features, bins + 1) or (features, bins + 1, outputs)"
             )
         if self.low.shape != (n,) or self.bin_width.shape != (n,):
             shapes = f"low {self.low.shape}, bin_width {self.bin_width.shape}"
@@ -93,7 +94,7 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Raise ValueError unless there are responses of so many features.
+        """Raise a ValueError unless there are responses of ``n_features`` features.
 
         Parameters
         ----------
@@ -116,13 +117,13 @@ class Responses:
         Returns
         -------
         Responses
-            Of these features.
+            Responses of these features.
         """
         chosen = np.asarray(rows)
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Responses of features whose values change their sign where ``signs`` (n,) is -1.
+        """Responses of features whose values change sign where ``signs`` (n,) is -1.
 
         Parameters
         ----------
@@ -132,7 +133,7 @@ class Responses:
         Returns
         -------
         Responses
-            Of the mirrored features.
+            Responses of the mirrored features.
         """
         turned = signs < 0
         low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
@@ -147,7 +148,7 @@ class Responses:
         Parameters
         ----------
         output : int, default 0
-            Which output.
+            Index of the output.
 
         Returns
         -------
@@ -178,9 +179,9 @@ class Responses:
         feature_values : (n_rows, n) float32 ndarray
             As `FeaturePool.evaluate` returns them.
         intercept : float
-            Where the sums begin.
+            Initial value of the sums.
         output : int, default 0
-            Which output.
+            Index of the output.
 
         Returns
         -------
@@ -189,7 +190,7 @@ class Responses:
         Raises
         ------
         ValueError
-            For another number of features.
+            For a different number of features.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -198,10 +199,9 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """A sparse additive model of windows in the form that the compiled loops read; n features, q
-    outputs.
+    """A sparse additive model of windows as the compiled loops read it; n features, q outputs.
 
-    Stages are those of a cascade: windows that are rejected in one do not enter the next.
+    The stages form a cascade: windows rejected in one stage do not enter the next.
     """
 
     program: Program
@@ -224,7 +224,7 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Prepare a model for any number of levels; parameters and errors as in
+    """Compile a model for any number of levels; parameters and errors as in
     `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)
@@ -232,7 +232,8 @@ def compile_model(
     offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
     if offset.shape != (responses.n_outputs,):
         raise ValueError(
-            f"intercept of shape {offset.shape}: expected one number for each of {responses.n_outputs} outputs"
+            f"intercept of shape {offset.shape}: "
+            f"expected one number for each of {responses.n_outputs} outputs"
         )
     low, inverse_bin_width, top, *_ = tables[0]
     limits = (
@@ -242,7 +243,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds of shape {limits.shape}: expected one number for each of {n_features} features"
+            f"thresholds of shape {limits.shape}: "
+            f"expected one number for each of {n_features} features"
         )
     # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width

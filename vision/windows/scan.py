@@ -1,11 +1,11 @@
-"""Sparse additive models on windows of a level: on all of them, on those of a grid, on those around
-a prediction.
+"""Sparse additive models on the windows of a level: all windows, those of a grid, or those around a
+prediction.
 
-The dense scan takes neighbouring windows of a row together and rejects early; where few of a group
+The dense scan processes neighbouring windows of a row together and rejects early; if few of a group
 remain, the sparse scan finishes them. In the sparse scan each lane has its own position: corners
 are gathered, and the windows that a cascade has not rejected are packed after every stage, so that
 the lanes stay full. Orientation histograms are computed for the windows that remain when the first
-feature needs them; where these are many, for the whole strip.
+feature needs them; if there are many, for the whole strip.
 """
 
 import cv2
@@ -17,13 +17,11 @@ from .kernels import LANES, gather_corners, respond, sum_corners
 from .level_features import LevelChannels
 from .responses import CompiledModel, Responses
 
-#: Where at most so many windows of a group remain, the sparse scan finishes them, packed with those
+#: If at most this many windows of a group remain, the sparse scan finishes them, packed with those
 #: of other groups. A choice.
 MAX_SPARSE = 16
 
-_PLAIN_VALUES = (
-    1 << 14
-)  # values of features in windows that the plain form takes at a time. A choice
+_PLAIN_VALUES = 1 << 14  # feature values computed at a time without numba. A choice
 
 
 def scan(
@@ -46,9 +44,9 @@ def scan(
     features : (n, 8) array_like of int
         Features of the pool.
     responses : Responses
-        Of these features, one output.
+        Responses of these features, one output.
     intercept : float
-        Where the sums begin.
+        Initial value of the sums.
     thresholds : (n,) array_like, optional
         -inf never rejects, which is the default.
 
@@ -61,7 +59,7 @@ def scan(
     Raises
     ------
     ValueError
-        For features that do not fit and arrays whose lengths disagree.
+        For features that do not fit or arrays of different lengths.
     """
     return scan_level(
         channels, channels.pool.compile_model(features, responses, intercept, thresholds)
@@ -69,11 +67,11 @@ def scan(
 
 
 def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of the strip held, with a prepared model: (H, W) float32,
-    as `scan`.
+    """Score every window of a level, or of its strip, with a compiled model: (H, W) float32, as in
+    `scan`.
 
     Where the first features reject windows and need no histograms, the sparse scan computes
-    histograms for what remains.
+    histograms for the remaining windows.
     """
     out = np.empty((channels.rows, channels.width), np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
@@ -141,8 +139,8 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score windows at pixels (n,) of a level with a model's first output: -inf where its limits
-    reject, as in the dense scan."""
+    """Score windows at pixels (n,) of a level with a model's first output: -inf if rejected, as in
+    the dense scan."""
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
     _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
@@ -174,8 +172,8 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Pixels (n, 2) of the level, held rows only, within ``reach`` of some pixels in x and y: each
-    once, row by row."""
+    """Distinct pixels (n, 2) of the level, in its held rows, within ``reach`` of some pixels in x
+    and y, row by row."""
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
         np.asarray(ys, dtype=np.int64) - channels.first + reach,
@@ -184,11 +182,11 @@ def windows_around(
     inside = (x >= 0) & (x < wanted.shape[1]) & (y >= 0) & (y < wanted.shape[0])
     wanted[y[inside], x[inside]] = 1
     near = cv2.dilate(wanted, np.ones((2 * reach + 1, 2 * reach + 1), np.uint8))
-    found = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
+    points = cv2.findNonZero(near[reach : reach + channels.rows, reach : reach + channels.width])
     return (
         np.empty((0, 2), np.int64)
-        if found is None
-        else found.reshape(-1, 2) + np.array([0, channels.first])
+        if points is None
+        else points.reshape(-1, 2) + np.array([0, channels.first])
     )
 
 
@@ -199,8 +197,8 @@ def _finish_windows(
     scores: npt.NDArray[np.float32],
     next_stage: npt.NDArray[np.int64],
 ) -> None:
-    """Turn running sums of windows at flat positions, each with the stage of the cascade that comes
-    next, into final scores."""
+    """Turn running sums of windows at flat positions, each with its next stage of the cascade, into
+    final scores."""
     last = len(model.stages) - 1
     follow(
         model,
@@ -232,11 +230,12 @@ def _places(
 ) -> npt.NDArray[np.uint64]:
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of one length")
+        raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of equal length")
     row = y - channels.first
     if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
         raise ValueError(
-            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from {channels.first} on"
+            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from "
+            f"{channels.first} on"
         )
     return (row * channels.stride + x).astype(np.uint64)
 
@@ -253,7 +252,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """The same of windows whose entries and norms begin at some positions."""
+    """The same for windows whose entries and norms begin at given positions."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -307,7 +306,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # t
     time.
 
     Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds
-    the stage that comes next; 0 for windows that are done.
+    the next stage; 0 for finished windows.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -404,7 +403,7 @@ def _values(program, tables, histograms, f, places, windows):  # type: ignore[no
             tables.integral.take(corner[:, None] + at)
             for corner in channel * tables.plane + y * tables.stride + x
         )
-    else:  # for so many features it pays to copy the integral image of each window, as one column
+    else:  # many features: copy the integral image of each window into one column
         shape, steps = (tables.plane, 3, side, side), (1, tables.plane, tables.stride, 1)
         inside = np.lib.stride_tricks.as_strided(
             tables.integral, shape, 4 * np.array(steps), writeable=False
@@ -430,9 +429,7 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
     t = values * slope
     t -= shift
     np.fmin(t, model.top, out=t)
-    knot = np.floor(
-        np.fmax(t, 0, out=t)
-    )  # no NaN: beyond the width of a level the memory is not set
+    knot = np.floor(np.fmax(t, 0, out=t))  # no NaN: memory beyond the width of a level is not set
     t -= knot
     at = knot.astype(np.intp)
     at += np.arange(len(t))[:, None] * model.knots.shape[2]

@@ -41,7 +41,7 @@ class Descriptors:
         In OpenCV's order (row of cells, column of cells, orientation), of length 512 where the
         window is not flat.
     width, height : int
-        Of the image.
+        Size of the image.
     """
 
     positions: np.ndarray

@@ -1,4 +1,4 @@
-"""Transformers that learn visual words: a vocabulary of descriptors by two-level k-means."""
+"""Transformers that learn a vocabulary of visual words by two-level k-means."""
 
 import numbers
 from collections.abc import Iterable, Sequence
@@ -21,16 +21,16 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Nearest centre of each point (int32), by matrix products over blocks of points: argmin d^2 =
     argmax x'c - c'c / 2."""
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
-    found = np.empty(len(points), np.int32)
+    nearest = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
-        found[start : start + _BLOCK] = (points[start : start + _BLOCK] @ centres.T - half).argmax(
-            axis=1
-        )
-    return found
+        nearest[start : start + _BLOCK] = (
+            points[start : start + _BLOCK] @ centres.T - half
+        ).argmax(axis=1)
+    return nearest
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
-    """Centres after so many steps of k-means; a centre without points stays where it is."""
+    """Centres after some steps of k-means; a centre without points does not move."""
     for _ in range(n_steps):
         labels = nearest_centres(points, centres)
         counts = np.bincount(labels, minlength=len(centres))
@@ -43,7 +43,7 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers that sum to ``total``, in proportion to ``counts`` and never above them
+    """Whole numbers that sum to ``total``, in proportion to ``counts`` and never exceeding them
     (largest remainders).
 
     Examples
@@ -58,7 +58,7 @@ def shares(counts: np.ndarray, total: int) -> np.ndarray:
 
 
 class _Transformer(TransformerMixin, BaseEstimator):
-    transform = ImageRows.transform  # named here, that scikit-learn wraps it for set_output
+    transform = ImageRows.transform  # defined here, so that scikit-learn wraps it for set_output
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "words_")
@@ -79,21 +79,21 @@ class VisualWords(_Transformer, WordCounts):
         Also the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids of Ma
         (thesis), section 4.1.2.
     mirror : bool, default True
-        Count the words of the image and of its mirror image: which way an animal looks does not say
-        what it is.
+        Count the words of the image and of its mirror image: the direction in which an animal looks
+        does not identify it.
     power : float, default 0.25
         In (0, 1]. Counts are raised to this power before rows are scaled to length 1, so that one
         texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
     n_probes : int, default 8
-        Words are searched in so many of about sqrt(``n_words``) cells, the nearest first. More is
-        slower and more exact: with 8 of 70 cells, 99 descriptors in 100 get the word that is
-        nearest of all.
+        Number of cells, of about sqrt(``n_words``), that are searched for words, nearest first.
+        More is slower and more exact: with 8 of 70 cells, 99 of 100 descriptors get their nearest
+        word.
     descriptors_per_image : int, default 300
-        How many of each image, drawn at random, the vocabulary is learnt from.
+        Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
         Steps of k-means over the whole vocabulary, after its two levels.
     random_state : int, RandomState or None, default None
-        Of the sample of descriptors and of the clusters.
+        Random seed of the descriptor sample and of the clustering.
 
     Attributes
     ----------
@@ -126,7 +126,8 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Of one image each; may be a generator, so that not all are in memory at once.
+            Descriptors of one image each; may be a generator, so that not all are in memory at
+            once.
         y : None
             Ignored.
 
@@ -149,7 +150,8 @@ class VisualWords(_Transformer, WordCounts):
         values = np.concatenate(drawn) if drawn else np.empty((0, N_VALUES), np.uint8)
         if len(values) < self.n_words:
             raise ValueError(
-                f"n_words={self.n_words}: more than the {len(values)} descriptors drawn from {len(drawn)} images; "
+                f"n_words={self.n_words}: "
+                f"more than the {len(values)} descriptors drawn from {len(drawn)} images; "
                 "expected fewer words or more images"
             )
         points = rooted(values)
@@ -159,7 +161,7 @@ class VisualWords(_Transformer, WordCounts):
         labels = nearest_centres(words, cells)
         self.words_ = np.rint(words[np.argsort(labels, kind="stable")] * CODE).astype(np.uint8)
         counts = np.bincount(labels, minlength=n_cells)
-        return self.adopt(
+        return self.set_vocabulary(
             self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
         )
 
@@ -174,7 +176,7 @@ class VisualWords(_Transformer, WordCounts):
             raise ValueError(f"power={self.power!r}; expected a number in (0, 1]")
 
     def _two_levels(self, points: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """sqrt(n_words) clusters, and within each its share of the words."""
+        """Cluster into sqrt(n_words) cells, and each cell into its share of the words."""
         n_clusters = max(1, round(np.sqrt(self.n_words)))
         start = points[rng.permutation(len(points))[:n_clusters]]
         labels = nearest_centres(points, lloyd(points, start, _COARSE_STEPS))
@@ -187,9 +189,9 @@ class VisualWords(_Transformer, WordCounts):
 
 
 class PetFeatures(_Transformer, PetColumns):
-    """Columns of a photograph.
+    """Features of photographs.
 
-    Words in five spatial bins, words of the head, and a joint colour histogram.
+    Visual words in five spatial bins, words of the head, and a joint colour histogram.
 
     With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole
     image and head have separate vocabularies. Photographs without a head box have zeros in the
@@ -200,21 +202,21 @@ class PetFeatures(_Transformer, PetColumns):
     n_words : int, default 5000
         Size of each vocabulary.
     heads : bool, default True
-        Whether there are head words.
+        Whether to use head words.
     side : int, default 400
-        The longer side of every photograph is resized to so many pixels first: the words are of
-        fixed size.
+        Length in pixels to which the longer side of every photograph is resized first, because the
+        words have a fixed size.
     head_side : int, default 128
         Side in pixels of the square that the head is resized to.
     random_state : int, RandomState or None, default None
-        Of the vocabularies.
+        Random seed of the vocabularies.
 
     Attributes
     ----------
     words_ : VisualWords
-        Of the whole image.
+        Words of the whole image.
     head_words_ : VisualWords or None
-        Of the head.
+        Words of the head.
 
     References
     ----------
@@ -237,7 +239,7 @@ class PetFeatures(_Transformer, PetColumns):
         Parameters
         ----------
         X : sequence of Photograph
-            To learn from.
+            Training photographs.
         y : None
             Ignored.
 
@@ -249,17 +251,17 @@ class PetFeatures(_Transformer, PetColumns):
         Raises
         ------
         ValueError
-            If there are fewer descriptors than words, or ``heads`` is asked for and no photograph
-            has a head box.
+            If there are fewer descriptors than words, or ``heads`` is set and no photograph has a
+            head box.
         """
         self.words_ = VisualWords(self.n_words, random_state=self.random_state).fit(
             self.each(self.describe, X)
         )
         self.head_words_ = None
         if self.heads:
-            found = (d for d in self.each(self.describe_head, X) if d is not None)
-            if (first := next(found, None)) is None:
+            descriptors = (d for d in self.each(self.describe_head, X) if d is not None)
+            if (first := next(descriptors, None)) is None:
                 raise ValueError("no photograph has a head box; expected some, or heads=False")
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
-            self.head_words_ = head_words.fit(chain([first], found))
+            self.head_words_ = head_words.fit(chain([first], descriptors))
         return self

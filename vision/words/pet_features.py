@@ -20,8 +20,8 @@ N_SHADES = 10  # of each colour channel
 
 
 class Box(NamedTuple):
-    """A box in an image: x and y of its borders in pixels, the outermost pixels' outer edges
-    included."""
+    """A box in an image: x and y of its borders in pixels, at the outer edges of the outermost
+    pixels."""
 
     x_min: float
     y_min: float
@@ -29,14 +29,14 @@ class Box(NamedTuple):
     y_max: float
 
     def check(self, width: int, height: int) -> Box:
-        """Return the box cut to an image of that shape; it may stick out by one pixel, no more:
-        else a ValueError."""
+        """Return the box clipped to an image of that shape; a ValueError if it extends beyond by
+        more than a pixel."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text}: expected four finite numbers")
         if self.x_max - self.x_min < 2 or self.y_max - self.y_min < 2:
             raise ValueError(
-                f"{text}: expected x_min < x_max and y_min < y_max, two pixels apart at least"
+                f"{text}: expected x_min < x_max and y_min < y_max, at least two pixels apart"
             )
         if self.x_min < -1 or self.y_min < -1 or self.x_max > width + 1 or self.y_max > height + 1:
             raise ValueError(f"{text}: outside its image of {width} x {height} pixels")
@@ -64,7 +64,7 @@ class Photograph:
     head: tuple[float, float, float, float] | None = None
 
     def resized(self, side: int) -> Photograph:
-        """The same with its longer side brought to ``side`` pixels.
+        """Return the photograph with its longer side resized to ``side`` pixels.
 
         The head box is checked and scaled with it.
 
@@ -76,7 +76,7 @@ class Photograph:
         Returns
         -------
         Photograph
-            The same object where nothing changes.
+            The same object if nothing changes.
 
         Raises
         ------
@@ -144,7 +144,7 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 
 
 class PetColumns(ImageRows):
-    """Columns of a photograph by known vocabularies; parameters and attributes are those of
+    """Features of photographs with given vocabularies; parameters and attributes are those of
     :class:`.estimators.PetFeatures`, which learns them."""
 
     words_: WordCounts
@@ -179,7 +179,7 @@ class PetColumns(ImageRows):
         Returns
         -------
         Descriptors
-            Of the whole image.
+            Descriptors of the whole image.
         """
         return self.sift.describe(photograph.resized(self.side).image)
 
@@ -194,7 +194,7 @@ class PetColumns(ImageRows):
         Returns
         -------
         Descriptors or None
-            Of the head.
+            Descriptors of the head.
         """
         head = photograph.resized(self.side).head_image(self.head_side)
         return None if head is None else self.head_sift.describe(head)
@@ -227,5 +227,5 @@ class PetColumns(ImageRows):
 
     @property
     def n_whole(self) -> int:
-        """Columns of the whole image's words, which come first."""
+        """Columns of the whole image's words, the first ones."""
         return 5 * self.n_words

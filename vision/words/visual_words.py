@@ -1,5 +1,5 @@
-"""Visual words: descriptors become words of a vocabulary, images frequencies of words in spatial
-bins."""
+"""Visual words: descriptors are assigned to words of a vocabulary, images to word frequencies in
+spatial bins."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -28,15 +28,15 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 
 
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
-    """Join rows to a sparse matrix.
+    """Join rows into a sparse matrix.
 
-    The values grow in place. Joining many small matrices would take the memory twice, and much of
-    theirs would not be given back.
+    The values grow in place. Joining many small matrices would need twice the memory, much of which
+    would not be released.
 
     Parameters
     ----------
     rows : iterable of ndarray of shape (n_columns,)
-        Read once, one at a time.
+        Read once, in order.
     n_columns : int
 
     Returns
@@ -64,12 +64,10 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """What turns images into sparse rows, one image at a time, once it has words: the part of the
+    """Turns images into sparse rows with given words, one image at a time: the part of the
     transformers that a trained model needs, without scikit-learn."""
 
-    each: Callable[..., Iterator[Any]] = (
-        map  # what else applies functions to all images, where it is set
-    )
+    each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
     def row(self, image: Any) -> np.ndarray:
         """Columns of one image.
@@ -129,7 +127,7 @@ class ImageRows:
         Returns
         -------
         dict
-            By their names.
+            Parameters by name.
         """
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
@@ -143,7 +141,7 @@ class ImageRows:
 
 @dataclass(eq=False, repr=False)
 class WordCounts(ImageRows):
-    """Frequencies of the words of a vocabulary in images; parameters and attributes are those of
+    """Word frequencies of images for a given vocabulary; parameters and attributes are those of
     :class:`.estimators.VisualWords`, which learns the vocabulary."""
 
     n_words: int = 5000
@@ -156,8 +154,8 @@ class WordCounts(ImageRows):
     lloyd_steps: int = 1
     random_state: Any = None
 
-    def adopt(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
-        """Take over a vocabulary; what the search needs follows from the words.
+    def set_vocabulary(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
+        """Set the vocabulary and derive the search tables from it.
 
         Parameters
         ----------
@@ -201,7 +199,7 @@ class WordCounts(ImageRows):
         ends = np.concatenate([[0], np.cumsum(np.bincount(probed, minlength=n_cells))])
         half = 0.5 * np.einsum("ij,ij->i", self._centres, self._centres)
         best = np.full(len(points), -np.inf, np.float32)
-        found = np.zeros(len(points), np.int32)
+        nearest = np.zeros(len(points), np.int32)
         for cell in range(n_cells):
             rows = searchers[ends[cell] : ends[cell + 1]]
             first, last = self.cell_starts_[cell], self.cell_starts_[cell + 1]
@@ -212,22 +210,22 @@ class WordCounts(ImageRows):
             scores = scores[np.arange(len(rows)), words]
             better = scores > best[rows]
             best[rows[better]] = scores[better]
-            found[rows[better]] = first + words[better]
-        return found
+            nearest[rows[better]] = first + words[better]
+        return nearest
 
     def occurrences(self, image: Descriptors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the words of an image lie.
+        """Return the positions of the words of an image.
 
         Parameters
         ----------
         image : Descriptors
-            Of one image.
+            Descriptors of one image.
 
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
             Rows of ``image``; with ``mirror`` each occurs twice, the second time as seen in the
-            mirror.
+            mirror image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
             0 to 3: top left, top right, bottom left, bottom right (in the mirror image for the
@@ -245,7 +243,7 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         image : Descriptors
-            Of one image.
+            Descriptors of one image.
 
         Returns
         -------
@@ -270,6 +268,6 @@ class WordCounts(ImageRows):
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:
-    """Counts to the given power, of length 1 (float32); zeros stay zeros."""
+    """Counts raised to a power and scaled to length 1 (float32)."""
     values = counts.astype(np.float64) ** power
     return (values / max(float(np.linalg.norm(values)), 1e-12)).astype(np.float32)

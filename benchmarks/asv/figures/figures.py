@@ -1,6 +1,6 @@
-"""The ten figures of speed that the pages claim, as asv follows them from commit to commit.
+"""The ten speed figures of the documentation, tracked by asv from commit to commit.
 
-Data are made here. asv's own calls before the clock compile what compiles.
+Data are simulated here. asv's warm-up calls compile the code.
 """
 
 import subprocess
@@ -134,7 +134,7 @@ class Commands:
         self.run("select", str(self.table), "--target", "y", "-k", "5", "--quiet")
 
     def run(self, *words: str) -> None:
-        """Run a command; what it prints is dropped."""
+        """Run a command and discard its output."""
         subprocess.run(
             [sys.executable, "-m", "annealed.pipelines.cli", *words],
             check=True,

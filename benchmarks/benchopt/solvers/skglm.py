@@ -19,10 +19,10 @@ class Solver(BaseSolver):
         model = SparseLogisticRegression(warm_start=True)
         chosen = np.zeros(0, int)
         for alpha in largest * np.geomspace(1, 1e-3, 50):
-            found = np.flatnonzero(model.set_params(alpha=alpha).fit(self.X, self.y).coef_)
-            if len(found) > self.k:
+            selected = np.flatnonzero(model.set_params(alpha=alpha).fit(self.X, self.y).coef_)
+            if len(selected) > self.k:
                 break
-            chosen = found
+            chosen = selected
         refit = LogisticRegression(C=np.inf, max_iter=1000).fit(self.X[:, chosen], self.y)
         self.coef = np.zeros(self.X.shape[1])
         self.coef[chosen], self.intercept = refit.coef_[0], float(refit.intercept_[0])

@@ -1,8 +1,8 @@
-"""Assembly of instances: which of the candidates of all anchors belong to one object.
+"""Assembly of instances: grouping the candidates of all anchors into objects.
 
 Every pair of candidates of different anchors, together with one of a few template shapes, gives a
-similarity transform and with it the expected positions of the other anchors: the candidates found
-there support it (RANSAC [1]_, over all pairs instead of random ones). The best hypotheses are
+similarity transform and with it the expected positions of the other anchors: candidates near these
+positions support it (RANSAC [1]_, over all pairs instead of random ones). The best hypotheses are
 completed by a shape model.
 
 References
@@ -22,15 +22,15 @@ from ....learners.compilation import jit
 from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
 MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
-MAX_ROLL = 1.0  # radians: pairs of faces that are turned further give no hypothesis. A choice
+MAX_ROLL = 1.0  # radians: pairs of faces rotated further give no hypothesis. A choice
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
-# the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform that is fitted to two
-# of them alone carries their errors on to the others.
-# reference lengths: a candidate supports a pair when it lies this near to its expected position
+# the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform fitted to only two of
+# them propagates their errors to the others. reference lengths: a candidate supports a pair when it
+# lies this near to its expected position
 _PAIR_RADIUS = 0.35
 _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
-# log-odds that a candidate loses at that radius: a Gaussian of deviation radius / 2, exp(-2) of its
-# peak
+# decrease of a candidate's log-odds at that radius: a Gaussian of deviation radius / 2, exp(-2) of
+# its peak
 _GATE_PENALTY = 2.0
 # of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
 _MAX_WINDOW_RATIO = 2.5
@@ -41,8 +41,8 @@ _MAX_SIZE_RATIO = 1.8
 _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
 #: reference lengths: the same for hypotheses, before their points are refined. With 0.4 the faces
-#: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` loses
-#: some of the improbable ones, on which evaluations count. A choice.
+#: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` misses
+#: some improbable ones, which evaluations need. A choice.
 SAME_HYPOTHESIS = 0.35
 # reference lengths: of hypotheses whose translations, and whose scales and rotations, differ by
 # less than this, the best one is completed. A choice.
@@ -50,9 +50,9 @@ _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
-    """How candidates are put together to instances."""
+    """Shape model that assembles candidates into instances."""
 
-    #: Not at all: each keypoint is detected by itself.
+    #: No assembly: each keypoint is detected by itself.
     NONE = "none"
     #: By a Gaussian model of shapes in the image, with templates of turned faces.
     TWO = "2d"
@@ -67,13 +67,13 @@ class Candidates:
     Attributes
     ----------
     anchor : ndarray of shape (n,), int64
-        Which anchor, its number in the shape model.
+        Index of the anchor in the shape model.
     position : ndarray of shape (n,), complex
         Image pixels.
     log_odds : ndarray of shape (n,), float64
-        Of being an anchor of a face, by the detector's score.
+        Log-odds of being an anchor of a face, by the detector's score.
     reference_length : ndarray of shape (n,), float64
-        Reference length in image pixels that the size of the window suggests.
+        Reference length in image pixels, by the size of the window.
     """
 
     anchor: np.ndarray
@@ -87,14 +87,14 @@ NO_CANDIDATES = Candidates(np.empty(0, np.int64), np.empty(0, complex), np.empty
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Candidates that may be one face.
+    """Candidates that form a possible face.
 
     Attributes
     ----------
     rows : ndarray of shape (m,), int64
         Rows of the candidates, at most one for each anchor.
     score : float
-        Sum of how far their log-odds lie above the least that takes part.
+        Sum of the excess of their log-odds over the minimum.
     points : ndarray of shape (n,), complex
         All points of the shape model in image pixels, completed.
     reference_length : float
@@ -109,7 +109,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Assembler:
-    """Finds faces among candidates.
+    """Assembles candidates into faces.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ class Assembler:
     templates : ndarray of shape (n_templates, n_anchors), complex
         Anchors of typical shapes in units of the reference length; the first is the mean shape.
     rigid : RigidModel
-        Of the same points.
+        Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,)
         Log-odds of a candidate: slope times score plus offset.
-    least : float
-        Least log-odds of a candidate that takes part.
+    min_log_odds : float
+        Minimum log-odds of a candidate.
     max_turn : float
-        Radians: pairs that are turned further give no hypothesis.
+        Radians: pairs rotated further give no hypothesis.
     """
 
     shape: ShapeModel
@@ -132,7 +132,7 @@ class Assembler:
     rigid: RigidModel
     slope: np.ndarray
     offset: np.ndarray
-    least: float = -6.0
+    min_log_odds: float = -6.0
     max_turn: float = MAX_ROLL
 
     @cached_property
@@ -157,7 +157,7 @@ class Assembler:
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
         log_odds = self.slope[anchor] * score + self.offset[anchor]
         order = np.argsort(-log_odds, kind="stable")
-        order = order[log_odds[order] > self.least]
+        order = order[log_odds[order] > self.min_log_odds]
         return Candidates(
             anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order]
         )
@@ -169,29 +169,29 @@ class Assembler:
         max_instances: int = 30,
         min_support: float = 0.0,
     ) -> list[Hypothesis]:
-        """Put candidates together to hypotheses of faces, which may share candidates.
+        """Assemble candidates into hypotheses of faces, which may share candidates.
 
         Parameters
         ----------
         candidates : Candidates
         assembly : Assembly, default "2d"
-            The shape model, or the rigid one.
+            Shape model or rigid model.
         max_instances : int, default 30
-            At most this many.
+            Maximum number of hypotheses.
         min_support : float, default 0.0
-            Least score.
+            Minimum score.
 
         Returns
         -------
         list of Hypothesis
-            By falling score, different ones.
+            Distinct hypotheses by falling score.
         """
         if not len(candidates.anchor):
             return []
         three, n = assembly == Assembly.THREE, len(self.shape.anchors)
         complete = self._complete_rigid if three else self._complete
         templates = self._views if three else self.templates
-        strength = candidates.log_odds - self.least
+        strength = candidates.log_odds - self.min_log_odds
         best = np.sort(
             np.concatenate(
                 [np.flatnonzero(candidates.anchor == i)[:MAX_PER_ANCHOR] for i in range(n)]
@@ -250,8 +250,8 @@ class Assembler:
     def _complete(
         self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """All points by the shape model, from the candidates of a face; a single one stays where
-        its hypothesis put it."""
+        """All points by the shape model, from the candidates of a face; a single candidate keeps
+        the transform of its hypothesis."""
         which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
@@ -262,8 +262,7 @@ class Assembler:
     def _complete_rigid(
         self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """All points by the rigid model; anchors that were not found take part at their expected
-        positions."""
+        """All points by the rigid model; missing anchors take part at their expected positions."""
         n = len(self.shape.anchors)
         anchors = points[:n].copy()
         anchors[candidates.anchor[rows]] = candidates.position[rows]
@@ -293,7 +292,7 @@ def _support(
     max_pairs: int,
     max_turn: float,
 ) -> np.ndarray:
-    """The best-supported hypotheses, different ones: rows of support, scale_rotation (2),
+    """The distinct hypotheses with the best support: rows of support, scale_rotation (2),
     translation (2), template.
 
     Pairs of candidates with all templates, and single candidates, upright, with the first.
@@ -338,8 +337,10 @@ def _plain_score_pairs(
     translation = position[i] - scale_rotation * begin[good]
     total = strength[i] + np.where(one, 0, strength[j])
     for k in range(templates.shape[1]):
-        away = position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
-        square = (away.real**2 + away.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
+        deviation = (
+            position[anchor == k] - (scale_rotation * templates[t, k] + translation)[:, None]
+        )
+        square = (deviation.real**2 + deviation.imag**2) / ((_PAIR_RADIUS * size) ** 2)[:, None]
         support = np.where(square <= 1, strength[anchor == k] - _GATE_PENALTY * square, 0).max(
             axis=1, initial=0
         )
@@ -360,7 +361,7 @@ def _score_pairs(
     max_turn: float,
     pairs: np.ndarray,
 ) -> int:
-    """Write the hypotheses of :func:`_support` into ``pairs``; returns how many there are."""
+    """Write the hypotheses of :func:`_support` into ``pairs``; return their number."""
     count = 0
     for i in range(len(best)):
         a = best[i]
@@ -417,13 +418,13 @@ def _support_at(
     position: np.ndarray,
     strength: np.ndarray,
 ) -> float:
-    """Strength of the best candidate of anchor k around its expected position, less the penalty of
+    """Strength of the best candidate of anchor k near its expected position, minus the penalty for
     its distance, or 0."""
     support = 0.0
     for c in best:
         if anchor[c] == k:
-            away = position[c] - expected
-            square = (away.real**2 + away.imag**2) / radius**2
+            deviation = position[c] - expected
+            square = (deviation.real**2 + deviation.imag**2) / radius**2
             if square <= 1:
                 support = max(support, strength[c] - _GATE_PENALTY * square)
     return support
@@ -431,14 +432,16 @@ def _support_at(
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """The first n rows of (m, 4), scale and rotation and translation as x, y each, that differ from
-    all kept before them."""
+    all earlier ones."""
     kept: list[int] = []
     free = np.ones(len(transforms), bool)
     while len(kept) < n and free.any():
         kept.append(int(free.argmax()))
         best = transforms[kept[-1]]
-        away = np.square(transforms - best)
+        distance = np.square(transforms - best)
         reach = _SAME_TRANSFORM**2 * (best[0] ** 2 + best[1] ** 2)
-        free &= (away[:, 2] + away[:, 3] >= reach) | (away[:, 0] + away[:, 1] >= reach)
+        free &= (distance[:, 2] + distance[:, 3] >= reach) | (
+            distance[:, 0] + distance[:, 1] >= reach
+        )
         free[kept[-1]] = False
     return np.array(kept, np.int64)

@@ -1,4 +1,4 @@
-"""Finds whole objects: candidates are assembled, all points refined together, and both judged by
+"""Detects whole objects: assembles candidates, refines all points together, and estimates
 probabilities."""
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
-_SURE = 0.9  # probability of a face from which hypotheses beside it are not refined. A choice
-_LIKELY = 0.5  # probability from which something is rather a face than none
-# probability from which something may be a face that is not found. A choice
+_SURE = 0.9  # from this probability of a face, hypotheses near it are not refined. A choice
+_LIKELY = 0.5  # probability from which a hypothesis counts as a face
+# probability from which a hypothesis may be a missed face. A choice
 _MAY_BE = 0.02
-MAX_INSTANCES = 12  # hypotheses that are refined where only probable faces are asked for
-MAX_HYPOTHESES = 30  # where all are
+MAX_INSTANCES = 12  # hypotheses refined if only probable faces are requested
+MAX_HYPOTHESES = 30  # if all are
 POINT_INPUTS = 8
-_MAX_LOG_ODDS = 30.0  # log-odds beyond this are cut: the exponential stays finite
-_EXACT = 0.003  # reference lengths: answers that agree better than this are alike. A choice
+_MAX_LOG_ODDS = 30.0  # log-odds are clipped to this: the exponential stays finite
+_EXACT = 0.003  # reference lengths: smaller differences of two refinements count as equal. A choice
 
-# reference length of the larger: faces whose middles lie this near to each other are not two. A
-# choice
+# reference lengths of the larger face: faces with centres this close are duplicates. A choice
 _SAME_PLACE = 0.6
 
 
@@ -44,7 +43,7 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 @dataclass(frozen=True)
 class InstanceProbabilities:
-    """Logistic regressions that were fitted on photographs kept back from training.
+    """Logistic regressions fitted to photographs held out from training.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ class InstanceProbabilities:
         Log-odds that a keypoint of a true face lies within 10 % and 5 % of the reference length:
         weights of the face's log-odds, of the own detection's log-odds, whether there is one, its
         distance from the refined point in tenths of the reference length, the logarithm of the
-        distance of two refinements, the face's turn to a side, the logarithm of the reference
+        distance of two refinements, the absolute yaw of the face, the logarithm of the reference
         length, and a constant.
     alone : float
         Added to the log-odds of a detection that belongs to no assembled face.
@@ -79,9 +78,9 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        That it lies within 10 % of the reference length of that keypoint of an object.
+        Probability that it lies within 10 % of the reference length of that keypoint of an object.
     probability_5 : float
-        Within 5 %.
+        The same within 5 %.
     """
 
     x: float
@@ -97,25 +96,25 @@ class Instance:
     Parameters
     ----------
     probability : float
-        That it is one.
+        Probability that it is an object.
     pose : Pose
         Yaw, pitch and roll in radians.
     box : tuple of float
         x0, y0, x1, y1 around all its points, in image pixels.
     keypoints : dict of str to InstancePoint
-        By name.
+        Keypoints by name.
     landmarks : ndarray of shape (n, 2)
-        All points that are refined together, in image pixels: the 68 of the iBUG scheme where the
-        model learnt these.
+        All points that are refined together, in image pixels: the 68 of the iBUG scheme if the
+        model was trained on these.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
-        Sum of the log-odds of the detected keypoints above the least: what its probability depends
-        on besides its looks.
+        Sum of the excess of the detected keypoints' log-odds over the minimum, an input of its
+        probability.
     person : int or None, default None
         In a video, the number of the person: the same from frame to frame, from 1.
     appearance : ndarray of shape (n, 128) or None, default None
-        Histograms of gradients around its points, by which the faces of two frames are compared.
+        Histograms of gradients around its points, for comparing the faces of two frames.
     """
 
     probability: float
@@ -142,7 +141,7 @@ class Instance:
         Parameters
         ----------
         names : sequence of str, optional
-            Which ones; all by default.
+            Keypoint names; all by default.
 
         Returns
         -------
@@ -157,12 +156,12 @@ class Instance:
         )
 
     def moved(self, x: float, y: float) -> Instance:
-        """Return the face at another place.
+        """Return the face shifted.
 
         Parameters
         ----------
         x, y : float
-            By how many image pixels.
+            Shift in image pixels.
 
         Returns
         -------
@@ -181,7 +180,7 @@ class Instance:
         Returns
         -------
         dict
-            Numbers rounded; ``person`` only where there is one.
+            Numbers are rounded; ``person`` only if there is one.
         """
         return {
             **({} if self.person is None else {"person": self.person}),
@@ -196,13 +195,13 @@ class Instance:
 
 
 class FoundInstances(NamedTuple):
-    """What a search finds.
+    """Result of a search.
 
     Parameters
     ----------
     instances : list of Instance
     complete : bool
-        Whether there is a face, and beside them nothing that may be one.
+        Whether there is a face and no other likely hypothesis.
     """
 
     instances: list[Instance]
@@ -211,18 +210,18 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """A hypothesis after refinement: its points and what its probability depends on.
+    """A refined hypothesis: its points and the inputs of its probability.
 
     Attributes
     ----------
     points : ndarray of shape (n,), complex
-        RefinedShape points in image pixels.
+        Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
         Input of the last stage.
     score : float
-        Of the classifier of shapes.
+        Score of the shape classifier.
     support : float
-        Sum of the anchors' log-odds above the least.
+        Sum of the excess of the anchors' log-odds over the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
         Distance of the keypoints in two refinements from different starts, in reference lengths;
@@ -244,7 +243,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finds whole objects from the candidates of some keypoints, the anchors.
+    """Detects whole objects from the candidates of some keypoints, the anchors.
 
     Parameters
     ----------
@@ -255,16 +254,15 @@ class InstanceFinder:
     classifier : ShapeClassifier or None
         None while it is being trained.
     probabilities : InstanceProbabilities or None
-        Likewise.
+        None while it is being trained.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of an anchor's own detection in its position; the refined point has the rest.
+        Weight of an anchor's detection in its position; the refined point has the rest.
     own_radius : float
-        Reference lengths within which an own detection takes part.
+        Maximum distance of an anchor's detection in reference lengths.
     min_support : float
-        Least sum of the anchors' log-odds of a hypothesis that is refined, unless all are asked
-        for.
+        Minimum sum of the anchors' log-odds for refining a hypothesis, unless all are requested.
     assembly : str
-        How candidates are put together by default.
+        Default assembly of candidates.
     """
 
     assembler: Assembler
@@ -284,7 +282,7 @@ class InstanceFinder:
 
     @property
     def trained(self) -> InstanceProbabilities:
-        """The probabilities; a ValueError while they have not been trained."""
+        """The probabilities; a ValueError before they are trained."""
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
         return self.probabilities
@@ -304,8 +302,8 @@ class InstanceFinder:
         )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine once more, from the mean shape in the same place: the mean of both answers, and
-        how far they lie apart."""
+        """Refine again, from the mean shape in the same position: the mean of both results, and
+        their distance."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = (
@@ -332,19 +330,19 @@ class InstanceFinder:
         reference_length : float
             Reference length in pixels of a level that the windows were trained for.
         min_probability : float, default 0.5
-            Of a face; 0: all hypotheses.
+            Minimum probability of a face; 0: all hypotheses.
         assembly : {"2d", "3d"}, optional
-            By default the model's.
+            The model's default if not given.
 
         Returns
         -------
         FoundInstances
-            Faces by falling probability, none twice.
+            Distinct faces by falling probability.
 
         Raises
         ------
         ValueError
-            If the probabilities have not been trained.
+            If the probabilities are not trained.
         """
         weights = self.trained.face
         candidates = self.assembler.candidates(maxima, reference_length)
@@ -411,8 +409,8 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Own detections of the keypoints of a face: position (n_keypoints,), complex, and
-        log-odds, NaN where there is none."""
+        """Detections of the keypoints of a face: position (n_keypoints,), complex, and log-odds,
+        NaN where there is none."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -423,28 +421,28 @@ class InstanceFinder:
                     <= self.own_radius * refined.reference_length
                 )
             )
-            if len(near):  # they come by falling log-odds
+            if len(near):  # sorted by falling log-odds
                 position[i], log_odds[i] = (
                     candidates.position[near[0]],
                     candidates.log_odds[near[0]],
                 )
         return position, log_odds
 
-    def combined(self, refined: RefinedShape, own: np.ndarray) -> np.ndarray:
-        """Positions (n_keypoints,), complex: refined ones, averaged with own detections."""
+    def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
+        """Positions (n_keypoints,), complex: refined ones, averaged with the detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
             keypoints = np.where(
-                np.isfinite(own), keypoints + weight * (own - keypoints), keypoints
+                np.isfinite(positions), keypoints + weight * (positions - keypoints), keypoints
             )
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
         """The face with its pose and the probabilities of its points, refined twice."""
-        own, own_log_odds = self.own_detections(refined, candidates)
-        places = self.combined(refined, own)
-        inputs = self.point_inputs(refined, log_odds, own, own_log_odds)
+        positions, log_odds_of = self.own_detections(refined, candidates)
+        places = self.combined(refined, positions)
+        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(
             probability * probability_of((self.trained.within_10 * inputs).sum(axis=1))
@@ -475,17 +473,17 @@ class InstanceFinder:
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(
-        self, refined: RefinedShape, log_odds: float, own: np.ndarray, own_log_odds: np.ndarray
+        self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
         """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
-        twice; ``own`` (n_keypoints,) are its own detections, NaN where there is none."""
+        twice; ``positions`` (n_keypoints,) are its detections, NaN where there is none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
-            abs(own - self.regressor.to_keypoints @ refined.points) / refined.reference_length
+            abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
         )
-        present = np.isfinite(own_log_odds)
+        present = np.isfinite(log_odds_of)
         of_own = (
-            np.where(present, np.clip(own_log_odds, -6.0, 6.0), 0.0),
+            np.where(present, np.clip(log_odds_of, -6.0, 6.0), 0.0),
             present,
             np.where(present, distance * 10, 0.0),
         )
@@ -502,15 +500,15 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Which of some faces remain, where they come by falling probability: those that are neither
-    the same as a better one nor, smaller or larger, in its place.
+    """Return the distinct faces of a list sorted by falling probability: those that are neither
+    equal to a better one nor, at another size, in its position.
 
     Parameters
     ----------
     keypoints : list of ndarray of shape (n,), complex
-        Of each face, in image pixels.
+        Points of each face, in image pixels.
     ied : list of float
-        Of each face, in image pixels.
+        Points of each face, in image pixels.
 
     Returns
     -------

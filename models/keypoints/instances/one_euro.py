@@ -1,4 +1,4 @@
-"""Points that keep still at rest and follow at speed: the One-Euro filter [1]_.
+"""The One-Euro filter [1]_, which smooths points at rest and follows fast ones.
 
 References
 ----------
@@ -13,24 +13,24 @@ import numpy as np
 Cutoff = TypeVar("Cutoff", float, np.ndarray)
 # Hz, at rest; with the next, chosen on videos of training photographs (benchmarks/faces_persons.py)
 DEFAULT_CUTOFF = 0.5
-DEFAULT_SPEED_COEFFICIENT = 5.0  # Hz for each eye distance a second
+DEFAULT_SPEED_COEFFICIENT = 5.0  # Hz per eye distance per second
 _SPEED_CUTOFF = 1.0  # Hz, of the speed itself; the authors' choice
 
 
 class OneEuroFilter:
     """Low-pass filter of points whose cut-off frequency grows with their speed.
 
-    At rest a low cut-off removes trembling; at speed a high one keeps the lag small, Casiez et al.
-    (2012). Each point has its own speed. A first-order filter lags behind a steady movement by
-    1 / (2 pi cutoff) seconds.
+    At rest a low cut-off removes jitter; at speed a high one keeps the lag small, Casiez et al.
+    (2012). Each point has its own speed. A first-order filter lags behind a steady movement by 1 /
+    (2 pi cutoff) seconds.
 
     Parameters
     ----------
     cutoff : float, default 0.5
-        Cut-off frequency at rest in Hz, above 0: the lower, the stiller.
+        Cut-off frequency at rest in Hz, above 0; lower values smooth more.
     speed_coefficient : float, default 5.0
-        What a speed of one ``scale`` a second adds to it, in Hz: the higher, the less the lag. With
-        the defaults that speed lags by 29 milliseconds.
+        Increase of the cut-off in Hz for a speed of one ``scale`` per second; higher values lag
+        less. With the defaults the lag at that speed is 29 milliseconds.
 
     Raises
     ------
@@ -52,7 +52,8 @@ class OneEuroFilter:
     ):
         if not 0 < cutoff < np.inf or not 0 <= speed_coefficient < np.inf:
             raise ValueError(
-                f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: expected Hz above 0, and at least 0"
+                f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: "
+                "expected Hz above 0, and at least 0"
             )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
         # raw, filtered, speed, time
@@ -60,11 +61,11 @@ class OneEuroFilter:
 
     @property
     def time(self) -> float:
-        """Seconds of the last call; minus infinity before the first."""
+        """Time of the last call in seconds; minus infinity before the first."""
         return -np.inf if self._last is None else self._last[-1]
 
     def __call__(self, points: np.ndarray, time: float, scale: float = 1.0) -> np.ndarray:
-        """Filter the points of one more frame.
+        """Filter the points of the next frame.
 
         Parameters
         ----------
@@ -73,12 +74,12 @@ class OneEuroFilter:
         time : float
             Seconds, later than in the last call.
         scale : float, default 1.0
-            Unit of the speed in units of the positions: of a face, its reference length.
+            Unit of the speed in units of the positions; for a face, its reference length.
 
         Returns
         -------
         ndarray of shape (n, 2)
-            Filtered positions; the first ones are as they come.
+            Filtered positions; those of the first call are unchanged.
 
         Raises
         ------

@@ -1,5 +1,5 @@
 """Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
-each with its way to the image."""
+each with its transform to the image."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-_STEPS = 10  # Gauss-Newton steps: from the start they converge in about five
+_STEPS = 10  # Gauss-Newton steps; about five suffice to converge
 
-#: reference lengths: faces whose keypoints lie this near to each other on average are the same. A
-#: choice.
+#: reference lengths: faces whose keypoints have this mean distance or less are the same. A choice.
 SAME_INSTANCE = 0.4
-# reference length, and ratio of sizes: an incomplete hypothesis this like a known face is not
-# completed.
-# Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half the radius in
-# which candidates support a pair. Choices.
+# reference length, and ratio of sizes: an incomplete hypothesis this similar to a known face is not
+# completed. Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half
+# the radius in which candidates support a pair. Choices.
 _INSIDE, _ALIKE = 0.175, 1.25
 
 
@@ -35,7 +33,7 @@ class SimilarityTransform:
 
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
-        """The transform that takes points (n,), complex, of a shape nearest to points of an
+        """The least-squares transform from points (n,), complex, of a shape to points of an
         image."""
         centre, middle = shape.mean(), image.mean()
         centred = shape - centre
@@ -64,14 +62,14 @@ class ShapeModel:
     Parameters
     ----------
     keypoints : tuple of str
-        n names.
+        Names of the n keypoints.
     anchors : ndarray of shape (n_anchors,), int
-        Positions of the keypoints that are detected; the others are predicted from them.
+        Indices of the detected keypoints; the others are predicted from them.
     mean : ndarray of shape (n, 2)
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
-        Of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of the
-        anchors suffice where these come first.
+        Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of
+        the anchors suffice if these come first.
     noise : float
         Standard deviation of a detected anchor, in reference lengths.
     """
@@ -100,7 +98,7 @@ class ShapeModel:
         deviations.
 
         Missing anchors take part in the alignment at their predicted positions; it is repeated
-        until these settle. Also returns the transform.
+        until these converge. Also returns the transform.
         """
         of_x, of_y = self._gains(which)
 
@@ -116,8 +114,8 @@ class ShapeModel:
         return transform.to_image(conditional_mean(transform)), transform
 
     def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How all keypoints move, (n, n_which) complex, with the x and with the y of some; computed
-        once for each choice of these."""
+        """Displacements of all keypoints, (n, n_which) complex, per unit of x and of y of some;
+        cached."""
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
@@ -139,9 +137,9 @@ def learn_shape(
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
     Procrustes analysis).
 
-    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are left out; other hidden
-    points count as their predicted positions. The unit is such that transforms to the faces have on
-    (geometric) average the given ``lengths`` (n_faces,) in pixels, and no rotation.
+    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are dropped; other hidden
+    points are replaced by their predicted positions. The unit is chosen so that transforms to the
+    faces have on (geometric) average the given ``lengths`` (n_faces,) in pixels, and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -208,7 +206,7 @@ def pose_of(rotation: np.ndarray) -> Pose:
 
 @dataclass(frozen=True)
 class RigidModel:
-    """Points of a rigid face: the shape that Tomasi and Kanade's factorisation [1]_ finds in
+    """Points of a rigid face: the shape computed by Tomasi and Kanade's factorisation [1]_ from
     annotations of many faces.
 
     Parameters
@@ -233,7 +231,7 @@ class RigidModel:
     def fit(
         self, points: np.ndarray, which: np.ndarray | None = None
     ) -> tuple[np.ndarray, float, complex]:
-        """Weak-perspective view of least squared error for image points.
+        """Least-squares weak-perspective view of image points.
 
         The affine camera of least squares is projected to the nearest rotation and scale;
         Gauss-Newton steps on rotation vector and scale correct it.
@@ -243,8 +241,7 @@ class RigidModel:
         points : ndarray of shape (m,), complex
             Image points.
         which : ndarray of shape (m,), int, optional
-            Which of the model's points they are, four or more that are not in a plane; all by
-            default.
+            Indices of the model's points, four or more that are not coplanar; all by default.
 
         Returns
         -------
@@ -257,8 +254,8 @@ class RigidModel:
         centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
         target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
-        # A little ridge: points that are nearly in a plane leave the tilt towards the viewer to the
-        # frontal view.
+        # A small ridge: nearly coplanar points do not determine the tilt towards the viewer; it
+        # stays frontal.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
         upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max(
@@ -278,12 +275,12 @@ class RigidModel:
 def _gauss_newton(
     model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float]:
-    """One step on the rotation (a small turn on the left of it) and the scale."""
+    """One step on the rotation (multiplied from the left by a small rotation) and the scale."""
     turned = model @ rotation.T
     error = target - scale * turned[:, :2]
     x, y, z = turned.T
     zero = np.zeros_like(x)
-    # derivatives by the turns about x, y, z and by the scale, over the scale
+    # derivatives by the rotations about x, y, z and by the scale, divided by the scale
     by_x = np.stack([zero, z, -y, x / scale], axis=1)
     by_y = np.stack([-z, zero, x, y / scale], axis=1)
     matrix = scale * np.concatenate([by_x, by_y])
@@ -307,7 +304,7 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
         Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
         others.
     mirror : ndarray of shape (n,), int
-        Which point of the mirrored face each point becomes.
+        Index of each point in the mirrored face.
 
     Returns
     -------
@@ -321,7 +318,7 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     """
     both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
     both = both - both.mean(axis=1, keepdims=True)
-    # Turned upright and to one size: what remains differs by yaw and pitch.
+    # Rotated upright and scaled to one size: the remaining differences are yaw and pitch.
     both = both / np.sqrt((abs(both) ** 2).mean(axis=1, keepdims=True))
     mean = both[0]
     for _ in range(5):
@@ -329,12 +326,12 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
         mean = both.mean(axis=0)
         eyes = mean[0] - mean[1]
         mean = mean * abs(eyes) / eyes
-    # x and y of one face after the other
+    # x and y, face by face
     rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     if singular[2] < 1e-6 * singular[0]:
         raise ValueError(
-            "the annotated faces are all seen from one direction; expected faces turned by different angles"
+            "the annotated faces are all seen from one direction; expected different poses"
         )
     affine = right[:3]
     motion = rows @ affine.T  # (2 n_faces, 3)
@@ -361,8 +358,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
 
 
 def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidModel:
-    """Turn a shape so that its frontal view is the mean shape, make it symmetric, nose to the
-    viewer, eyes one unit apart."""
+    """Rotate a shape so that its frontal view is the mean shape, with the nose towards the viewer;
+    make it symmetric, with the eyes one unit apart."""
     points = points - points.mean(axis=0)
     target = np.stack([mean.real, mean.imag], axis=1)
     camera = np.linalg.lstsq(points, target, rcond=None)[0].T
@@ -371,7 +368,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T
     points = (points + points[mirror] * [-1, 1, 1]) / 2
     points = points / abs(points[0, 0] - points[1, 0])
-    # views do not tell a shape from its reflection in depth: the nose does
+    # views do not determine the sign of the depth: the nose does
     if points[2:4, 2].mean() > points[:2, 2].mean():
         points = points * [1, 1, -1]
     return RigidModel(points)
@@ -380,13 +377,12 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Whether keypoints (n,), complex, of two faces lie on each other; ``ied`` in image pixels."""
+    """Whether keypoints (n,), complex, of two faces coincide; ``ied`` in image pixels."""
     return float(abs(a - b).mean()) < radius * ied
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Whether a pair's hypothesis, keypoints (n,), complex, and reference length, is one of a face
-    that is known
-    already."""
+    """Whether the hypothesis of a pair, keypoints (n,), complex, and reference length, is a known
+    face."""
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

@@ -1,10 +1,8 @@
-"""Cascaded shape regression: all points of a face are moved together, by what their surroundings
-show.
+"""Cascaded shape regression: all points of a face are moved together, by their surroundings.
 
-A stage cuts the face out of the image, turned upright and to a fixed size, describes the
-surroundings of every point by gradient histograms, and predicts from the few of these that
-annealing selected how the whole shape has to move. The mirror image of a face tells the same: both
-answers are averaged.
+A stage crops the face, rotated upright and scaled to a fixed size, describes the surroundings of
+every point by gradient histograms, and predicts the displacement of the whole shape from the few
+values that annealing selected. The predictions for the face and its mirror image are averaged.
 """
 
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from ....vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histog
 from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
-# reference lengths around the mean shape that a frame shows, beyond the cells of its outermost
+# margin of a frame around the mean shape in reference lengths, beyond the cells of its outermost
 # points. A choice
 _AROUND = 0.3
 
@@ -34,9 +32,9 @@ class RegressionStage:
     cell : int
         Side of a histogram's cell in pixels.
     features : ndarray of shape (k,), int32
-        Selected values: 128 times the point's number plus the value's.
+        Selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k, q), float16
-        To coefficients of the cascade's basis.
+        Weights of the cascade's basis for each feature.
     intercept : ndarray of shape (q,), float32
     """
 
@@ -59,8 +57,8 @@ class RegressionStage:
 
 @dataclass(frozen=True)
 class ShapeRegressor:
-    """A cascade of stages that corrects the points of a face, as Xiong and De la Torre (2013) with
-    selected features.
+    """A cascade of stages that corrects the points of a face, as in Xiong and De la Torre (2013),
+    with selected features.
 
     Parameters
     ----------
@@ -72,10 +70,10 @@ class ShapeRegressor:
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         The reported keypoints are these means of the points.
     offset : ndarray of shape (n, 2), float32
-        How much further the annotations lie in photographs, in units of the reference length:
-        stages that are trained on photographs and their mirror images cannot learn it.
+        Offset of the annotations in photographs, in units of the reference length, which stages
+        trained on photographs and their mirror images cannot learn.
     mirror : ndarray of shape (n,), int32
-        Which point each point is in the mirror image of a face; empty: mirror images say nothing.
+        Index of each point in the mirror image of a face; empty if mirror images are not used.
 
     References
     ----------
@@ -119,8 +117,8 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Image points (n,), complex, after one stage: the mean of what the face and its mirror
-        image tell. ``unit`` is the scale and rotation of the frame."""
+        """Image points (n,), complex, after one stage: the mean of the predictions for the face and
+        its mirror image. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
             return points + unit * move
@@ -137,7 +135,7 @@ class ShapeRegressor:
         levels : list of Level
             Pyramid of the image, from large to small.
         points : ndarray of shape (n,), complex
-            Where to start, in image pixels.
+            Initial points, in image pixels.
 
         Returns
         -------
@@ -156,13 +154,13 @@ class ShapeRegressor:
 
 @dataclass(frozen=True)
 class ShapeClassifier:
-    """Whether a refined shape is a face: a linear classifier of selected histogram values around
+    """Linear classifier of whether a refined shape is a face, by selected histogram values around
     its points.
 
     Parameters
     ----------
     features : ndarray of shape (k,), int32
-        Selected values: 128 times the point's number plus the value's.
+        Selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k,), float32
     intercept : float
     """

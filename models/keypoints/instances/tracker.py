@@ -1,5 +1,4 @@
-"""Follows instances from frame to frame of a video: the anchors of one frame are where the
-refinement of the next one starts."""
+"""Tracks instances through a video: the anchors of one frame start the refinement of the next."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,32 +11,32 @@ from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 from .one_euro import OneEuroFilter
 
-# reference lengths around a face of the last frame that is looked through in the next one. A choice
+# reference lengths around a face of the last frame that are searched in the next one. A choice
 _AROUND = 1.0
-_STEP = 1 / 25  # seconds from one frame to the next where nobody says
-_AWAY = 0.2  # seconds without a face after which its filter begins anew. A choice
+_STEP = 1 / 25  # default frame interval in seconds
+_AWAY = 0.2  # seconds without a face after which its filter is reset. A choice
 
-REMEMBERED = 1.0  # seconds that a person who is lost can be found again
+REMEMBERED = 1.0  # seconds within which a lost person can be re-identified
 # Choices. On training photographs, turned and zoomed, the cosine distance of the appearances of one
 # face lies below 0.05 in nine of ten pairs, that of two people above 0.4 in 99 of 100.
-_UNLIKE = 0.3
+_MAX_APPEARANCE_DISTANCE = 0.3
 _SIZE_RATIO = 1.5
-# reference lengths that a face may lie from where it is expected
+# maximum distance of a face from its expected position in reference lengths
 _REACH, _REACH_PER_SECOND = 0.5, 8.0
-_MAX_COST = 2.0  # sum of the squares of the three differences in these units
-# the same for a person seen so many seconds ago: what hides a part of a face changes its looks
+_MAX_COST = 2.0  # sum of the squares of the three normalised differences
+# the same for a person seen this many seconds ago: occlusion changes the appearance
 _MAX_COST_NOW, _NOW = 6.0, 0.1
-_NEVER = 100.0  # cost of what is not assigned
-_STEADY = 0.2  # seconds for which a person is expected to move on
+_NEVER = 100.0  # cost of forbidden pairs
+_STEADY = 0.2  # seconds for which the motion of a person is extrapolated
 _RENEWED = 0.2  # weight of the newest appearance and velocity
 
 
 @dataclass
 class _Person:
     number: int
-    instance: Instance  # as it was last seen, and when
+    instance: Instance  # the last instance, and its time
     time: float
-    usual: np.ndarray  # appearance: a running mean of what is like it
+    usual: np.ndarray  # running mean of the appearance
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
@@ -45,10 +44,10 @@ class _Person:
 class PersonTracker:
     """Numbers the persons of a video, from 1.
 
-    A face is compared with each person of the last second: its distance from where the person would
-    be by now, its size, and its appearance, the histograms that the refinement of its points has
-    computed. The assignment with the least sum of costs is taken (Kuhn-Munkres); a face that is
-    like nobody is a new person.
+    A face is compared with each person of the last second by its distance from the person's
+    extrapolated position, its size, and its appearance, the histograms from the refinement of its
+    points. The assignment with the minimum total cost is taken (Kuhn-Munkres); a face that matches
+    no one is a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -62,7 +61,7 @@ class PersonTracker:
         instances : sequence of Instance
             Each with its appearance.
         time : float
-            Seconds.
+            Time in seconds.
 
         Returns
         -------
@@ -88,8 +87,8 @@ class PersonTracker:
                 velocity = (_centre(instance) - _centre(person.instance)) / step
                 person.velocity = person.velocity + _RENEWED * (velocity - person.velocity)
                 person.instance, person.time = instance, time
-                # not while something hides a part of it
-                if _unlike(person.usual, _unit(instance)) < _UNLIKE:
+                # not while it is partly occluded
+                if _cosine_distance(person.usual, _unit(instance)) < _MAX_APPEARANCE_DISTANCE:
                     person.usual = (1 - _RENEWED) * person.usual + _RENEWED * _unit(instance)
             numbered.append(replace(instance, person=person.number))
         return numbered
@@ -97,27 +96,25 @@ class PersonTracker:
 
 @dataclass
 class InstanceTracker:
-    """Finds the instances of a video.
+    """Tracks the instances of a video.
 
     Every few frames, and when a face is lost, the whole frame is searched. In between, each face is
-    refined from its keypoints in the last frame, and keeps the support that its keypoints'
-    detections gave it. It is lost when its probability falls too low, or when it has come to lie on
-    another one. Faces have the number of their person
-    (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
+    refined from its keypoints in the last frame, and keeps the support of its detections. It is
+    lost when its probability is too low, or when it coincides with another one. Faces have the
+    number of their person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
 
     Parameters
     ----------
     finder : InstanceFinder
     search : function
-        Takes a frame (H, W, 3) and returns its faces, from nothing.
+        Takes a frame (H, W, 3) and returns its faces, without earlier frames.
     search_every : int, default 10
-        Frames from one search to the next.
+        Number of frames between searches.
     smooth : float or None, default None
-        Cut-off frequency at rest in Hz of the filter that keeps the points of a person still
-        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: they stay
-        as found.
+        Cut-off frequency at rest in Hz of the filter that smooths the points of a person
+        (:class:`~annealed.models.keypoints.instances.one_euro.OneEuroFilter`); None: no filter.
     min_probability : float, default 0.5
-        Of a face that is followed.
+        Minimum probability of a tracked face.
 
     Raises
     ------
@@ -145,13 +142,13 @@ class InstanceTracker:
             raise ValueError(f"smooth={self.smooth}: expected a cut-off frequency above 0 Hz")
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
-        """Return the faces of the next frame, by falling probability.
+        """Return the faces of the next frame by falling probability.
 
         Parameters
         ----------
         frame : ndarray of shape (H, W, 3), uint8
         time : float, optional
-            Seconds, later than the last one; by default 1/25 later.
+            Time in seconds, later than the last one; by default 1/25 later.
 
         Returns
         -------
@@ -201,18 +198,18 @@ class InstanceTracker:
             return None
         corner = complex(*low)
         finder = self.finder
-        # As in a search: completed from the anchors. From the last shape itself errors would grow
-        # from frame to frame.
+        # Completed from the anchors, as in a search: starting from the last shape, errors would
+        # accumulate.
         anchors = instance.places(finder.anchors)
         shape = finder.assembler.shape
         points = shape.predict(anchors, shape.anchors)[0][len(anchors) :]
-        # The smallest frame of the cascade has to find a level of its resolution, no smaller one is
+        # The smallest frame of the cascade needs a level of its resolution; smaller levels are not
         # needed.
-        least = (
+        smallest = (
             min((stage.ied for stage in finder.regressor.stages), default=1)
             / instance.reference_length
         )
-        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * least))
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, 0.8 * smallest))
         refined = finder.refine(points - corner, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
@@ -223,7 +220,7 @@ class InstanceTracker:
         )
 
     def _still(self, instance: Instance, cutoff: float) -> Instance:
-        """The face with its points filtered; a person who was away starts anew."""
+        """The face with its points filtered; the filter of a person who was away is reset."""
         assert instance.person is not None
         keep = self._filters.setdefault(instance.person, OneEuroFilter(cutoff))
         names = list(instance.keypoints)
@@ -242,19 +239,21 @@ def _cost(person: _Person, instance: Instance, time: float) -> float:
     gap = time - person.time
     expected = _centre(person.instance) + person.velocity * min(gap, _STEADY)
     reach = (_REACH + _REACH_PER_SECOND * gap) * person.instance.reference_length
-    away = float(np.hypot(*(_centre(instance) - expected))) / reach
+    distance = float(np.hypot(*(_centre(instance) - expected))) / reach
     size = abs(np.log(instance.reference_length / person.instance.reference_length)) / np.log(
         _SIZE_RATIO
     )
-    unlike = min(
-        _unlike(appearance, _unit(instance))
+    dissimilarity = min(
+        _cosine_distance(appearance, _unit(instance))
         for appearance in (person.usual, _unit(person.instance))
     )
-    cost = away**2 + size**2 + (unlike / _UNLIKE) ** 2
-    return cost if away <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
+    cost = distance**2 + size**2 + (dissimilarity / _MAX_APPEARANCE_DISTANCE) ** 2
+    return (
+        cost if distance <= 1 and cost <= (_MAX_COST_NOW if gap <= _NOW else _MAX_COST) else _NEVER
+    )
 
 
-def _unlike(appearance: np.ndarray, unit: np.ndarray) -> float:
+def _cosine_distance(appearance: np.ndarray, unit: np.ndarray) -> float:
     """Cosine distance to an appearance of length 1."""
     return 1 - float(appearance @ unit) / float(np.linalg.norm(appearance))
 

@@ -1,4 +1,4 @@
-"""Turned faces: the search of a photograph that is turned about its middle, and the way back."""
+"""Rotated faces: the search in a photograph rotated about its centre, and the transform back."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,20 +6,20 @@ import cv2
 import numpy as np
 
 DEFAULT_ROLL = 30.0
-"""Degrees by which photographs without an upright face are turned."""
+"""Degrees by which photographs without an upright face are rotated."""
 MAX_ROLL = 50.0
-"""Degrees: faces that are turned further are not assembled
+"""Degrees: faces rotated further are not assembled
 (`annealed.models.keypoints.instances.assembly.MAX_ROLL`)."""
 
 ALL_ROUND = tuple(range(0, 360, 30))
-"""Degrees by which photographs of objects are turned whose up is not known."""
+"""Degrees by which photographs of objects without an upright orientation are rotated."""
 
 MAX_PIXELS = 4_000_000
-"""Larger photographs are shrunk before they are turned. A choice."""
+"""Larger photographs are shrunk before rotation. A choice."""
 MAX_TURNED = 10_000_000
-"""So are those that would be larger than this once they are turned: the box of a turned strip grows
-with the square of its length. Photographs with sides of up to 1 : 3, turned by 30 degrees, are
-within it when they are within `MAX_PIXELS`."""
+"""So are those that would be larger than this after rotation: the bounding box of a rotated strip
+grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by 30
+degrees, stay below it if they are within `MAX_PIXELS`."""
 
 # of the equalisation. Choices
 _CLIP, _TILES = 2.5, 4
@@ -29,7 +29,7 @@ Maxima = dict[str, np.ndarray]
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
-    """Turn a photograph about its middle; nothing is cut off, and its border is repeated outside.
+    """Rotate a photograph about its centre without cropping; its border is repeated outside.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Affine map (2, 3) from a photograph to the turned one, and width and height of that."""
+    """Affine map (2, 3) from a photograph to the rotated one, and its width and height."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -60,15 +60,13 @@ def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[
 
 
 def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
-    """Width and height of the box around a turned photograph."""
+    """Width and height of the bounding box of a rotated photograph."""
     cosine, sine = abs(np.cos(np.radians(degrees))), abs(np.sin(np.radians(degrees)))
     return height * sine + width * cosine, height * cosine + width * sine
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """A photograph (H, W, 3), uint8, in even light: its lightness equalised, tile by tile, with
-    limited contrast.
-    """
+    """Equalise the lightness of a photograph (H, W, 3), uint8, by tiles, with limited contrast."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
@@ -77,11 +75,11 @@ def evened(image: np.ndarray) -> np.ndarray:
 def turned_maxima(
     image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
 ) -> Maxima:
-    """Local maxima that a search finds in a photograph turned by each of some angles, at their
-    places in the original.
+    """Local maxima of searches in a photograph rotated by several angles, in coordinates of the
+    original.
 
-    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` once they are turned, are
-    shrunk to so many: the search is for the larger faces. The factor is the second argument of
+    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` after rotation, are shrunk
+    to that number, since the search is for larger faces. The factor is the second argument of
     ``search``.
     """
     height, width = image.shape[:2]

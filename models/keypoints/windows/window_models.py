@@ -1,6 +1,6 @@
-"""Sparse additive models of a window, and the search that they guide.
+"""Sparse additive models of a window, and the guided search.
 
-A model says whether a window shows a keypoint, or where the keypoint lies. Both are
+A model predicts whether a window shows a keypoint, or where the keypoint lies. Both are
 `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
 loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
 regression-guided search is Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse grid
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ....vision.pyramid import Level, pixel_of, shrink
+from ....vision.pyramid import Level, nearest_pixel, shrink
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import LevelChannels
 from ....vision.windows.responses import CompiledModel, Responses
@@ -24,37 +24,36 @@ from ....vision.windows.scan import predict_windows, windows_around
 from ...files import check_settings
 
 DEFAULT_REFERENCE_LENGTH = 28.3
-"""Reference length of detectors whose file does not name one: the geometric mean of 20
-and 40 pixels."""
+"""Default reference length of detectors: the geometric mean of 20 and 40 pixels."""
 
 
 @dataclass(frozen=True)
 class Localisation:
-    """How the position of a keypoint is computed from the windows around a local maximum of the
-    score.
+    """Parameters of the position of a keypoint, computed from the windows around a local maximum of
+    the score.
 
     Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
     radius : float, default 0.18
-        Windows within this distance of the maximum take part.
+        Windows within this distance of the maximum are used.
     octaves : float, default 0.6
         Largest difference of scale to the maximum, in octaves.
     sharpness : float, default 1.5
         Weights are ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
-        Windows whose score is lower than the maximum by more than this take no part.
+        Windows whose score is lower than the maximum by more than this are ignored.
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0
-        How much further right the annotations lie, the same for a keypoint and its mirror image: a
-        model that is trained on photographs and their mirror images cannot learn it.
+        Shift of the annotations to the right, the same for a keypoint and its mirror image, which a
+        model trained on photographs and their mirror images cannot learn.
 
     Raises
     ------
     ValueError
-        For numbers that are not finite, and negative ones among the first four.
+        For numbers that are not finite, and negative values of the first four.
     """
 
     radius: float = 0.18
@@ -82,7 +81,7 @@ class Localisation:
 
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
-        """Return the constants that :meth:`to_dict` described; ValueError for missing, unknown or
+        """Return the constants described by :meth:`to_dict`; ValueError for missing, unknown or
         invalid entries."""
         example = cls().to_dict()
         limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(
@@ -99,7 +98,7 @@ class Localisation:
 
 @dataclass(frozen=True)
 class WindowModel:
-    """A sum of piecewise-linear responses to few features of a window, eq. (12) of Barbu et al.
+    """A sum of piecewise-linear responses to a few features of a window, eq. (12) of Barbu et al.
     (2017).
 
     ``features`` (k, 8) are evaluated in their order; the responses have one output, or dx and dy.
@@ -121,17 +120,17 @@ class WindowModel:
         Parameters
         ----------
         order : ndarray of shape (m,), int
-            Positions among the features, in the new order.
+            Indices of the features, in the new order.
 
         Returns
         -------
         WindowModel
-            Of the same class.
+            A model of the same class.
         """
         return replace(self, features=self.features[order], responses=self.responses.take(order))
 
     def compiled(self, pool: FeaturePool) -> CompiledModel:
-        """Return the form that the compiled loops read; it is computed once.
+        """Return the compiled model, cached.
 
         Parameters
         ----------
@@ -175,16 +174,16 @@ class KeypointModel(WindowModel):
     features : ndarray of shape (k, 8), int32
         Features of the pool, in the order in which they are evaluated.
     responses : Responses
-        Of these features, one output.
+        Responses of these features, one output.
     intercept : float
-        Start of the sum.
+        Initial value of the sum.
     thresholds : ndarray of shape (k,), float32
         A window is rejected when its running sum after feature t falls below entry t; -inf never
         rejects.
     localisation : Localisation
-        Where the keypoint lies relative to the windows that show it.
+        Position of the keypoint relative to the windows that show it.
     threshold : float, default 0.0
-        Default least score of a detection.
+        Default minimum score of a detection.
     """
 
     thresholds: np.ndarray
@@ -205,7 +204,7 @@ class KeypointModel(WindowModel):
         -------
         KeypointModel
         """
-        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # A window has an even side: its pixel lies right of the centre, in the mirror image left of
         # it.
         place = replace(
             self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length
@@ -266,7 +265,7 @@ class OffsetModel(WindowModel):
         """Return the model of the mirror image of this keypoint."""
         made = self._mirrored(pool)
         flip = np.array([-1, 1], np.float32)
-        # A window has an even side: its pixel lies right of the middle, in the mirror image left of
+        # A window has an even side: its pixel lies right of the centre, in the mirror image left of
         # it.
         intercept = (self.intercept * flip - np.array([1, 0], np.float32)).astype(np.float32)
         return replace(
@@ -281,14 +280,14 @@ class OffsetModel(WindowModel):
 
 
 class Mode(StrEnum):
-    """Which windows a keypoint's classifier scores."""
+    """Search mode: the windows that a keypoint's classifier scores."""
 
     SCAN = "scan"
     """All windows."""
     REGRESS = "regress"
-    """Those that a regressor points at from a sparse grid."""
+    """Windows predicted by a regressor from a sparse grid."""
     PRUNE = "prune+regress"
-    """The same from the grid points next to which a cascade sees a face."""
+    """The same, only from grid points near faces that a cascade detects."""
 
 
 MAX_OFFSET = 20
@@ -320,7 +319,7 @@ class Guide:
 
     @property
     def margin(self) -> int:
-        """Largest distance of a proposed window from its grid point, in pixels of the level."""
+        """Maximum distance of a proposed window from its grid point, in pixels of the level."""
         return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
 
     def mirrored(self, pool: FeaturePool) -> Guide:
@@ -343,11 +342,11 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the windows that the classifier c1 scores: their pixels x, y (n,), each once, row
+        """Propose the windows that the classifier c1 scores: their distinct pixels x, y (n,), row
         by row.
 
-        They lie where grid points x, y (m,) lead. The best windows of a classifier lie its
-        localisation's offset before the keypoint, and those of a mirrored one a pixel off: the
+        They lie at the predictions from grid points x, y (m,). The best windows of a classifier lie
+        the offset of its localisation before the keypoint, those of a mirrored one a pixel off: the
         windows are centred on these, not on the keypoint.
         """
         xs, ys = points
@@ -356,26 +355,26 @@ class Guide:
         place = Localisation() if localisation is None else localisation
         before = reference_length * np.array([place.offset_x, place.offset_y])
         before = np.clip(before, -_MAX_LOCALISATION_OFFSET, _MAX_LOCALISATION_OFFSET)
-        at = pixel_of(np.column_stack([xs, ys])[near] + offset[near] - before)
+        at = nearest_pixel(np.column_stack([xs, ys])[near] + offset[near] - before)
         x, y = windows_around(channels, at[:, 0], at[:, 1], self.reach).T
         return x, y
 
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints: one window
+    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints; its window
     shows the whole face.
 
     A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
-    on a level that is ``coarser``. Every window there that the classifier does not reject says
-    where each keypoint is expected.
+    on a level that is ``coarser``. Every window that the classifier accepts there predicts each
+    keypoint.
 
     Parameters
     ----------
     classifier : KeypointModel
-        Of windows whose pixel is the middle of a face; its rejection thresholds decide.
+        Classifier of windows centred on a face; its rejection thresholds decide.
     expected : dict of str to tuple of float
-        Vector from the middle of a face to each keypoint, in units of the detector's reference
+        Vector from the centre of a face to each keypoint, in units of the detector's reference
         length on the keypoint's level.
     coarser : float
         Scale of the face's level relative to that of the keypoints.
@@ -408,14 +407,14 @@ class FaceCascade:
         grid: int,
         reference_length: float,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Grid points around the places where a keypoint is expected, four of each.
+        """Return the four grid points around each expected position of a keypoint.
 
         Parameters
         ----------
         centres : ndarray of shape (n, 2)
-            Middles of faces in pixels of the keypoint's level.
+            Centres of faces in pixels of the keypoint's level.
         keypoint : str
-            Its name.
+            Name of the keypoint.
         shape : tuple of int
             Rows and columns of that level.
         grid : int
@@ -426,7 +425,7 @@ class FaceCascade:
         Returns
         -------
         xs, ys : ndarray of shape (m,), int
-            Each grid point once, row by row.
+            Distinct grid points, row by row.
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
@@ -445,8 +444,8 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Parts of a level that hold all pixels within a margin of some points: rows, columns, and
-    which points they belong to.
+    """Parts of a level that cover all pixels within a margin of some points: rows, columns, and
+    indices of their points.
 
     Points (n, 2) whose margins touch share a part, unless it would have more than about
     ``max_pixels`` pixels.
@@ -476,6 +475,6 @@ def regions(
 
 
 def _clusters(points: np.ndarray, chosen: np.ndarray, axis: int, gap: int) -> list[np.ndarray]:
-    """Some of the points in groups that no step larger than ``gap`` along one axis separates."""
+    """Split some of the points into groups at gaps larger than ``gap`` along one axis."""
     order = chosen[np.argsort(points[chosen, axis], kind="stable")]
     return np.split(order, np.flatnonzero(np.diff(points[order, axis]) > gap) + 1)

@@ -1,4 +1,4 @@
-"""Search of a pyramid's windows with the classifiers of some keypoints."""
+"""Search of the windows of a pyramid with the classifiers of some keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from .window_models import (
 )
 
 STRIP_PIXELS = 1 << 20
-"""Pixels of a level whose tables are in memory at a time. A choice: about 100 MB with orientation
+"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
 histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points: the windows
-around them follow (measured)."""
+"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
+windows around them (measured)."""
 
 
 def suppress_non_maxima(
@@ -48,23 +48,22 @@ def suppress_non_maxima(
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Windows' pixels in image coordinates, pixels of their level per image pixel, scores.
+        Pixels of windows in image coordinates, pixels of their level per image pixel, scores.
     localisation : Localisation
-        Where the keypoint lies relative to the windows.
+        Position of the keypoint relative to the windows.
     reference_length : float
         Reference length of an object in pixels of a level that the model was trained for.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
-        Least score, and at most this many detections, the best.
+        Minimum score, and maximum number of detections, best first.
 
     Returns
     -------
     ndarray of shape (n_detections, 4)
         x, y (image coordinates), score, scale; by falling score.
     """
-    # Equal scores: the coarser window first, then from the top left, whatever the order in which
-    # they came.
+    # Ties: the coarser window first, then from the top left, independent of the input order.
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
     c = localisation
@@ -80,8 +79,7 @@ def suppress_non_maxima(
             & (score >= score[i] - c.margin)
             & (abs(octave - octave[i]) <= c.octaves)
         )
-        # Windows before i score higher: those around a better maximum nearby cannot pull this one
-        # away.
+        # Windows before i score higher: those around a better maximum nearby cannot shift this one.
         near[:i] = False
         weight = np.exp(c.sharpness * (score[near] - score[i]))
         weight /= weight.sum()
@@ -93,8 +91,8 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Classifiers of windows and where they search; the parameters are those of `KeypointDetector`,
-    whose part it is."""
+    """Window classifiers and their search, a part of `KeypointDetector`, with the same
+    parameters."""
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -124,7 +122,7 @@ class WindowSearch:
         Raises
         ------
         ValueError
-            If the sizes make no sense.
+            If the sizes are invalid.
         """
         smallest = self.smallest_window(min_size, max_size)
         min_scale = 0.0 if max_size is None else self.pool.window / max_size
@@ -136,13 +134,14 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Side in image pixels of the smallest window that is searched; ValueError for sizes that
-        make no sense."""
+        """Side in image pixels of the smallest window that is searched; ValueError for invalid
+        sizes."""
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(
-                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the window"
+                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the "
+                "window"
             )
         if max_size is not None and not max_size >= smallest:
             raise ValueError(
@@ -160,7 +159,7 @@ class WindowSearch:
         level : Level
             Level of the pyramid.
         mode : Mode, default "scan"
-            "regress" needs rows around each strip.
+            Search mode; "regress" needs rows around each strip.
         buffers : Buffers, optional
             Memory to reuse: each strip is valid until the next one.
 
@@ -189,7 +188,7 @@ class WindowSearch:
         keypoint : str
             Name of the keypoint.
         mode : Mode, default "scan"
-            Which windows are scored.
+            Search mode.
 
         Returns
         -------
@@ -197,7 +196,7 @@ class WindowSearch:
             For each level: columns x, y (image pixels), scale and score of the windows that pass
             all rejection thresholds.
         """
-        return [found[keypoint] for found in self._scored(levels, [keypoint], mode)]
+        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode)]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -212,7 +211,7 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            For each level: their pixels x, y, each once.
+            For each level: their distinct pixels x, y.
         """
         windows = []
         for number in range(len(levels)):
@@ -239,7 +238,8 @@ class WindowSearch:
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
-                "the detector has no face cascade; expected one that was trained with --mode prune+regress"
+                "the detector has no face cascade; "
+                "expected a detector trained with --mode prune+regress"
             )
         centres = level.from_image(
             self._face_centres(cascade.level(levels, number), cascade, buffers)
@@ -247,20 +247,21 @@ class WindowSearch:
         if not len(centres):
             return
         shape = level.image.shape[:2]
-        found = [
+        windows = [
             cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
             for name in names
         ]
-        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in found])
-        points = np.column_stack([np.concatenate(axis) for axis in zip(*found)])
+        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in windows])
+        points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
         if not len(points):
             return
-        # Windows around the points, complete: beyond the part's frame its border would be repeated.
+        # Complete windows around the points: beyond the edge of a part its border would be
+        # repeated.
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
-        for rows, columns, own in regions(points, margin, shape, STRIP_PIXELS):
+        for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
             corner = np.array([columns.start, rows.start])
-            xy = points[own] - corner
-            inside = {name: tuple(xy[name_of[own] == i].T) for i, name in enumerate(names)}
+            xy = points[members] - corner
+            inside = {name: tuple(xy[name_of[members] == i].T) for i, name in enumerate(names)}
             expected = max(1.0, len(names) / 2)
             yield (
                 level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected),
@@ -271,13 +272,13 @@ class WindowSearch:
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
         """Image coordinates (n, 2) of the windows of a level that the face cascade does not
         reject."""
-        found = [np.empty((0, 2))]
+        centres = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
             ys, xs = np.nonzero(
                 scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
             )
-            found.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
-        return np.concatenate(found)
+            centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
+        return np.concatenate(centres)
 
     def _scored(
         self, levels: Sequence[Level], names: Sequence[str], mode: str
@@ -285,16 +286,16 @@ class WindowSearch:
         """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
-            found: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+            maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
 
             def keep(
                 name: str,
                 xy: np.ndarray,
                 score: np.ndarray,
                 level: Level = level,
-                found: dict = found,
+                maxima: dict = maxima,
             ) -> None:
-                found[name].append(
+                maxima[name].append(
                     np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score])
                 )
 
@@ -307,13 +308,13 @@ class WindowSearch:
                 for channels in self.strips(level, mode, buffers):
                     for name in names:
                         keep(name, *self._score_strip(channels, name, mode))
-            yield {name: np.concatenate(parts) for name, parts in found.items()}
+            yield {name: np.concatenate(parts) for name, parts in maxima.items()}
 
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) of the windows that some grid points lead to, and their scores, without
-        those that are rejected."""
+        """Pixels (n, 2) of the accepted windows predicted from some grid points, and their
+        scores."""
         xs, ys = self._guided(channels, keypoint, points)
         score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
         passed = score > -np.inf
@@ -332,7 +333,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Maxima (n, 4) x, y, score, scale of several searches, each once."""
+        """Distinct maxima (n, 4) x, y, score, scale of several searches."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -358,7 +359,7 @@ class WindowSearch:
         maxima = {}
         for name in names:
             x, y, scale, score = np.concatenate(
-                [np.empty((0, 4)), *(found[name] for found in scored)]
+                [np.empty((0, 4)), *(windows[name] for windows in scored)]
             ).T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(

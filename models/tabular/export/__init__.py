@@ -1,2 +1,1 @@
-"""A fitted model of few columns as one formula, and that formula as SQL, ONNX, C, JSON or a
-spreadsheet."""
+"""Export of a fitted model of few columns as a formula in SQL, ONNX, C, JSON or a spreadsheet."""

@@ -1,4 +1,4 @@
-"""From a fitted model to its formula."""
+"""Conversion of a fitted model to its formula."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from ..model import TabularModel
 from .features import Feature, features_of_encoding, transformed
 from .formula import Expression, Formula
 
-# of exp: beyond it some databases stop with an error; a probability is 0 or 1 there
+# limit of exp arguments: beyond it some databases fail, and a probability is 0 or 1
 _MAX_EXPONENT = 700.0
 
 
@@ -32,7 +32,7 @@ def formula_of(model: Any) -> Formula:
     Raises
     ------
     ValueError
-        If it is something else, is not fitted, or has a step that cannot be exported.
+        If the model is of another type, is not fitted, or has a step that cannot be exported.
     """
     steps = getattr(model, "steps", [("", model)])
     kept = model if isinstance(model, TabularModel) else TabularModel.from_estimator(steps[-1][1])
@@ -90,7 +90,7 @@ def formula_of(model: Any) -> Formula:
 def _terms(
     additive: AdditiveModel, features: list[Feature]
 ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
-    """One term for each number, and one for all numbers that a category became."""
+    """One term for each number, and one for all numbers of a category."""
     groups: dict[tuple, list[tuple[int, Feature]]] = {}
     for j, number in enumerate(additive.selected):
         feature = features[number]
@@ -99,8 +99,8 @@ def _terms(
         ).append((j, feature))
     outputs, at = range(additive.responses.shape[2]), cache(additive.responses_at)
     return tuple(
-        (own[0][1].column, tuple(_term(additive, at, own, o) for o in outputs))
-        for own in groups.values()
+        (members[0][1].column, tuple(_term(additive, at, members, o) for o in outputs))
+        for members in groups.values()
     )
 
 
@@ -110,11 +110,10 @@ def _term(
     members: list[tuple[int, Feature]],
     o: int,
 ) -> Expression:
-    """What a cell adds to a score: a curve, or for each level the sum over the numbers that it
-    became."""
+    """Contribution of a cell to a score: a curve, or for each level the sum over its numbers."""
     j, first = members[0]
     if first.levels is None:
-        found, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
+        expression, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
     else:
         numbers = zip(
             *(
@@ -122,23 +121,23 @@ def _term(
                 for _, feature in members
             )
         )
-        *values, found, missing = [
+        *values, expression, missing = [
             float(sum(at(v)[j, o] for (j, _), v in zip(members, row))) for row in numbers
         ]
         for level, value in zip(reversed(first.levels), reversed(values)):
-            found = ("if", ("is", first.column, level), value, found)
-    return ("if", ("empty", first.column), missing, found)
+            expression = ("if", ("is", first.column, level), value, expression)
+    return ("if", ("empty", first.column), missing, expression)
 
 
 def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Expression:
-    """What a number adds."""
+    """Contribution of a number."""
     x, knots, table = feature.value, additive.knots[j] - feature.offset, additive.responses[j, :, o]
     if not len(knots):
         line = ("*", float(table[0]), x)
         return ("+", float(table[0] * feature.offset), line) if feature.offset else line
     if len(table) < len(knots):
         return _pieces(x, knots[1:-1], table.tolist())
-    gaps = np.diff(knots)  # as numpy.interp: of knots at one place the last one counts
+    gaps = np.diff(knots)  # as in numpy.interp: of coinciding knots the last one counts
     slopes = np.append(np.diff(table) / np.where(gaps > 0, gaps, 1.0), 0.0)
     last = np.flatnonzero(np.append(gaps > 0, True))
     lines = [

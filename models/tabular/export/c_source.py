@@ -29,7 +29,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     ----------
     formula : Formula
     stem : str, default "model"
-        What the names begin with, as far as it is an identifier.
+        Prefix of the names, reduced to an identifier.
 
     Returns
     -------
@@ -40,8 +40,8 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     numbers = [name for name in formula.columns if name not in texts]
     cells = {
         name: f"{array}[{i}]"
-        for array, own in (("x", numbers), ("w", texts))
-        for i, name in enumerate(own)
+        for array, columns in (("x", numbers), ("w", texts))
+        for i, name in enumerate(columns)
     }
     show = Printer(_SYMBOLS, _literal, cells, formula.columns)
     lines = ["(void)x; (void)w; (void)result;"]
@@ -63,8 +63,8 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     )
     named = {"numbers": numbers, "texts": texts, "classes": map(str, formula.classes or ())}
     head += "".join(
-        f"const char *const {stem}_{name}[] = {{{_strings(found)}}};\n"
-        for name, found in named.items()
+        f"const char *const {stem}_{name}[] = {{{_strings(levels)}}};\n"
+        for name, levels in named.items()
     )
     arguments = "const double *x, const char *const *w, double *score, double *result"
     body = "".join(f"    {line}\n" for line in lines)
@@ -96,10 +96,9 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """A literal of the word's bytes in UTF-8; all that could mean something else in a source is
-    written as a number."""
+    """A literal of the word's bytes in UTF-8; special characters are written as numbers."""
     if "\0" in word:
-        raise ValueError(f"the name {word!r} cannot be written in C; expected no character NUL")
+        raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')
     return (
         '"'

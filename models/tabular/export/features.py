@@ -1,5 +1,5 @@
-"""Each number that a fitted model takes, as a function of one cell of the table: through encodings
-and scikit-learn's steps."""
+"""Inputs of a fitted model as functions of one cell of the table, through encodings and
+scikit-learn's steps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .formula import TEXT, Expression
 
 NAN = float("nan")
 _DAY = 18262.0  # 2020-01-01
-_UNKNOWN = "\x00unknown"  # a word that no table holds
+_UNKNOWN = "\x00unknown"  # a word that occurs in no table
 _ACTIONS = {"-": sub, "/": truediv, "*": mul, "+": add}
-# What a scaler does to a column: operation, fitted attribute, and the parameter that asks for it.
+# Operations of a scaler: operation, fitted attribute, and the parameter that enables it.
 _SCALERS = {
     "StandardScaler": (("-", "mean_", "with_mean"), ("/", "scale_", "with_std")),
     "RobustScaler": (("-", "center_", "with_centering"), ("/", "scale_", "with_scaling")),
@@ -31,7 +31,7 @@ _SCALERS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A number that a model takes, made of one cell.
+    """An input number of a model, computed from one cell.
 
     Parameters
     ----------
@@ -41,16 +41,15 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Of dates: days since 1970 are many, those since 2020 keep more digits.
+        Offset of dates: days since 2020 keep more digits than days since 1970.
     value : Expression, optional
-        The number, less ``offset``, where the cell is a number or a date; by default the cell
-        itself.
+        The number, minus ``offset``, of a numeric or date cell; by default the cell itself.
     levels : dict or None, default None
         The number for each value of a category.
     other : float, default NaN
         The number for any other value of a category.
     missing : float or str, default NaN
-        The number for an empty cell; before categories are encoded the word that takes its place.
+        The number for an empty cell; before categories are encoded the word that replaces it.
     """
 
     column: str
@@ -68,7 +67,7 @@ class Feature:
 
     @property
     def cell_kind(self) -> str:
-        """How its cell is read."""
+        """Kind as which its cell is read."""
         return (
             TEXT
             if self.levels is not None and all(isinstance(level, str) for level in self.levels)
@@ -89,7 +88,7 @@ class Feature:
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
-    """The numbers that a column of a table becomes."""
+    """Features of a column of a table."""
     if column.kind not in (CATEGORY, RANK):
         offset, missing = (
             _DAY if column.kind == DATE else 0.0,
@@ -119,12 +118,12 @@ def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Featu
 
 
 def transformed(step: Any, features: list[Feature]) -> list[Feature]:
-    """The features that a fitted step of a pipeline makes of others.
+    """Apply a fitted step of a pipeline to features.
 
     Raises
     ------
     ValueError
-        If the step is none that can be exported.
+        If the step cannot be exported.
     """
     name = type(step).__name__
     if (
@@ -145,7 +144,9 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         chosen = [
             (part, _chosen(step, features, columns)) for _, part, columns in step.transformers_
         ]
-        return [feature for part, own in chosen for feature in transformed(part, own)]
+        return [
+            feature for part, part_columns in chosen for feature in transformed(part, part_columns)
+        ]
     if name in _SCALERS and not getattr(step, "clip", False):
         return _scaled(step, features)
     if name == "SimpleImputer" and _is_empty(step.missing_values):
@@ -156,12 +157,13 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
     if hasattr(step, "get_support"):
         return [feature for feature, kept in zip(features, step.get_support()) if kept]
     raise ValueError(
-        f"the step {name} cannot be exported; expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
+        f"the step {name} cannot be exported; "
+        "expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
     )
 
 
 def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
-    """The features that a part of a ColumnTransformer gets."""
+    """Features of the columns of a part of a ColumnTransformer."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
     by_name = all(
@@ -184,24 +186,24 @@ def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
-    found = []
+    imputed = []
     for feature, value in zip(features, step.statistics_):
-        if not _is_empty(value):  # a column without any value is left out
+        if not _is_empty(value):  # a column without any value is dropped
             empty = {
                 name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
             }
-            found.append(replace(feature, **empty))
+            imputed.append(replace(feature, **empty))
     for i in step.indicator_.features_ if step.add_indicator else ():
-        found.append(replace(features[i], value=0.0, missing=1.0))
-    return found
+        imputed.append(replace(features[i], value=0.0, missing=1.0))
+    return imputed
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
-    """Features of categories: the encoder itself says what it makes of each level, of an unknown
-    one and of none."""
+    """Features of categories: the encoder is applied to each level, to an unknown one and to an
+    empty cell."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
-    found, start = [], 0
+    encoded, start = [], 0
     for i, (feature, width) in enumerate(zip(features, _widths(step))):
         known = [value for value in step.categories_[i].tolist() if not _is_empty(value)]
         empty = [value for value in step.categories_[i].tolist() if _is_empty(value)]
@@ -214,7 +216,7 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
         rows = [[c[0]] * len([*known, *unknown, *empty]) for c in step.categories_]
         rows[i] = [*known, *unknown, *empty]
         with warnings.catch_warnings():
-            # of names that the step was not fitted with, and of the unknown value
+            # warnings about names that the step was not fitted with, and about the unknown value
             warnings.simplefilter("ignore")
             made = step.transform(
                 pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)})
@@ -228,12 +230,12 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
         missing = made[-1] if empty else other
         if not _is_empty(feature.missing):
             missing = made[known.index(feature.missing)]
-        found += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
-    return found
+        encoded += _tables(feature.column, levels, np.vstack([made[: len(known)], other, missing]))
+    return encoded
 
 
 def _widths(step: Any) -> list[int]:
-    """Numbers that each column becomes."""
+    """Number of features of each column."""
     n = len(step.categories_)
     if type(step).__name__ != "OneHotEncoder":
         return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n

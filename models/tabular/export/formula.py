@@ -1,5 +1,5 @@
-"""The one form that is exported and explained: expressions of the cells of a row. Writers differ in
-their symbols only."""
+"""The formula that is exported and explained: expressions of the cells of a row. Writers differ
+only in their symbols."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,27 +10,25 @@ import pandas as pd
 
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
-TEXT = "text"  # how a cell is read, besides as a number or a date (days since 1970-01-01)
-# An expression is a float, the name of an earlier one, or a tuple of an operation and what it acts
-# on:
-# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e),
-# ("<", e, e),
-# ("if", condition, e, e),
-#   ("cell", column, number): the cell minus the number, ("is", column, level), ("empty", column),
-#   ("none", name): whether a score is missing, ("label", number of the class), -1 for none.
+TEXT = "text"  # kind of a cell, besides a number and a date (days since 1970-01-01)
+# An expression is a float, the name of an earlier one, or a tuple of an operation and its operands:
+# ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e), ("<",
+# e, e), ("if", condition, e, e),   ("cell", column, number): the cell minus the number, ("is",
+# column, level), ("empty", column),   ("none", name): whether a score is missing, ("label", number
+# of the class), -1 for none.
 Expression = Any
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A fitted additive model: what each column adds, the scores, and what they mean.
+    """A fitted additive model: contributions of the columns, scores, and results.
 
     Parameters
     ----------
     columns : dict of str to str
-        Columns that are read: "number", "date" or "text".
+        Kind of each column read: "number", "date" or "text".
     styles : dict of str to str
-        Order of day and month in columns of dates, see
+        Order of day and month in date columns, see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
         Names of the columns of an array without names.
@@ -39,14 +37,14 @@ class Formula:
     classes : tuple or None
         Labels.
     intercept : tuple of float
-        Of each score.
+        Intercept of each score.
     terms : tuple of (str, tuple of Expression)
-        A column, and what it adds to each score; a column may have several.
+        A column, and its contribution to each score; a column may have several terms.
     stages : list of dict
-        Name to expression, each stage of earlier ones only. The first holds the terms (a1_1, a1_2,
-        ...: term and score), the second the scores (s1, s2, ...).
+        Name to expression; each stage uses only earlier ones. The first holds the terms (a1_1,
+        a1_2, ...: term and score), the second the scores (s1, s2, ...).
     results : list of (str, str, Expression)
-        "score", "probability" or "prediction"; of which output or class; its value.
+        "score", "probability" or "prediction"; the output or class; the value.
     """
 
     columns: dict[str, str]
@@ -60,15 +58,15 @@ class Formula:
     results: list[tuple[str, str, Expression]]
 
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
-        """What each column adds in each row, (n_rows, n_columns, n_outputs).
+        """Contribution of each column in each row, (n_rows, n_columns, n_outputs).
 
         Raises
         ------
         ValueError
             If the table lacks a column.
         """
-        if gone := [name for name in self.columns if name not in frame.columns]:
-            raise ValueError(f"the table has no column {gone[0]!r}, which the model needs")
+        if missing := [name for name in self.columns if name not in frame.columns]:
+            raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
         read = {NUMBER: to_numbers, TEXT: as_words}
         cells = {
             name: days(frame[name], self.styles[name]) if kind == DATE else read[kind](frame[name])
@@ -94,7 +92,7 @@ class Formula:
         }
 
 
-# What formulas of programs, databases and spreadsheets have in common.
+# Symbols shared by formulas of programs, databases and spreadsheets.
 INFIX: dict[str, Callable[..., str]] = {
     "+": lambda *parts: f"({' + '.join(parts)})",
     **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
@@ -121,21 +119,21 @@ _NUMPY: dict[str, Callable] = {
 
 @dataclass(frozen=True)
 class Printer:
-    """Turns expressions into what a writer needs.
+    """Prints expressions in the syntax of a writer.
 
     Parameters
     ----------
     symbols : dict
-        For each operation a function of its printed operands; "cell", "is" and "empty" have others
-        for a date and for text: "cell date", "is text", "empty date", "empty text".
+        For each operation a function of its printed operands; "cell", "is" and "empty" have
+        variants for dates and text: "cell date", "is text", "empty date", "empty text".
     literal : function
-        Of a number, or of a level of a category.
+        Prints a number, or a level of a category.
     cells : dict
         Column to its printed value.
     kinds : dict
         Column to its kind.
     names : dict, optional
-        Name of an expression to where it is found, if not under its name.
+        Name of an expression to its location, if it differs from the name.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

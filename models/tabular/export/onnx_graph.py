@@ -50,7 +50,7 @@ def write_onnx(formula: Formula) -> bytes:
     ValueError
         If the model uses no column, or a column has a name that ONNX does not allow.
     ModuleNotFoundError
-        Without the package onnx.
+        If the package onnx is not installed.
     """
     with naming_extra("export to .onnx needs onnx", "export"):
         from onnx import TensorProto, checker, helper
@@ -58,19 +58,19 @@ def write_onnx(formula: Formula) -> bytes:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
         raise ValueError(
-            f"column {taken[0]!r}: ONNX expects a name, and none of label, {', '.join(OUTPUTS.values())}"
+            f"column {taken[0]!r}: expected a name other than label, {', '.join(OUTPUTS.values())}"
         )
     graph = _Graph(formula.columns)
     show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)
     for stage in formula.stages:
         show.names.update({name: show(e) for name, e in stage.items()})
-    found: dict[str, list[str]] = {}
+    levels: dict[str, list[str]] = {}
     for what, _, e in formula.results:
-        found.setdefault(
+        levels.setdefault(
             "label" if what == "prediction" and formula.classes else OUTPUTS[what], []
         ).append(show(e))
     outputs = []
-    for name, parts in found.items():
+    for name, parts in levels.items():
         kind, shape = TensorProto.FLOAT, [None, len(parts)]
         if name == "label":
             labels = np.array(formula.classes)
@@ -144,8 +144,7 @@ class _Graph:
         return self.constant(np.full((1, 1), value, np.float32))
 
     def encoders(self) -> list[Any]:
-        """Nodes that turn text into the numbers of its words: -1 without any, -2 for an unknown
-        one."""
+        """Nodes that map text to the numbers of its words: -1 if empty, -2 if unknown."""
         from onnx import helper
 
         words, numbers = ["", *self.words], [-1.0, *self.words.values()]
@@ -161,7 +160,7 @@ class _Graph:
         ]
 
     def symbols(self) -> dict[str, Callable[..., str]]:
-        """What turns operations into nodes."""
+        """Printer that turns operations into nodes."""
         add, literal = self.add, self.literal
         special: dict[str, Callable[..., str]] = {
             "cell date": lambda cell, day: add(

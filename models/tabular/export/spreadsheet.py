@@ -1,5 +1,4 @@
-"""A formula as a score sheet: cells to fill in, and formulas beside them that say what each
-adds."""
+"""A formula as a score sheet: input cells, and formulas for their contributions."""
 
 import csv
 import io
@@ -16,11 +15,11 @@ _NAMES = {"score": "score", "probability": "probability of", "prediction": "pred
 def write_csv(formula: Formula) -> bytes:
     """Return the score sheet as text: a line of names, and a line of empty cells and formulas.
 
-    See :func:`cells` for errors.
+    Errors as in :func:`cells`.
     """
     names, line = cells(formula)
     out = io.StringIO()
-    # or they would be formulas
+    # otherwise they would be formulas
     safe = [f"={_literal(name)}" if name.startswith(tuple("=+-@\t\r")) else name for name in names]
     csv.writer(out, lineterminator="\n").writerows([safe, line])
     return out.getvalue().encode()
@@ -29,12 +28,12 @@ def write_csv(formula: Formula) -> bytes:
 def write_xlsx(formula: Formula) -> bytes:
     """Return the score sheet as a workbook.
 
-    See :func:`cells` for errors.
+    Errors as in :func:`cells`.
 
     Raises
     ------
     ModuleNotFoundError
-        Without the package openpyxl.
+        If the package openpyxl is not installed.
     ValueError
         If a name holds characters that a workbook cannot.
     """
@@ -44,7 +43,9 @@ def write_xlsx(formula: Formula) -> bytes:
     book = Workbook()
     for j, (name, value) in enumerate(zip(*cells(formula)), 1):
         try:
-            book.active.cell(1, j, name).data_type = "s"  # a name that begins with = is no formula
+            book.active.cell(
+                1, j, name
+            ).data_type = "s"  # a name that begins with = is not a formula
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
             raise ValueError(f"the name {name!r} holds characters that a workbook cannot") from None
@@ -65,7 +66,7 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     """
     names, line = list(formula.columns), [""] * len(formula.columns)
     place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
-    # with 0 added a truth value is a number in every program
+    # adding 0 turns a truth value into a number in every program
     place = {
         name: f"({cell}+0)" if formula.columns[name] == NUMBER else cell
         for name, cell in place.items()
@@ -101,7 +102,8 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
             or len(labels) > _MAX_LEVELS
         ):
             raise ValueError(
-                f"{title!r}: too long for a cell; expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
+                f"{title!r}: too long for a cell; "
+                f"expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
             )
         show.names[name] = f"{_letters(len(line))}2"
         names.append(title)
@@ -117,7 +119,7 @@ def _is_empty(number: str) -> str:
 def _is_text(cell: str, level: str) -> str:
     truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(
         level
-    )  # programs make truth values of these words
+    )  # programs convert these words to truth values
     return (
         f"EXACT({cell},{level})"
         if truth is None
@@ -147,7 +149,8 @@ def _literal(value: Any) -> str:
         return "NA()" if value != value else f"({value!r})" if value < 0 else repr(value)
     if len(value) > _MAX_TEXT:
         raise ValueError(
-            f"{value[:30]!r}...: a text of {len(value)} characters; a formula holds at most {_MAX_TEXT}"
+            f"{value[:30]!r}...: a text of {len(value)} characters; "
+            f"a formula holds at most {_MAX_TEXT}"
         )
     return '"' + value.replace('"', '""') + '"'
 

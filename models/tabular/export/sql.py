@@ -1,4 +1,4 @@
-"""A formula as one query of a database."""
+"""A formula as one database query."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -15,28 +15,32 @@ _TRUTHS: dict[str, Sequence[str]] = {
     "False": ("False", "false", "FALSE", "f", "0"),
 }
 _RESULTS = ("score", "probability", "prediction")
-_NO_EXP = "the query calls EXP or LN, which SQLite has from 3.35 on where it was built with its mathematical functions"
+_NO_EXP = (
+    "the query calls EXP or LN, which SQLite has from 3.35 on "
+    "if it was built with its mathematical functions"
+)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between databases.
+    """Syntax of a database.
 
     Parameters
     ----------
     double : str
-        Type of numbers.
+        Type of floating-point numbers.
     number : str
-        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite where it is none.
+        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite if invalid.
     text : str
-        A cell ``{}`` as text, compared letter by letter.
+        A cell ``{}`` as text, compared exactly.
     days : str
         Days since 1970-01-01 of a cell ``{}``.
     quote : str, default '"'
-        Around names.
+        Quotation mark of names.
     backslash : bool, default False
-        Whether a backslash has a meaning in text.
-    greatest : str, default "GREATEST"
+        Whether a backslash escapes in text.
+    maximum : str
+        Function of the larger of two numbers.
     """
 
     double: str
@@ -45,7 +49,7 @@ class Dialect:
     days: str
     quote: str = '"'
     backslash: bool = False
-    greatest: str = "GREATEST"
+    maximum: str = "GREATEST"
 
     def name(self, word: str) -> str:
         """A quoted name."""
@@ -55,7 +59,7 @@ class Dialect:
         """A word, number or truth value; NULL for NaN."""
         if isinstance(value, bool | int):
             return str(value).upper()
-        if isinstance(value, float):  # without an exponent many databases take it for a decimal
+        if isinstance(value, float):  # without an exponent many databases parse it as a decimal
             text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
             return "NULL" if value != value else f"({text})" if value < 0 else text
         word = _text(value)
@@ -64,18 +68,23 @@ class Dialect:
         return "'" + word.replace("'", "\\'" if self.backslash else "''") + "'"
 
 
-# a number too large for a double would end the query
-_DIGITS = "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
-# the equality holds where all of a text is a number: SQLite compares it as one then
+# a number too large for a double would abort the query
+_DIGITS = (
+    "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)"
+    "([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
+)
+# the equality holds if the whole text is a number, which SQLite compares as one
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
-_SQLITE_DAYS = (
-    f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"  # a number would be a Julian day
-)
+# a number would be read as a Julian day
+_SQLITE_DAYS = f"CASE WHEN {{0}} LIKE '%-%-%' THEN {_SQLITE_DAYS} END"
 _MYSQL_TEXT = "CAST({} AS CHAR CHARACTER SET utf8mb4) COLLATE utf8mb4_bin"
 _MYSQL_DAYS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 86400e6"
 _POSTGRES_DAYS = "EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP)) / 86400e0"
-_POSTGRES_DAYS = f"CASE WHEN CAST({{0}} AS TEXT) ~ '^ *[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}' THEN {_POSTGRES_DAYS} END"
+_POSTGRES_DAYS = (
+    f"CASE WHEN CAST({{0}} AS TEXT) ~ '^ *[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}' "
+    f"THEN {_POSTGRES_DAYS} END"
+)
 DIALECTS = {
     "postgres": Dialect(
         "DOUBLE PRECISION",
@@ -83,7 +92,7 @@ DIALECTS = {
         "CAST({} AS TEXT)",
         _POSTGRES_DAYS,
     ),
-    "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, greatest="MAX"),
+    "sqlite": Dialect("REAL", _SQLITE_NUMBER, "CAST({} AS TEXT)", _SQLITE_DAYS, maximum="MAX"),
     "duckdb": Dialect(
         "DOUBLE",
         "TRY_CAST({0} AS DOUBLE)",
@@ -122,7 +131,7 @@ def write_sql(
         Name of the table; dots separate it from its schema.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"}, default "postgres"
     keys : sequence of str, default ()
-        Columns of the table that stand before the scores.
+        Columns of the table to place before the scores.
 
     Returns
     -------
@@ -168,22 +177,22 @@ def write_sql(
 
 def _levels(formula: Formula) -> dict[str, set[str]]:
     """The words that cells of text are compared with."""
-    found: dict[str, set[str]] = {}
+    levels: dict[str, set[str]] = {}
 
     def walk(expression: Any) -> None:
         if isinstance(expression, tuple):
             if expression[0] == "is" and formula.columns[expression[1]] == TEXT:
-                found.setdefault(expression[1], set()).add(expression[2])
+                levels.setdefault(expression[1], set()).add(expression[2])
             for part in expression[1:]:
                 walk(part)
 
     for _, adds in formula.terms:
         walk(("+", *adds))
-    return found
+    return levels
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
-    """How databases may write the levels of a column of truth values, or of whole numbers."""
+    """Spellings in databases of truth values, or of whole numbers, as levels."""
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)
@@ -202,7 +211,7 @@ def _symbols(
         return f"{cell} IN ({', '.join(map(d.literal, words))})" if words else f"{cell} = {level}"
 
     return INFIX | {
-        "max": f"{d.greatest}({{}}, {{}})".format,
+        "max": f"{d.maximum}({{}}, {{}})".format,
         "exp": "EXP({})".format,
         "log": "LN({})".format,
         "if": case,
@@ -216,7 +225,7 @@ def _symbols(
 def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
         raise ValueError(
-            f"the name {word!r} cannot be written in SQL; expected one of some characters, none of them NUL"
+            f"the name {word!r} cannot be written in SQL; expected a non-empty name without NUL"
         )
     return str(word)
 

@@ -51,20 +51,20 @@ def export(
         in such an estimator; its other steps are scalers, encoders, imputers and selectors, also in
         a ``ColumnTransformer``.
     path : path
-        Where to; an existing file is replaced, as a whole or not at all.
+        Output file; an existing one is replaced atomically.
     table : str or None, default None
         For ``.sql``: the table to score, by default "data".
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"} or None, default None
-        For ``.sql``: of the database, by default "postgres".
+        For ``.sql``: dialect of the database, by default "postgres".
     keys : sequence of str, default ()
-        For ``.sql``: columns of the table that the answer repeats.
+        For ``.sql``: columns of the table to repeat in the result.
 
     Raises
     ------
     ValueError
-        If the model cannot be exported, or the file not be written.
+        If the model cannot be exported, or the file cannot be written.
     ModuleNotFoundError
-        Where a format needs a package that is not installed.
+        If a format needs a package that is not installed.
 
     Examples
     --------
@@ -100,12 +100,13 @@ def export(
             if column.form in PARTS
         ]:
             raise ValueError(
-                f"column {parts[0].name!r} cannot be exported; expected annealed select --as {parts[0].source}=date"
+                f"column {parts[0].name!r} cannot be exported; "
+                f"expected annealed select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
-        _write_json(formula)  # fails where a name is no text: some writers would not
+        _write_json(formula)  # fails if a name is not valid text: some writers would not
         content = WRITERS[suffix](formula, **options)
     except UnicodeEncodeError as error:
-        raise ValueError(f"{path}: {error.object!r} holds characters that are no text") from None
+        raise ValueError(f"{path}: {error.object!r} holds characters that are not text") from None
     with replacing(path) as temporary:
         temporary.write_bytes(content)

@@ -55,8 +55,7 @@ def test_evidence_adds_up(trained):
     assert explained.label in trained.classes and explained.heat.shape == explained.image.shape[:2]
     sizes = [abs(value) for _, value in explained.contributions]
     assert sizes == sorted(sizes, reverse=True)
-    # With windows that stick out of the image nothing is lost: their evidence is spread over what
-    # is inside.
+    # The evidence of windows that extend beyond the image is spread over their inner part.
     assert explained.heat.sum() == pytest.approx(
         sum(value for _, value in explained.contributions), abs=1e-6
     )
@@ -131,7 +130,7 @@ def test_temperature():
 
 def test_unusable_training(trained):
     items, labels = photographs(4)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         ImageClassifier().fit(items, ["cat"] * 4)
     with pytest.raises(ValueError, match="has one photograph"):
         ImageClassifier().fit(items, ["cat", "cat", "cat", "dog"])

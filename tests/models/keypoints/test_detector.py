@@ -38,7 +38,7 @@ def photograph(seed=0, shape=(60, 70)):
 
 
 def maxima_by_hand(x, y, scale, score, c, suppression):
-    found, left = [], sorted(range(len(x)), key=lambda i: (-score[i], scale[i], y[i], x[i]))
+    maxima, left = [], sorted(range(len(x)), key=lambda i: (-score[i], scale[i], y[i], x[i]))
     while left:
         i = left[0]
         unit = IED / scale[i]
@@ -60,9 +60,9 @@ def maxima_by_hand(x, y, scale, score, c, suppression):
             (w @ x[near]) / w.sum() + c.offset_x * unit,
             (w @ y[near]) / w.sum() + c.offset_y * unit,
         )
-        found.append((px, py, score[i], scale[i]))
+        maxima.append((px, py, score[i], scale[i]))
         left = [j for j in left if distance[j] > suppression]
-    return np.array(found)
+    return np.array(maxima)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -78,7 +78,7 @@ def test_non_maximum_suppression_against_brute_force(seed):
     np.testing.assert_allclose(
         suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9
     )
-    # The order of the windows does not matter; a threshold and a maximum cut the list.
+    # The order of the windows does not matter; a threshold and a maximum truncate the list.
     shuffled = rng.permutation(n)
     again = suppress_non_maxima(
         x[shuffled], y[shuffled], scale[shuffled], score[shuffled], c, IED, 0.6, threshold=1.0
@@ -121,18 +121,18 @@ def test_scores_are_those_of_the_pool():
 def test_thresholds_sizes_and_order():
     image = photograph(1)
     detector = KeypointDetector({"a": random_model(1), "b": random_model(2, threshold=2.0)}, POOL)
-    found = detector.detect(image, threshold=-np.inf)
-    scores = [d.score for d in found]
-    assert scores == sorted(scores, reverse=True) and {d.keypoint for d in found} == {"a", "b"}
+    detections = detector.detect(image, threshold=-np.inf)
+    scores = [d.score for d in detections]
+    assert scores == sorted(scores, reverse=True) and {d.keypoint for d in detections} == {"a", "b"}
     assert detector.detect(image) == [
-        d for d in found if d.score >= (2.0 if d.keypoint == "b" else 0.0)
+        d for d in detections if d.score >= (2.0 if d.keypoint == "b" else 0.0)
     ]
     assert all(d.size >= 33 for d in detector.detect(image, threshold=-np.inf, min_size=33))
     assert {
         d.size for d in detector.detect(image, threshold=-np.inf, min_size=12, max_size=12)
     } == {12.0}
     assert detector.detect(image, keypoints=["b"], threshold=-np.inf) == [
-        d for d in found if d.keypoint == "b"
+        d for d in detections if d.keypoint == "b"
     ]
     assert len(detector.detect(image, keypoints=["b"], threshold=-np.inf, max_detections=2)) == 2
     assert detector.detect(photograph(shape=(3, 3))) == []
@@ -151,15 +151,15 @@ def test_rejection_only_takes_windows_away():
     sums = model.partial_scores(patches, POOL)
     limits = np.quantile(sums, 0.9, axis=0).astype(np.float32) - 1
     rejecting = KeypointDetector({"a": replace(model, thresholds=limits)}, POOL)
-    found = [
+    windows = [
         [
             tuple(row)
-            for found in d.search.score_levels(d.search.pyramid(image), "a")
-            for row in found
+            for windows in d.search.score_levels(d.search.pyramid(image), "a")
+            for row in windows
         ]
         for d in (rejecting, detector)
     ]
-    assert found[0] and set(found[0]) < set(found[1])
+    assert windows[0] and set(windows[0]) < set(windows[1])
 
 
 def test_a_mirrored_model_answers_in_the_mirrored_photograph():
@@ -225,7 +225,10 @@ def test_save_and_load(tmp_path):
         (lambda a, h: a.update({"a/lo": a["a/lo"][:-1]}), "'a/lo' is float32"),
         (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "not a feature of a window"),
         (lambda a, h: a.update({"a/step": -a["a/step"]}), "bins of a width above 0"),
-        (lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}), "that is no number"),
+        (
+            lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}),
+            "has a NaN or an entry",
+        ),
         (lambda a, h: h.pop("pool"), "damaged header"),
         (lambda a, h: h["pool"].pop("kinds"), "definition of the feature pool"),
         (lambda a, h: h.update(keypoints="ab"[:0]), "damaged"),

@@ -1,9 +1,10 @@
-"""Names until 0.2 still work, with a warning."""
+"""The names until 0.2 still work, with a warning."""
 
 import importlib
 import sys
 
 import annealed.models
+import annealed.vision
 import pytest
 from annealed.models import DetectionResult, Instance
 from annealed.models.keypoints.instances.shape_models import Pose
@@ -12,6 +13,8 @@ from annealed.models.keypoints.instances.shape_models import Pose
 def test_names_of_models():
     with pytest.warns(FutureWarning, match="Face is Instance; the old name ends with 0.4"):
         assert annealed.models.Face is Instance
+    with pytest.warns(FutureWarning, match="pixel_of is nearest_pixel; the old name ends with 0.4"):
+        assert annealed.vision.pixel_of is annealed.vision.nearest_pixel
     one = Instance(0.9, Pose(0, 0, 0), (0, 0, 1, 1), {}, None, 30.0, 1.0)
     with pytest.warns(FutureWarning, match="faces is instances"):
         assert DetectionResult([], [one]).faces == [one]

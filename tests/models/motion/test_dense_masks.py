@@ -1,4 +1,4 @@
-"""Masks of moving things in a rendered scene whose tracks and masks are known."""
+"""Masks of moving objects in a rendered scene with known tracks and masks."""
 
 import numpy as np
 import pytest
@@ -56,5 +56,9 @@ def test_probabilities_say_which_labels_are_wrong(scene):
     _, _, tracks, labels = scene
     wrong = labels.copy()
     wrong[:2], wrong[5] = 1, -1
-    found = label_probabilities(tracks, wrong)
-    assert (found[:2] < 0.1).all() and np.isnan(found[5]) and (found[60:] > 0.9).all()
+    probabilities = label_probabilities(tracks, wrong)
+    assert (
+        (probabilities[:2] < 0.1).all()
+        and np.isnan(probabilities[5])
+        and (probabilities[60:] > 0.9).all()
+    )

@@ -43,7 +43,7 @@ def test_standardized_features_know_no_unit():
 
 @pytest.mark.parametrize("response", ["linear", "piecewise"])
 def test_scores_compare_candidates_of_one_sequence_alone(response):
-    """A shift that all candidates of a sequence share says nothing."""
+    """A shift common to all candidates of a sequence has no effect."""
     features = np.random.default_rng(0).normal(size=(4, 7))
     np.testing.assert_allclose(
         relative(features + np.arange(7), response), relative(features, response), atol=1e-12
@@ -69,7 +69,7 @@ def test_nothing_to_learn_from():
             "a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2)
         )
     ]
-    with pytest.raises(ValueError, match="no sequence has two candidates of different error"):
+    with pytest.raises(ValueError, match="no sequence has two candidates with different errors"):
         RankingFunction.learn(sets, RankerSettings("linear", 2))
 
 
@@ -133,7 +133,7 @@ def test_what_is_not_trained_says_so(tmp_path):
 
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="give the number"):
+    with pytest.raises(ValueError, match="expected a given number"):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)
@@ -145,10 +145,12 @@ def test_the_shipped_model_says_what_it_is():
     assert model.training["sequences"] == 155
     assert len(model.selected_names()) == model.settings.n_features_to_select
     tracks, truth = rigid_motions(3, 20, 15, noise=0.3, seed=5)
-    found = candidate_set(
+    candidates = candidate_set(
         tracks, 3, model.families, model.features, TrackSequence("", tracks, truth)
     )
-    assert misclassification(truth, model.segment(tracks, 3).labels) <= found.errors.min() + 0.05
+    assert (
+        misclassification(truth, model.segment(tracks, 3).labels) <= candidates.errors.min() + 0.05
+    )
 
 
 def test_tracks_that_say_nothing_are_said():
@@ -192,7 +194,8 @@ def test_senseless_settings_are_refused_when_read(tmp_path, change):
 
 
 def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_path):
-    """They hold one record of features, no version, and a chooser that compares all candidates."""
+    """Old files hold one record of features, no version, and a chooser that compares all
+    candidates."""
     ranker.save(tmp_path / "new.safetensors")
     arrays, header = read_model(tmp_path / "new.safetensors", SegmentationRanker.KIND)
     record = {k: v for k, v in header["pool"][0].items() if k != "kind"}
@@ -212,7 +215,7 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
         tmp_path / "later.safetensors", SegmentationRanker.KIND, arrays, header | {"feature_set": 9}
     )
     with pytest.raises(
-        ValueError, match="feature set 9, this version knows 1 to 2: update annealed or train again"
+        ValueError, match="feature set 9, this version supports 1 to 2: update annealed or retrain"
     ):
         load_model(tmp_path / "later.safetensors")
 

@@ -1,4 +1,4 @@
-"""What each column adds sums to the score, and is what other packages say."""
+"""Contributions of columns sum to the score and agree with other packages."""
 
 import sys
 
@@ -45,30 +45,31 @@ def test_linear_contributions_are_those_of_shap():
     expected = shap.LinearExplainer(
         (model.coef_, model.intercept_), shap.maskers.Independent(X, max_samples=len(X))
     )(X)
-    found = explain(model, X, background=X).to_shap()
+    explanation = explain(model, X, background=X).to_shap()
     chosen = model.get_support(indices=True)
-    np.testing.assert_allclose(found.values, expected.values[:, chosen], rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found.base_values, expected.base_values, rtol=0, atol=1e-10)
-    assert found.feature_names == [f"x{i}" for i in chosen] and np.array_equal(
-        found.data, X[:, chosen]
+    np.testing.assert_allclose(explanation.values, expected.values[:, chosen], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(explanation.base_values, expected.base_values, rtol=0, atol=1e-10)
+    assert explanation.feature_names == [f"x{i}" for i in chosen] and np.array_equal(
+        explanation.data, X[:, chosen]
     )
 
 
 def test_curves_are_additive_values():
-    """Against shap's explainer by permutations, exact for a sum of functions of single columns."""
+    """Compared with shap's permutation explainer, which is exact for a sum of functions of single
+    columns."""
     shap = pytest.importorskip("shap")
     model = FSARegressor(3, response="piecewise").fit(X, NUMBER)
     expected = shap.explainers.Permutation(model.predict, X[:40], seed=0)(X[:10], silent=True)
-    found = explain(model, X[:10], background=X[:40])
+    explanation = explain(model, X[:10], background=X[:40])
     np.testing.assert_allclose(
-        found.values[:, :, 0], expected.values[:, model.get_support()], rtol=0, atol=1e-10
+        explanation.values[:, :, 0], expected.values[:, model.get_support()], rtol=0, atol=1e-10
     )
 
 
 def test_several_scores_have_one_picture_each():
     pytest.importorskip("shap")
-    found = explain(FSAClassifier(3).fit(X, THREE), X).to_shap()
-    assert found.values.shape == (120, 3, 3) and found.output_names == ["0", "1", "2"]
+    explanation = explain(FSAClassifier(3).fit(X, THREE), X).to_shap()
+    assert explanation.values.shape == (120, 3, 3) and explanation.output_names == ["0", "1", "2"]
 
 
 def test_a_category_is_one_column():

@@ -1,4 +1,4 @@
-"""An exported model says what the fitted one says, wherever it runs."""
+"""An exported model gives the results of the fitted one in every format."""
 
 import csv
 import shutil
@@ -88,7 +88,7 @@ def numbers(fill):
 
 
 def encoded(estimator, target, *columns, fill=0.5):
-    """A model of a table, as ``annealed select --save`` keeps it."""
+    """A model of a table, as ``annealed select --save`` stores it."""
     encoding = TableEncoding((*numbers(fill), *columns))
     return TabularModel.from_estimator(
         estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding
@@ -173,7 +173,7 @@ MODELS = {
     "logarithms and ranks": lambda: encoded(FSARegressor(8), "number", LOGARITHM, RANK),
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
-    "pipeline, least to greatest": lambda: mixed(
+    "pipeline, lowest to highest": lambda: mixed(
         scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"
     ),
     "pipeline, robust": lambda: mixed(
@@ -222,7 +222,7 @@ def model_of(name):
 
 
 def rows_of(model):
-    """Rows with whatever the model takes: those without gaps where it takes none."""
+    """Rows that the model accepts: without gaps if it takes none."""
     if isinstance(model, Pipeline) or getattr(model, "encoding", None) is not None:
         names = getattr(model, "feature_names_in_", None)
         return NEW if names is None else NEW[list(names)]
@@ -258,11 +258,11 @@ def close(a, b, tolerance):
     np.testing.assert_array_less(np.abs(a - b) / np.maximum(1.0, np.abs(b)), tolerance)
 
 
-def check_query(found, expected):
+def check_query(result, expected):
     scores, predicted, probabilities = expected
-    close(found.filter(regex="^score"), scores, 1e-12)
+    close(result.filter(regex="^score"), scores, 1e-12)
     if predicted.dtype.kind == "f":
-        close(found.filter(regex="^prediction"), predicted.reshape(len(predicted), -1), 1e-12)
+        close(result.filter(regex="^prediction"), predicted.reshape(len(predicted), -1), 1e-12)
     else:
         sure = (
             np.abs(
@@ -271,10 +271,10 @@ def check_query(found, expected):
             > 1e-9
         )
         np.testing.assert_array_equal(
-            found["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure]
+            result["prediction"].to_numpy().astype(predicted.dtype)[sure], predicted[sure]
         )
     if probabilities is not None:
-        close(found.filter(regex="^probability"), probabilities, 1e-12)
+        close(result.filter(regex="^probability"), probabilities, 1e-12)
 
 
 def test_there_are_forty_one():
@@ -297,21 +297,21 @@ def test_duckdb(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_json(name, tmp_path):
     model = model_of(name)
-    found, classes = exported.from_json(model, rows_of(model), tmp_path)
+    result, classes = exported.from_json(model, rows_of(model), tmp_path)
     scores, predicted, probabilities = said(model, rows_of(model))
     close(
-        np.transpose([values for (what, _), values in found.items() if what == "score"]),
+        np.transpose([values for (what, _), values in result.items() if what == "score"]),
         scores,
         1e-12,
     )
     if probabilities is not None:
         close(
-            np.transpose([found["probability", str(label)] for label in classes]),
+            np.transpose([result["probability", str(label)] for label in classes]),
             probabilities,
             1e-12,
         )
     if classes is not None:
-        np.testing.assert_array_equal(np.array(classes)[found["prediction", ""]], predicted)
+        np.testing.assert_array_equal(np.array(classes)[result["prediction", ""]], predicted)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
@@ -320,8 +320,10 @@ def test_c(name, tmp_path):
     model = model_of(name)
     scores, predicted, probabilities = said(model, rows_of(model))
     wide = scores.shape[1] if probabilities is None else probabilities.shape[1]
-    found, results, classes = exported.in_c(model, rows_of(model), tmp_path, scores.shape[1], wide)
-    close(found, scores, 1e-12)
+    computed, results, classes = exported.in_c(
+        model, rows_of(model), tmp_path, scores.shape[1], wide
+    )
+    close(computed, scores, 1e-12)
     if probabilities is not None:
         close(results, probabilities, 1e-12)
     labels = getattr(model, "classes", getattr(model, "classes_", None))
@@ -336,14 +338,14 @@ def test_onnx(name, tmp_path):
     pytest.importorskip("onnxruntime")
     model = model_of(name)
     scores, predicted, probabilities = said(model, rows_of(model))
-    found = exported.in_onnx(model, rows_of(model), tmp_path)
-    close(found["score"], scores, 1e-5)
+    result = exported.in_onnx(model, rows_of(model), tmp_path)
+    close(result["score"], scores, 1e-5)
     if probabilities is not None:
-        close(found["probabilities"], probabilities, 1e-5)
-    if "variable" in found:
-        close(found["variable"], predicted.reshape(len(predicted), -1), 1e-5)
+        close(result["probabilities"], probabilities, 1e-5)
+    if "variable" in result:
+        close(result["variable"], predicted.reshape(len(predicted), -1), 1e-5)
     else:
-        assert np.mean(found["label"] == predicted) > 0.99  # ties of float32
+        assert np.mean(result["label"] == predicted) > 0.99  # ties of float32
 
 
 DIALECTS = ("postgres", "sqlite", "duckdb", "mysql", "bigquery")
@@ -368,8 +370,8 @@ def test_every_dialect_parses(name, dialect, tmp_path):
 @pytest.mark.parametrize("place", [exported.in_sqlite, exported.in_duckdb])
 def test_keys_stand_before_the_scores(place, tmp_path):
     model = model_of("categories")
-    found = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
-    assert list(found.columns)[:3] == ["key", "city", "score"] and found["key"].tolist() == list(
+    result = place(model, NEW.assign(key=range(N)), tmp_path, keys=["key", "city"])
+    assert list(result.columns)[:3] == ["key", "city", "score"] and result["key"].tolist() == list(
         range(N)
     )
     with pytest.raises(ValueError, match="key 'score' has the name of a result"):
@@ -429,7 +431,7 @@ ODD = [
     words=st.lists(NAMES, min_size=1, unique_by=str.strip),
 )
 def test_odd_names_and_levels(names, words, tmp_path_factory):
-    """Whatever columns and levels are called, a query and a source say the same."""
+    """Names of columns and levels do not change the results of a query and of C code."""
     folder = tmp_path_factory.mktemp("odd")
     levels = tuple(
         dict.fromkeys(word.strip(" ") for word in words if word.strip() == word.strip(" ") != "")
@@ -495,18 +497,18 @@ def test_score_sheet(name, suffix, tmp_path):
             for key, value in solved.items()
             if hasattr(value, "value")
         }
-        found = {
+        result = {
             title: values.get(f"{openpyxl.utils.get_column_letter(j)}2")
             for j, title in enumerate(head, 1)
         }
         scores, predicted, probabilities = (
             part if part is None else part[i] for part in said(model, rows)
         )
-        close([value for title, value in found.items() if title.startswith("score")], scores, 1e-9)
+        close([value for title, value in result.items() if title.startswith("score")], scores, 1e-9)
         if probabilities is not None:
             labels = getattr(model, "classes", getattr(model, "classes_", None))
-            close([found[f"probability of {label}"] for label in labels], probabilities, 1e-9)
-            assert str(found["prediction"]) in (
+            close([result[f"probability of {label}"] for label in labels], probabilities, 1e-9)
+            assert str(result["prediction"]) in (
                 str(predicted),
                 f"{predicted:.1f}" if not isinstance(predicted, str) else "",
             )
@@ -550,8 +552,8 @@ def test_truth_values_in_a_score_sheet(response, tmp_path):
         wanted = pd.DataFrame(
             {name: pd.Series([cell], dtype=object) for name, cell in cells.items()}
         )
-        found = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
-        close([found], model.predict(wanted), 1e-9)
+        result = values[f"{openpyxl.utils.get_column_letter(head.index('prediction') + 1)}2"]
+        close([result], model.predict(wanted), 1e-9)
 
 
 def test_a_name_is_no_formula(tmp_path):
@@ -572,9 +574,9 @@ def fit(*steps, target="number"):
 
 
 REFUSED = {
-    "no fitted linear": lambda: LogisticRegression().fit(FRAME[["a"]], TARGETS["two"]),
-    "no fitted linear or": lambda: RankBoost(3).fit(FRAME[list("abc")], TARGETS["three"]),
-    "no fitted linear or piecewise": lambda: FSARegressor(2),
+    "not a fitted linear": lambda: LogisticRegression().fit(FRAME[["a"]], TARGETS["two"]),
+    "not a fitted linear or": lambda: RankBoost(3).fit(FRAME[list("abc")], TARGETS["three"]),
+    "not a fitted linear or piecewise": lambda: FSARegressor(2),
     "the step PCA": lambda: fit(PCA(2), FSARegressor(2)),
     "the step FunctionTransformer": lambda: fit(FunctionTransformer(np.abs), FSARegressor(2)),
     "the step MinMaxScaler": lambda: fit(MinMaxScaler(clip=True), FSARegressor(2)),
@@ -612,7 +614,7 @@ def test_options_are_checked(name, options, message, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["sql", "c", "json", "csv", "onnx", "xlsx"])
 def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
-    """An export that fails leaves the file that was there."""
+    """A failed export keeps the existing file."""
     path = tmp_path / f"m.{suffix}"
     export(model_of("linear, number"), path)
     before = path.read_bytes()
@@ -621,7 +623,7 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
         "regression",
         ("\ud800",),
     )
-    with pytest.raises(ValueError, match="characters that are no text"):
+    with pytest.raises(ValueError, match="characters that are not text"):
         export(bad, path)
     monkeypatch.setattr(
         "pathlib.Path.write_bytes",
@@ -633,7 +635,7 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
 
 
 def test_a_model_of_no_column(tmp_path):
-    """The constant, where nothing was selected."""
+    """A model without columns exports its constant."""
     frame = FRAME[list("abcdef")]
     model = TabularModel.from_estimator(online(RDAClassifier(3), "two").steps[-1][1])
     assert not len(model.additive.selected)

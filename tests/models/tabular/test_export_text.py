@@ -1,5 +1,5 @@
-"""Queries answer alike where a table holds numbers and where it holds text, as ``.import`` of
-SQLite loads a CSV file."""
+"""Queries give the same results on tables of numbers and of text, as ``.import`` of SQLite loads a
+CSV file."""
 
 import os
 import shutil
@@ -95,9 +95,9 @@ def model(request, tmp_path_factory):
     return folder
 
 
-def same(found, expected):
+def same(result, expected):
     for name in expected.select_dtypes("float"):
-        got = found[name.replace("probability of ", "probability_")].to_numpy(float)
+        got = result[name.replace("probability of ", "probability_")].to_numpy(float)
         np.testing.assert_allclose(got, expected[name], rtol=1e-6, atol=1e-6)
 
 
@@ -105,10 +105,10 @@ def same(found, expected):
 def test_a_table_of_text(model, place):
     pytest.importorskip(place) if place == "duckdb" else None
     expected = predict_table(model / "m", model / "new.csv")
-    found = exported.as_text(
+    result = exported.as_text(
         TabularModel.load(model / "m"), model / "new.csv", model, place, keys=["row"]
     )
-    same(found.iloc[found["row"].astype(int).argsort()], expected)
+    same(result.iloc[result["row"].astype(int).argsort()], expected)
 
 
 @pytest.mark.parametrize("place", [exported.in_sqlite, exported.in_duckdb])
@@ -131,17 +131,17 @@ def test_another_level_is_no_spelling_of_true(tmp_path, place):
     frame["y"] += np.where(frame["b"] == True, 3.0, 0.0)  # noqa: E712
     frame["y"] += np.random.default_rng(0).normal(0, 0.01, 120)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    found = select_file(
+    result = select_file(
         tmp_path / "t.csv", Request("y", "2", kinds=("a=category", "b=category"))
     ).to_model("y")
     np.testing.assert_allclose(
-        place(found, frame, tmp_path)["prediction"], found.predict(frame), atol=1e-9
+        place(result, frame, tmp_path)["prediction"], result.predict(frame), atol=1e-9
     )
     text = frame.astype(object).where(frame.notna(), None)
     np.testing.assert_allclose(
-        place(found, text.assign(b=text["b"].map({True: "TRUE", False: "0"})), tmp_path)[
+        place(result, text.assign(b=text["b"].map({True: "TRUE", False: "0"})), tmp_path)[
             "prediction"
         ],
-        found.predict(frame),
+        result.predict(frame),
         atol=1e-9,
     )

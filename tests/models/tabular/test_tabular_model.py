@@ -84,9 +84,9 @@ def test_a_frame_needs_the_selected_columns_only(tmp_path):
 
 
 def test_what_cannot_be_kept_is_refused():
-    with pytest.raises(ValueError, match="no fitted linear or piecewise-linear selector"):
+    with pytest.raises(ValueError, match="not a fitted linear or piecewise-linear selector"):
         TabularModel.from_estimator(FSAClassifier(2))
-    with pytest.raises(ValueError, match="no fitted linear or piecewise-linear selector"):
+    with pytest.raises(ValueError, match="not a fitted linear or piecewise-linear selector"):
         TabularModel.from_estimator(RankBoost(3).fit(X, np.digitize(NUMBER, [-1, 0, 1])))
 
 

@@ -101,7 +101,7 @@ BAD = {
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
     "a name twice": (category(keypoints=["a", "a", "b"]), "expected different names"),
-    "one point": (category(keypoints=["a"], skeleton=[]), "two different names or more"),
+    "one point": (category(keypoints=["a"], skeleton=[]), "at least two different names"),
     "a skeleton of other points": (category(skeleton=[[1, 9]]), "expected numbers from 1 to 3"),
     "several categories": (
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),
@@ -152,7 +152,7 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
         ('mirror = [["left_end", "nose"]]', "'nose' is not among the keypoints"),
         (
             'mirror = [["left_end", "right_end"], ["middle", "left_end"]]',
-            "each keypoint in one pair",
+            "each keypoint in at most one pair",
         ),
         ('mirror = ["left_end", "right_end"]', "expected names of keypoints"),
         ('length = ["left_end"]', "expected two different keypoints"),

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 @pytest.mark.parametrize("n_motions", [1, 2, 3])
 def test_rigid_motions_are_among_the_candidates(n_motions):
     tracks, truth = rigid_motions(n_motions)
-    found = candidates(tracks, n_motions)
-    assert min(misclassification(truth, c.labels) for c in found) == 0
-    assert len({canonical_labels(c.labels).tobytes() for c in found}) == len(found)
+    listed = candidates(tracks, n_motions)
+    assert min(misclassification(truth, c.labels) for c in listed) == 0
+    assert len({canonical_labels(c.labels).tobytes() for c in listed}) == len(listed)
 
 
 @settings(max_examples=15, deadline=None)
@@ -106,18 +106,18 @@ def test_two_frames_are_enough_for_an_answer():
 @pytest.mark.data
 @pytest.mark.slow
 def test_acceptance_numbers_on_hopkins155(data_dir):
-    """The published row of velocity clustering (the rule) and the best candidates of both sets of
-    families."""
+    """Reproduce the published row of velocity clustering (the rule) and the best candidates of both
+    sets of families."""
     column = list(FEATURES.get_feature_names_out()).index("raw: likelihood, mean distance")
     rule, oracle = [], {PAPER_FAMILIES: [], JOINED_FAMILIES: []}
     for number, s in enumerate(read_sequences(data_dir / "hopkins155")):
         order = np.random.default_rng(number).permutation(len(s.labels))
         for families, errors in oracle.items():
-            found = candidates(s.tracks[:, order], s.n_motions, families)
-            all_errors = [100 * misclassification(s.labels[order], c.labels) for c in found]
+            listed = candidates(s.tracks[:, order], s.n_motions, families)
+            all_errors = [100 * misclassification(s.labels[order], c.labels) for c in listed]
             errors.append(min(all_errors))
             if families == PAPER_FAMILIES:
-                features = FEATURES.compute(s.tracks[:, order], [c.labels for c in found])
+                features = FEATURES.compute(s.tracks[:, order], [c.labels for c in listed])
                 rule.append(all_errors[int(np.argmin(features[:, column]))])
     assert len(rule) == 155
     assert np.mean(rule) == pytest.approx(0.99, abs=0.05)

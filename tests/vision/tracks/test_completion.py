@@ -20,8 +20,7 @@ def test_completed_tracks_are_segmented_as_well(kind):
         seen = (np.arange(20)[:, None] >= start) & (np.arange(20)[:, None] <= stop)
     full = complete_tracks(np.where(seen[:, :, None], tracks, np.nan))
     np.testing.assert_array_equal(full[seen], tracks[seen])
-    # The plain answer, to stay where a point was seen last (or first), is several times as far
-    # away.
+    # The baseline, the last (or first) seen position, is several times as far away.
     stay = (
         pd.DataFrame(np.where(seen[:, :, None], tracks, np.nan).reshape(20, -1))
         .ffill()

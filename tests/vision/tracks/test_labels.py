@@ -1,4 +1,4 @@
-"""Names of labels, and the error of a segmentation."""
+"""Canonical labels, and the error of a segmentation."""
 
 import numpy as np
 from annealed.vision.tracks.labels import by_size, misclassification

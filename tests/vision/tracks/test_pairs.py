@@ -49,8 +49,8 @@ def test_a_model_fits_what_it_is_exact_for(name, view):
 
 @pytest.mark.parametrize("name", ["homography", "fundamental"])
 def test_first_order_distances_are_those_of_small_errors(name):
-    """Sampson's distance of slightly moved points is at most, and mostly near, how far they were
-    moved."""
+    """Sampson's distance of slightly moved points is at most, and mostly close to, the
+    displacement."""
     rng = np.random.default_rng(0)
     rows = two_views(rng, planar=name == "homography")
     model = fit(name, moments(name, rows).sum(axis=0)[None])
@@ -62,14 +62,14 @@ def test_first_order_distances_are_those_of_small_errors(name):
 def test_pairs_hold_what_is_seen_in_both_frames():
     tracks, _ = rigid_motions(2, 20, 32)
     seen = np.random.default_rng(0).random(tracks.shape[:2]) < 0.7
-    found = frame_pairs(tracks, seen)
-    assert 17 <= len(found) <= 20 and sorted({pair.second - pair.first for pair in found}) == [
+    pairs = frame_pairs(tracks, seen)
+    assert 17 <= len(pairs) <= 20 and sorted({pair.second - pair.first for pair in pairs}) == [
         2,
         4,
         8,
         16,
     ]
-    for pair in found:
+    for pair in pairs:
         assert (seen[pair.first, pair.points] & seen[pair.second, pair.points]).all()
         assert pair.is_long == (pair.second - pair.first >= 8)
         apart = tracks[pair.first, pair.points] - tracks[pair.first, pair.points[0]]
@@ -101,9 +101,9 @@ def test_candidates_from_pairs_with_missing_entries():
     gaps = tracks.copy()
     gaps[12:, ::3] = np.nan
     for values in (tracks, gaps):
-        found = candidates(Tracks.completed(values), 2, PAIR_FAMILIES)
-        assert min(misclassification(truth, one.labels) for one in found) == 0
-        assert all(one.family.startswith("pairs, ") for one in found)
+        listed = candidates(Tracks.completed(values), 2, PAIR_FAMILIES)
+        assert min(misclassification(truth, one.labels) for one in listed) == 0
+        assert all(one.family.startswith("pairs, ") for one in listed)
 
 
 def test_features_do_not_depend_on_order_and_names():
@@ -179,7 +179,8 @@ def test_few_points_and_frames_have_features_too(motions):
 
 
 def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
-    """Models that cannot be the best are not fitted; too few points and none have a cost, too."""
+    """Models that cannot be the best are not fitted; motions with few or no points also have a
+    cost."""
     tracks, truth = rigid_motions(2, 30, 20, noise=0.3)
     tracks[12:, ::4] = np.nan
     tracks = Tracks.completed(tracks)
@@ -204,13 +205,13 @@ def test_costs_of_motions_are_those_of_the_best_model_in_each_pair_of_frames():
         for geometry in GEOMETRIES:
             one = members[:, pair.points].astype(float)
             sizes = one.sum(axis=1)
-            own = np.tensordot(
+            fitted = np.tensordot(
                 np.where(sizes[:, None] < geometry.n_minimal + 2, 1.0, one),
                 moments(geometry.name, pair.rows),
                 1,
             )
             apart = (
-                distances(geometry.name, fit(geometry.name, own), pair.rows) * pair.scale / SIGMA
+                distances(geometry.name, fit(geometry.name, fitted), pair.rows) * pair.scale / SIGMA
             )
             robust = (one * np.minimum(apart**2, 2.0 * (4 - geometry.dimension))).sum(axis=1)
             parameters = np.log(4.0) * geometry.dimension * sizes + geometry.n_parameters * np.log(

@@ -1,4 +1,4 @@
-"""Features of segmentations: what their names say, and invariances."""
+"""Features of segmentations: values by name, and invariances."""
 
 import numpy as np
 import pytest

@@ -69,7 +69,7 @@ def bad_files(folder):
     [
         ("none.npz", "lacks the array 'tracks'"),
         ("flat.npz", r"shape \(3, 4\); expected \(frames, points, 2\)"),
-        ("short.npz", r"not a readable npz file \(no zip archive, or one that was cut short\)"),
+        ("short.npz", r"not a readable npz file \(not a zip archive, or truncated\)"),
         ("complex.npz", "tracks are of type complex128; expected numbers"),
         ("words.npz", "tracks are of type <U1; expected numbers"),
         ("nan.npz", "the label of point 2 is NaN; expected one motion per point"),
@@ -81,11 +81,11 @@ def bad_files(folder):
         ("c_truth.mat", "lacks y"),
         ("d_truth.mat", "not a readable MATLAB file"),
         ("column.csv", "lacks the column 'y'"),
-        ("words.csv", "column 'y' holds text"),
+        ("words.csv", "column 'y' contains text"),
         ("twice.csv", "point 1 appears twice in frame 1"),
         ("empty.csv", "not a readable table"),
         ("head.csv", "no rows"),
-        ("other.txt", "unknown kind of tracks"),
+        ("other.txt", "unknown file type"),
         ("missing.npz", "no such file"),
     ],
 )
@@ -151,5 +151,5 @@ def test_written_tracks_are_read_again(tmp_path):
     assert list(table) == ["point", "frame", "x", "y", "visible", "label", "probability"]
     assert len(table) == 6 + 4 + 6 and (table.visible == 0).sum() == 1
     pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "t.csv"))
-    with pytest.raises(ValueError, match="tracks cannot be written to this kind of file"):
+    with pytest.raises(ValueError, match="tracks cannot be written to this file type"):
         write_tracks(tmp_path / "t.txt", tracks, labels, probability)

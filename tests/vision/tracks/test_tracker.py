@@ -30,11 +30,11 @@ def test_tracks_follow_the_scene(scene_video):
     for p in range(tracks.shape[1]):
         seen = np.flatnonzero(np.isfinite(tracks[:, p, 0]))
         first, last = scene.matrices(seen[0])[truth[p]], scene.matrices(seen[-1])[truth[p]]
-        there = (
+        expected = (
             last[:, :2] @ np.linalg.solve(first[:, :2], tracks[seen[0], p] - first[:, 2])
             + last[:, 2]
         )
-        errors.append(np.linalg.norm(there - tracks[seen[-1], p]))
+        errors.append(np.linalg.norm(expected - tracks[seen[-1], p]))
     assert np.median(errors) < 0.5  # of a pixel, over the whole life of the track
     assert not np.isfinite(tracks).all(axis=(0, 2)).all(), "points come and go in this scene"
 
@@ -42,8 +42,8 @@ def test_tracks_follow_the_scene(scene_video):
 def test_candidates_of_a_video_hold_the_truth(scene_video):
     scene, path = scene_video
     tracks, _ = thin_tracks(Tracker().track(path), 8)
-    found = candidates(complete_tracks(tracks), 3, VIDEO_FAMILIES)
-    assert min(misclassification(scene.truth(tracks), c.labels) for c in found) <= 0.05
+    listed = candidates(complete_tracks(tracks), 3, VIDEO_FAMILIES)
+    assert min(misclassification(scene.truth(tracks), c.labels) for c in listed) <= 0.05
 
 
 def test_draw_tracks_leaves_the_frame_alone():

@@ -1,4 +1,4 @@
-"""The dense scan gives what the windows give one by one."""
+"""The dense scan agrees with single windows."""
 
 import numpy as np
 import pytest
@@ -83,9 +83,11 @@ def test_any_size_of_image(height, width, model):
 
 def test_another_pool_and_number_of_bins():
     pool = FeaturePool(
-        window=15, kinds={"long": ((1, -1, 1, -1, 1, -1),), "2v": ((1,), (-1,))}, sides=(2, 3),
+        window=15,
+        kinds={"long": ((1, -1, 1, -1, 1, -1),), "2v": ((1,), (-1,))},
+        sides=(2, 3),
         hog=HogLayout(cell=3, block=3, orientations=4),
-    )  # fmt: skip
+    )
     rng = np.random.default_rng(2)
     features = pool.features[rng.choice(len(pool.features), 60)]
     ys, xs = np.mgrid[: IMAGE.shape[0], : IMAGE.shape[1]]

@@ -1,8 +1,9 @@
-"""The feature pool against a plain reference, its mirror law, and scikit-image."""
+"""The feature pool compared with a reference implementation, its mirror images, and
+scikit-image."""
 
 import numpy as np
 import pytest
-from annealed.vision.pyramid import pixel_of
+from annealed.vision.pyramid import nearest_pixel
 from annealed.vision.windows.feature_layout import Column, HogLayout
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.kernels import MAGNITUDE_SCALE
@@ -297,7 +298,7 @@ def test_haar_parity_with_scikit_image():
 def test_hog_parity_with_scikit_image():
     patch = extract_patches(IMAGE, [222], [102])
     hog_features = POOL.features[POOL.n_haar :]
-    # the window and one cell around it, so that no border gradient is cut off
+    # the window and one cell around it, so that border gradients are included
     surround = IMAGE[84:120, 204:240]
     for channel in range(3):
         fine = hog(surround[:, :, channel], 16, (6, 6), (6, 6), "L1", feature_vector=False).reshape(
@@ -325,7 +326,7 @@ def test_patches_repeat_the_border():
         assert np.array_equal(patch, padded[y + 40 - 13 : y + 40 + 13, x + 40 - 13 : x + 40 + 13])
     (patch,) = extract_patches(IMAGE, [77], [99])
     assert np.array_equal(patch[13, 13], IMAGE[99, 77])
-    assert pixel_of([[1.5, 1.49], [-0.5, -0.51]]).tolist() == [[2, 1], [0, -1]]
+    assert nearest_pixel([[1.5, 1.49], [-0.5, -0.51]]).tolist() == [[2, 1], [0, -1]]
 
 
 def test_names_are_unique():

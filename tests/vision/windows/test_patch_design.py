@@ -1,4 +1,4 @@
-"""The lazy design of training windows gives what stored codes give."""
+"""The lazy design of training windows agrees with stored codes."""
 
 import numpy as np
 import pytest
@@ -53,9 +53,9 @@ def test_codes(designs):
 
 def test_moments(designs, weight):
     lazy, _ = designs
-    own = PiecewiseDesign(lazy.stored().codes, lazy.n_samples, lazy.n_bins, False, weight)
-    np.testing.assert_allclose(lazy.mean, own.mean, atol=1e-6)
-    np.testing.assert_allclose(lazy.inv, own.inv, rtol=1e-5)
+    weighted = PiecewiseDesign(lazy.stored().codes, lazy.n_samples, lazy.n_bins, False, weight)
+    np.testing.assert_allclose(lazy.mean, weighted.mean, atol=1e-6)
+    np.testing.assert_allclose(lazy.inv, weighted.inv, rtol=1e-5)
 
 
 def test_verbs_agree_with_the_stored_design(designs):
@@ -118,7 +118,7 @@ def test_keep_stores_codes_once_they_fit(designs):
 
 
 def test_raw_coefficients_score_windows(designs, patches):
-    """What a scan uses: raw responses, bins and intercept."""
+    """Inputs of a scan: raw responses, bins and intercept."""
     lazy, _ = designs
     coef = 0.1 * np.random.default_rng(0).normal(size=(400, lazy.width, 1))
     raw, intercept = lazy.unstandardise(coef, np.array([0.2]))
@@ -147,12 +147,10 @@ def test_windows_in_a_file(designs, patches, weight, tmp_path):
     lazy = designs[0] if isinstance(designs, tuple) else designs
     np.save(tmp_path / "windows.npy", patches)
     mapped = np.load(tmp_path / "windows.npy", mmap_mode="r")
-    there = PatchDesign(mapped, weight, features=lazy.features, n_bins=lazy.n_bins, cache_bytes=0)
-    assert np.shares_memory(
-        there._rows, mapped
-    )  # read as blocks of windows are worked on, never copied
+    on_disk = PatchDesign(mapped, weight, features=lazy.features, n_bins=lazy.n_bins, cache_bytes=0)
+    assert np.shares_memory(on_disk._rows, mapped)  # read block by block, never copied
     residual = np.random.default_rng(0).standard_normal((len(patches), 1))
-    np.testing.assert_array_equal(there.gradient(residual), lazy.gradient(residual))
+    np.testing.assert_array_equal(on_disk.gradient(residual), lazy.gradient(residual))
 
 
 def test_constant_windows(weight):

@@ -70,11 +70,11 @@ def _same(a, b):
 @pytest.mark.parametrize("where", [0, 1], ids=["file", "images"])
 def test_windows_on_disk(sources, fitted, where):
     values, y, here = fitted
-    there = FSAClassifier(3, response="piecewise").fit(
+    from_disk = FSAClassifier(3, response="piecewise").fit(
         on_disk(sources[where], memory_limit="400KB"), y
     )
-    _same(there, here)
-    np.testing.assert_array_equal(there.predict(sources[where]), here.predict(values))
+    _same(from_disk, here)
+    np.testing.assert_array_equal(from_disk.predict(sources[where]), here.predict(values))
 
 
 def test_on_dask(sources, fitted):
@@ -131,12 +131,12 @@ def test_bad_windows(tmp_path):
     np.save(tmp_path / "flat.npy", np.zeros((3, 5)))
     with pytest.raises(ValueError, match=r"windows of shape \(3, 5\)"):
         PatchSource(tmp_path / "flat.npy")
-    with pytest.raises(ValueError, match="expected three lists of one length"):
+    with pytest.raises(ValueError, match="expected three lists of equal length"):
         ImageWindows(["a.png"], [0, 0], [1], [1])
     with pytest.raises(ValueError, match="int64, float64 and int64: expected whole numbers"):
         ImageWindows(["a.png"], [0], [np.nan], [1])
     (tmp_path / "cut.npy").write_bytes((tmp_path / "small.npy").read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"cut\.npy: not a whole \.npy file"):
+    with pytest.raises(ValueError, match=r"cut\.npy: not a complete \.npy file"):
         PatchSource(tmp_path / "cut.npy")
     with pytest.raises(ValueError, match="positions of 1 paths"):
         ImageWindows(["a.png"], [1], [1], [1])

@@ -1,4 +1,4 @@
-"""Chosen windows, strips and reused memory give what the dense scan of a whole level gives."""
+"""Chosen windows, strips and reused memory agree with the dense scan of a whole level."""
 
 import numpy as np
 import pytest

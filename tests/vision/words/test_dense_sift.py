@@ -12,8 +12,10 @@ def test_sift_is_opencvs(size, shape):
     image = picture("cross", 1, shape)
     ours = DenseSift(sizes=(size,), step=7).describe(image)
     keypoints = [cv2.KeyPoint(float(x), float(y), size, 0.0) for x, y in ours.positions]
-    found, theirs = cv2.SIFT_create().compute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), keypoints)
-    assert len(found) == len(keypoints)
+    keypoints_used, theirs = cv2.SIFT_create().compute(
+        cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), keypoints
+    )
+    assert len(keypoints_used) == len(keypoints)
     difference = np.abs(theirs - ours.values.astype(np.float32))
     assert (
         difference.max() <= 2 and difference.mean() < 0.02

@@ -17,8 +17,13 @@ def features():
 
 def test_colour_histogram():
     image = np.array([[[255, 0, 128], [0, 26, 25]]], np.uint8)
-    found = colour_histogram(image)
-    assert found.shape == (1000,) and found.sum() == 2 and found[905] == 1 and found[10] == 1
+    histogram = colour_histogram(image)
+    assert (
+        histogram.shape == (1000,)
+        and histogram.sum() == 2
+        and histogram[905] == 1
+        and histogram[10] == 1
+    )
 
 
 def test_columns_are_named(features):

@@ -11,11 +11,13 @@ from annealed.vision.words.visual_words import sparse_rows
 def test_rows_are_those_of_the_dense_matrix(n_rows):
     X = np.random.default_rng(n_rows).integers(-1, 2, (n_rows, 7)).astype(np.float32)
     X[::3] = 0.0  # rows without values
-    found = sparse_rows(iter(X), 7)
-    assert found.shape == (n_rows, 7) and found.dtype == np.float32 and found.has_canonical_format
-    np.testing.assert_array_equal(found.toarray(), X)
-    assert found.nnz == np.count_nonzero(X)
-    assert len(found.data) == found.nnz == len(found.indices)  # no room is left over
+    matrix = sparse_rows(iter(X), 7)
+    assert (
+        matrix.shape == (n_rows, 7) and matrix.dtype == np.float32 and matrix.has_canonical_format
+    )
+    np.testing.assert_array_equal(matrix.toarray(), X)
+    assert matrix.nnz == np.count_nonzero(X)
+    assert len(matrix.data) == matrix.nnz == len(matrix.indices)  # no spare capacity is left
 
 
 def test_the_memory_is_that_of_the_matrix():

@@ -1,4 +1,4 @@
-"""Visual words of synthetic pictures."""
+"""Visual words of synthetic images."""
 
 import numpy as np
 import pytest

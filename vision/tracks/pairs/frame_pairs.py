@@ -14,7 +14,12 @@ N_STARTS = 5  # first frames for each gap
 MIN_POINTS = 8  # of a pair of frames
 N_HYPOTHESES = 100  # for each pair of frames and model
 BEST_SHARE = 0.1  # two points share a hypothesis that is among the best tenth of both
-NEIGHBOURS = (12, 20, 40, None)  # hypotheses from so many nearest points; None: a third of all
+NEIGHBOURS = (
+    12,
+    20,
+    40,
+    None,
+)  # hypotheses are drawn from this many nearest points; None: a third of all
 SUMS = {
     "affinity+homography+fundamental": ("affinity", "homography", "fundamental"),
     "all": tuple(g.name for g in GEOMETRIES),
@@ -31,7 +36,7 @@ class FramePair:
     first, second : int
         The frames.
     is_long : bool
-        Whether the gap is one of the two longer ones.
+        Whether the gap is one of the two longest.
     points : ndarray of shape (n,), int
         Columns of the tracks.
     rows : ndarray of shape (n, 4)
@@ -49,9 +54,9 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contributions (n, q, q) of each point to the fits of the models, by their names."""
-        found = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
-        return found | {"epipolar": found["affinity"]}  # the same products
+        """Contributions (n, q, q) of each point to the fits of the models, by model name."""
+        moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
+        return moments_of | {"epipolar": moments_of["affinity"]}  # the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
@@ -68,7 +73,7 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     Returns
     -------
     list of FramePair
-        The short gaps first. Pairs with fewer than 8 common points are left out.
+        The short gaps first. Pairs with fewer than 8 common points are dropped.
     """
     n_frames = len(coordinates)
     listed: dict[tuple[int, int], bool] = {}
@@ -78,18 +83,18 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
             np.round(np.linspace(0, n_frames - 1 - gap, N_STARTS)).astype(int)
         ).tolist():
             listed.setdefault((first, first + gap), number >= len(GAPS) / 2)
-    found = []
+    pairs = []
     for (first, second), is_long in listed.items():
         points = np.flatnonzero(seen[first] & seen[second])
         if len(points) < MIN_POINTS:
             continue
         rows = np.concatenate([coordinates[first, points], coordinates[second, points]], axis=1)
         rows = rows - rows.mean(axis=0)
-        # of coordinates whose squares overflow: all rows become zero
+        # coordinates whose squares overflow: all rows become zero
         with np.errstate(over="ignore"):
             scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
-        found.append(FramePair(first, second, is_long, points, rows / scale, scale))
-    return found
+        pairs.append(FramePair(first, second, is_long, points, rows / scale, scale))
+    return pairs
 
 
 class FramePairs:
@@ -100,7 +105,7 @@ class FramePairs:
     coordinates : ndarray of shape (F, P, 2)
         Pixels.
     seen : ndarray of shape (F, P), bool
-        Where the points are seen; other coordinates are not read.
+        Where the points are seen; other coordinates are ignored.
 
     References
     ----------
@@ -163,16 +168,17 @@ class FramePairs:
         for column, pair in enumerate(self.pairs):
             together[pair.points, column] = 1.0
         common = np.maximum(together @ together.T, 1.0)
-        found: dict[str, np.ndarray] = {}
+        kernels_by_name: dict[str, np.ndarray] = {}
         for geometry in GEOMETRIES:
             shared = _best_hypotheses(geometry, self.pairs, subsets, self.n_points)
             kernel = (shared @ shared.T) / (common * round(BEST_SHARE * N_HYPOTHESES))
             np.fill_diagonal(kernel, 0.0)
-            found[geometry.name] = kernel
+            kernels_by_name[geometry.name] = kernel
         normalised = {
-            name: kernel / max(float(kernel.mean()), 1e-12) for name, kernel in found.items()
+            name: kernel / max(float(kernel.mean()), 1e-12)
+            for name, kernel in kernels_by_name.items()
         }
-        return found | {
+        return kernels_by_name | {
             name: sum((normalised[part] for part in parts), np.zeros(1)) / len(parts)
             for name, parts in SUMS.items()
         }
@@ -194,8 +200,8 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _best_hypotheses(
     geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int
 ) -> np.ndarray:
-    """Which of all hypotheses are among the best of a point, (P, n_pairs x n_hypotheses), float32
-    for fast products."""
+    """Mask of the hypotheses that are among the best of each point, (P, n_pairs x n_hypotheses),
+    float32 for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)
     shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
     for column, (pair, subset) in enumerate(zip(pairs, subsets)):

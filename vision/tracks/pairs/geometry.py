@@ -3,8 +3,8 @@ points to them.
 
 A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar
 body under an affine camera; "homography": a planar body under a perspective camera, or any body
-under a camera that only turns; "fundamental": a fundamental matrix, any rigid body; "epipolar":
-affine epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of least eigenvalue of a sum
+under a rotating camera; "fundamental": a fundamental matrix, any rigid body; "epipolar": affine
+epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of the smallest eigenvalue of a sum
 of moments, so that many fits are one batch of small eigenproblems.
 """
 
@@ -16,7 +16,7 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Facts about a model: points of a minimal fit, equations per point, parameters, dimension of
+    """Properties of a model: points of a minimal fit, equations per point, parameters, dimension of
     the manifold in 4-D."""
 
     name: str
@@ -41,15 +41,15 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     name : str
-        Of the model.
+        Name of the model.
     rows : ndarray of shape (n, 4)
-        Points in two frames, of mean about zero and spread about one.
+        Points in two frames, roughly standardised.
 
     Returns
     -------
     ndarray of shape (n, q, q)
-        q is 5 for the affine models (products of (z, 1)) and 9 for the others; the sum over points
-        is what :func:`fit` takes.
+        q is 5 for the affine models (products of (z, 1)) and 9 for the others; :func:`fit` takes
+        the sum over points.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -70,7 +70,7 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     name : str
-        Of the model.
+        Name of the model.
     sums : ndarray of shape (m, q, q)
         Sums of :func:`moments` over the points of each fit.
 
@@ -98,9 +98,9 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     name : str
-        Of the model.
+        Name of the model.
     models : ndarray of shape (m, r, q)
-        As by :func:`fit`.
+        From :func:`fit`.
     rows : ndarray of shape (n, 4)
 
     Returns
@@ -118,14 +118,14 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Distance of each point to a model of its own, as :func:`distances`.
+    """Distance of each point to its own model, as in :func:`distances`.
 
     Parameters
     ----------
     name : str
-        Of the models.
+        Name of the models.
     models : ndarray of shape (n, r, q)
-        As by :func:`fit`.
+        From :func:`fit`.
     rows : ndarray of shape (n, 4)
 
     Returns

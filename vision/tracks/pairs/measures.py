@@ -27,12 +27,12 @@ NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
 SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
 _FLOOR = 0.01  # pixels: finite logarithms of perfect fits
-_FAR = 10.0  # pixels: margins are cut off there, so that no single point outweighs the others
+_FAR = 10.0  # pixels: margins are clipped there, so that no single point dominates
 _MAX_CORRECTION = 4.0
 
 
 def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """All different motions of several segmentations.
+    """Distinct motions of several segmentations.
 
     Parameters
     ----------
@@ -49,22 +49,22 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     known = {members[0].tobytes(): 0}
     rows = []
     for labels in segmentations:
-        own = []
+        motions = []
         for label in np.unique(labels):
             mask = labels == label
             key = mask.tobytes()
             if key not in known:
                 known[key] = len(members)
                 members.append(mask)
-            own.append(known[key])
-        rows.append(np.array(own))
+            motions.append(known[key])
+        rows.append(np.array(motions))
     return np.array(members), rows
 
 
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Residuals and rivals of each model in each range of gaps, and GRIC.
+    """Compute residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
     ----------
@@ -74,24 +74,24 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Of the names of a model and a range: ``RESIDUALS`` (averages as logarithms), then
+        Takes the names of a model and a range; returns ``RESIDUALS`` (averages as logarithms), then
         ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
         For each range the mean per observation of each model's GRIC (Torr), and with the best model
         of each motion.
     """
     members, rows = motions_of(segmentations)
-    table = np.full((len(rows), max(len(own) for own in rows)), -1)
+    table = np.full((len(rows), max(len(motions) for motions in rows)), -1)
     positions = np.zeros((len(rows), members.shape[1]), np.int64)
-    for s, own in enumerate(rows):
-        table[s, : len(own)] = own
+    for s, motions in enumerate(rows):
+        table[s, : len(motions)] = motions
         positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
     counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
     every, is_long = (
         np.ones(len(counts), bool),
         np.array([pair.is_long for pair in pairs.pairs], bool),
     )
-    # Too few frames for a range: all pairs stand in
+    # Too few frames for a range: use all pairs
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = (
         np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
@@ -99,7 +99,7 @@ def fit_measures(
     distances_of: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     costs = np.zeros((len(pairs.pairs), len(members), len(GEOMETRIES)))
     for g, geometry in enumerate(GEOMETRIES):
-        own, other = np.zeros((2, len(rows), len(observed)), np.float32)
+        own_distance, other = np.zeros((2, len(rows), len(observed)), np.float32)
         start = 0
         for t, pair in enumerate(pairs.pairs):
             stop = start + len(pair.points)
@@ -107,16 +107,16 @@ def fit_measures(
                 geometry, pair, members[:, pair.points]
             )
             apart *= correction[:, None]
-            own[:, start:stop], other[:, start:stop] = _own_and_other(
+            own_distance[:, start:stop], other[:, start:stop] = _own_and_other(
                 apart, table, positions[:, pair.points]
             )
             start = stop
-        distances_of[geometry.name] = own, other
+        distances_of[geometry.name] = own_distance, other
 
     def measures(model: str, name: str) -> np.ndarray:
         inside = np.repeat(ranges[RANGES.index(name)], counts)
-        own, other = distances_of[model]
-        return _summaries(own[:, inside], other[:, inside], positions[:, observed[inside]])
+        own_distance, other = distances_of[model]
+        return _summaries(own_distance[:, inside], other[:, inside], positions[:, observed[inside]])
 
     return measures, _gric(costs, rows, counts, ranges)
 
@@ -133,19 +133,19 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
     Returns
     -------
     dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        By the name of the model.
+        Sums by model name.
     """
     weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
     sums = {
         g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)]
         for g in GEOMETRIES[:3]
     }
-    found = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
-    return found | {"epipolar": found["affinity"]}
+    stacked = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
+    return stacked | {"epipolar": stacked["affinity"]}
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """GRIC of motions with the best model of each in each pair of frames, summed over the pairs.
+    """GRIC of motions, each with its best model in each pair of frames, summed over the pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
 
@@ -154,7 +154,7 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        As by :func:`moment_sums`.
+        From :func:`moment_sums`.
 
     Returns
     -------
@@ -168,18 +168,18 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     for geometry in (
         GEOMETRIES[0],
         *GEOMETRIES[:0:-1],
-    ):  # affine models first: theirs are small eigenproblems
+    ):  # affine models first: their eigenproblems are small
         known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
-        own = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
+        moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
         few = sizes[fitted] < geometry.n_minimal + 2
-        own[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
+        moments[few] = pairs.moments_of_all[geometry.name][fitted[few] % n_pairs]
         at = np.full(len(sizes), -1)
         at[fitted] = np.arange(len(fitted))
         inside = at[which] >= 0
         model, place = at[which[inside]], row[inside]
         apart = (
-            own_distances(geometry.name, fit(geometry.name, own)[model], pairs.rows[place])
+            own_distances(geometry.name, fit(geometry.name, moments)[model], pairs.rows[place])
             * pairs.scale_of_row[place]
         )
         robust = np.bincount(
@@ -194,7 +194,7 @@ def _limit(geometry: Geometry) -> float:
 
 
 def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
-    """What GRIC asks for the points' and the model's parameters, whatever the residuals."""
+    """GRIC's penalty for the parameters of the points and of the model."""
     return (
         np.log(4.0) * geometry.dimension * sizes
         + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
@@ -207,7 +207,7 @@ def _motion_fits(
     """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
     GRIC (n_motions,).
 
-    A motion with hardly more points than the model has parameters gets the model of all points.
+    A motion with hardly more points than a minimal fit gets the model of all points.
     """
     weights = members.astype(float)
     sizes = weights.sum(axis=1)
@@ -231,32 +231,35 @@ def _motion_fits(
 def _own_and_other(
     apart: np.ndarray, table: np.ndarray, positions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each point to its own motion's model, and the least to another motion's,
+    """Distance of each point to its own motion's model, and the smallest to another motion's,
     (n_segmentations, n) each."""
     by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
-    own = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
+    own_distance = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
     np.put_along_axis(by_motion, positions[:, None], np.float32(1e9), axis=1)
-    return own, by_motion.min(axis=1)
+    return own_distance, by_motion.min(axis=1)
 
 
-def _summaries(own: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def _summaries(own_distance: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """``RESIDUALS`` and ``RIVALS`` (n_segmentations, 13)."""
-    if not own.shape[1]:
-        return np.zeros((len(own), len(RESIDUALS) + len(RIVALS)))
-    near = np.minimum(own, 1e4)
+    if not own_distance.shape[1]:
+        return np.zeros((len(own_distance), len(RESIDUALS) + len(RIVALS)))
+    near = np.minimum(own_distance, 1e4)
     columns = [
         np.log(near.mean(axis=1) + _FLOOR),
         np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR),
     ]
-    columns += [np.log(np.median(own, axis=1) + _FLOOR), *((own > t).mean(axis=1) for t in LEVELS)]
-    better = other < own
-    worst = np.zeros(len(own))
-    for s in range(len(own)):
+    columns += [
+        np.log(np.median(own_distance, axis=1) + _FLOOR),
+        *((own_distance > t).mean(axis=1) for t in LEVELS),
+    ]
+    better = other < own_distance
+    worst = np.zeros(len(own_distance))
+    for s in range(len(own_distance)):
         inside = np.bincount(positions[s])
         worst[s] = (np.bincount(positions[s], weights=better[s]) / np.maximum(inside, 1)).max()
-    ratio = np.clip(np.log((own + 0.1) / (other + 0.1)), -4.0, 4.0)
-    margin = np.minimum(own, _FAR) - np.minimum(other, _FAR)
-    clearly = better & (own > 2.0 * other) & (own > SIGMA)
+    ratio = np.clip(np.log((own_distance + 0.1) / (other + 0.1)), -4.0, 4.0)
+    margin = np.minimum(own_distance, _FAR) - np.minimum(other, _FAR)
+    clearly = better & (own_distance > 2.0 * other) & (own_distance > SIGMA)
     return np.column_stack(
         [
             *columns,
@@ -273,13 +276,13 @@ def _gric(
     costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]
 ) -> np.ndarray:
     """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
-    found = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
+    gric = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
     both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
     for r, chosen in enumerate(ranges):
         per_motion = both[chosen].sum(axis=0) / max(int(counts[chosen].sum()), 1)
-        for s, own in enumerate(rows):
-            found[s, r] = per_motion[own].sum(axis=0)
-    return found
+        for s, members in enumerate(rows):
+            gric[s, r] = per_motion[members].sum(axis=0)
+    return gric
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
@@ -292,7 +295,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     labels : ndarray of shape (P,), int
         0 .. K-1.
     name : str, default "fundamental"
-        Of the model.
+        Name of the model.
 
     Returns
     -------
@@ -302,10 +305,10 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     geometry = next(g for g in GEOMETRIES if g.name == name)
     members, (rows,) = motions_of([labels])
     position = np.unique(labels, return_inverse=True)[1]
-    found = np.full((len(pairs.pairs), len(labels)), np.nan)
+    residuals = np.full((len(pairs.pairs), len(labels)), np.nan)
     for t, pair in enumerate(pairs.pairs):
         inside = members[:, pair.points]
-        own = rows[position[pair.points]]
+        motion = rows[position[pair.points]]
         for trimmed in (True, True, False):
             apart, correction, _ = _motion_fits(geometry, pair, inside)
             if trimmed:
@@ -316,9 +319,9 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
                     ]
                 )
                 inside = members[:, pair.points] & (apart <= limits[:, None])
-        found[t, pair.points] = apart[own, np.arange(len(own))] * correction[own]
+        residuals[t, pair.points] = apart[motion, np.arange(len(motion))] * correction[motion]
     out = np.zeros(len(labels))
-    out[pairs.in_a_pair] = np.nanquantile(found[:, pairs.in_a_pair], 0.75, axis=0)
+    out[pairs.in_a_pair] = np.nanquantile(residuals[:, pairs.in_a_pair], 0.75, axis=0)
     return out
 
 
@@ -329,7 +332,7 @@ def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.
     Parameters
     ----------
     kernel : ndarray of shape (P, P)
-        Not negative, zero diagonal. Points without any neighbour are left out.
+        Not negative, zero diagonal. Points without any neighbour are dropped.
     segmentations : sequence of ndarray of shape (P,), int
 
     Returns
@@ -350,10 +353,10 @@ def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.
     weights = members.astype(kernel.dtype)
     inside = ((weights @ kernel) * weights).sum(axis=1)
     volume = np.maximum(weights @ degree, 1e-12)
-    found = np.empty((len(segmentations), len(CUTS)))
+    measures = np.empty((len(segmentations), len(CUTS)))
     for s, labels in enumerate(segmentations):
         mine = labels[used]
         running = np.cumsum((mine[near] != mine[:, None]).mean(axis=0))
-        found[s, 0] = (1.0 - inside[rows[s]] / volume[rows[s]]).mean()
-        found[s, 1:] = [running[min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
-    return found
+        measures[s, 0] = (1.0 - inside[rows[s]] / volume[rows[s]]).mean()
+        measures[s, 1:] = [running[min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
+    return measures

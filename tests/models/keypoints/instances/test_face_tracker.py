@@ -1,4 +1,4 @@
-"""Faces followed through frames in which a blob moves; a stand-in for the refinement moves the
+"""Faces followed through frames in which a blob moves; a substitute for the refinement moves the
 shape onto the blob."""
 
 from dataclasses import dataclass, replace
@@ -88,7 +88,7 @@ def finder():
 
 
 def searching(whole, searched):
-    """A search of a whole frame that notes what it saw."""
+    """A search of a whole frame that records its calls."""
 
     def search(pixels):
         searched.append(pixels)
@@ -114,7 +114,7 @@ def test_a_lost_face_is_searched_for_at_once():
     tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
     assert tracker.update(frame(60, 50)) and tracker.update(frame(62, 50)) and len(searched) == 1
     assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 2
-    # Too far away for the last shape: there is nothing to follow, and the next search finds it.
+    # Too far from the last shape: the face is lost until the next search.
     small = InstanceTracker(whole, searching(whole, searched), search_every=2)
     assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
 
@@ -136,7 +136,7 @@ def test_points_are_filtered_if_asked_for():
         face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0])
         and face.box[0] == face.landmarks[:, 0].min()
     )
-    # A person who was away starts anew: no jump is filtered.
+    # The filter of a person who was away is reset: no jump is filtered.
     assert not tracker.update(frame(0, 0, seen=False), 1.0)
     np.testing.assert_allclose(
         tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01

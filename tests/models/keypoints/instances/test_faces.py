@@ -86,15 +86,15 @@ def assembler(noise=0.02):
 def maxima(faces, seed=0, clutter=8):
     """Local maxima of all anchors: those of some faces, and clutter that scores less."""
     rng = np.random.default_rng(seed)
-    found = {}
+    by_name = {}
     for i, name in enumerate(ANCHORS):
         rows = [[face[i].real, face[i].imag, 4.0, 28.3 / abs(face[0] - face[1])] for face in faces]
         rows += [
             [*rng.uniform(0, 600, 2), rng.uniform(-5, 0), 28.3 / rng.uniform(20, 60)]
             for _ in range(clutter)
         ]
-        found[name] = np.array(rows)
-    return found
+        by_name[name] = np.array(rows)
+    return by_name
 
 
 def test_poses_are_angles_of_the_rotation():
@@ -122,10 +122,10 @@ def test_factorisation_recovers_the_head_from_its_views():
     poses, seen = views(300, noise=0.01)
     rigid = factorise(seen, MIRROR)
     centred = HEAD - HEAD.mean(axis=0)
-    found = rigid.points - rigid.points.mean(axis=0)
+    recovered = rigid.points - rigid.points.mean(axis=0)
     # The mean pose of the views counts as pitch zero: the shape may be turned a little about x.
-    u, _, vt = np.linalg.svd(found.T @ centred)
-    np.testing.assert_allclose(found @ (u @ vt), centred, atol=0.06)
+    u, _, vt = np.linalg.svd(recovered.T @ centred)
+    np.testing.assert_allclose(recovered @ (u @ vt), centred, atol=0.06)
     error = [abs(pose_of(rigid.fit(points)[0]).yaw - pose.yaw) for pose, points in zip(poses, seen)]
     assert np.median(error) < 0.06
     with pytest.raises(ValueError, match="one direction"):
@@ -140,15 +140,15 @@ def test_candidates_are_assembled_to_faces(assembly):
         head.project(rotation_of(Pose(-0.2, -0.1, -0.05)), 45.0, 420 + 380j),
     ]
     model = assembler()
-    found = maxima(faces)
-    found["left_mouth"] = found["left_mouth"][1:]  # of the first face not found
-    made = model.assemble(model.candidates(found, 28.3), assembly)
+    by_name = maxima(faces)
+    by_name["left_mouth"] = by_name["left_mouth"][1:]  # of the first face not found
+    made = model.assemble(model.candidates(by_name, 28.3), assembly)
     for face in faces:
         ied = abs(face[0] - face[1])
         assert min(abs(h.points[:6] - face[:6]).mean() / ied for h in made[:2]) < 0.15
     assert len(made[0].rows) == 6 and len(made[1].rows) == 5
-    # Candidates are used with their log-odds: those below the least do not take part.
-    nothing = {name: rows - [0, 0, 20, 0] for name, rows in found.items()}
+    # Candidates are used with their log-odds: those below the minimum do not take part.
+    nothing = {name: rows - [0, 0, 20, 0] for name, rows in by_name.items()}
     assert model.assemble(model.candidates(nothing, 28.3), assembly) == []
 
 
@@ -204,15 +204,15 @@ def test_refinement_follows_the_face():
 
 
 def test_the_mirror_image_is_refined_alike():
-    """A face and its mirror image give mirrored answers, however little the selected values are
+    """A face and its mirror image give mirrored results, even if the selected values are not
     symmetric."""
     regressor = cascade()
     start = 40 * regressor.mean_points + 90 + 80j
     width = IMAGE.shape[1]
-    there = width - 1 - np.conj(regressor.refine(gaussian_pyramid(IMAGE), start)[0])
+    expected = width - 1 - np.conj(regressor.refine(gaussian_pyramid(IMAGE), start)[0])
     mirrored = np.ascontiguousarray(IMAGE[:, ::-1])
-    found, _ = regressor.refine(gaussian_pyramid(mirrored), (width - 1 - np.conj(start))[MIRROR])
-    np.testing.assert_allclose(found, there[MIRROR], atol=0.3)
+    refined, _ = regressor.refine(gaussian_pyramid(mirrored), (width - 1 - np.conj(start))[MIRROR])
+    np.testing.assert_allclose(refined, expected[MIRROR], atol=0.3)
 
 
 def test_two_refinements_are_averaged():
@@ -234,8 +234,8 @@ def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_an
         regressor=SimpleNamespace(to_keypoints=np.eye(2)),
         pose_of=lambda refined: Pose(-0.5, 0.0, 0.0),
     )
-    own, own_log_odds = np.array([13 + 10j, np.nan]), np.array([1.0, np.nan])
-    inputs = InstanceFinder.point_inputs(model, refined, 2.0, own, own_log_odds)
+    positions, log_odds_of = np.array([13 + 10j, np.nan]), np.array([1.0, np.nan])
+    inputs = InstanceFinder.point_inputs(model, refined, 2.0, positions, log_odds_of)
     np.testing.assert_allclose(inputs[0], [2, 1, 1, 0.5, np.log(0.02), 0.5, np.log(2), 1])
     np.testing.assert_allclose(inputs[1], [2, 0, 0, 0, np.log(0.003), 0.5, np.log(2), 1])
 
@@ -283,14 +283,14 @@ def test_the_detector_reports_keypoints_of_faces():
         [d.probability for d in everything.detections],
         atol=1e-9,
     )
-    least = sorted(face.probability for face in everything.instances)[
+    lowest = sorted(face.probability for face in everything.instances)[
         len(everything.instances) // 2
     ]
-    some = model.find(IMAGE, min_probability=least, mode="scan")
-    assert all(face.probability >= least for face in some.instances) and len(
+    some = model.find(IMAGE, min_probability=lowest, mode="scan")
+    assert all(face.probability >= lowest for face in some.instances) and len(
         some.detections
     ) == 7 * len(some.instances)
-    chins = model.detect(IMAGE, keypoints=["chin"], min_probability=least, mode="scan")
+    chins = model.detect(IMAGE, keypoints=["chin"], min_probability=lowest, mode="scan")
     assert [d.keypoint for d in chins] == ["chin"] * len(some.instances)
     alone = model.find(IMAGE, threshold=-np.inf, assembly="none", mode="scan")
     assert not alone.instances and {d.keypoint for d in alone.detections} <= set(ANCHORS)
@@ -298,7 +298,7 @@ def test_the_detector_reports_keypoints_of_faces():
 
 
 class Blind(KeypointDetector):
-    """Finds nothing, and notes in which sizes of photographs."""
+    """Detects nothing, and records the sizes of photographs."""
 
     def anchor_maxima(self, levels, anchors, *args):
         self.info.setdefault("searched", []).append(levels[0].image.shape[:2])
@@ -334,11 +334,11 @@ def test_the_face_in_a_box_is_that_of_the_whole_photograph(shift):
 
 
 def test_a_box_without_a_face_gets_points_too():
-    found = load_model("faces").find(
+    result = load_model("faces").find(
         np.full((200, 300, 3), 128, np.uint8), boxes=[(50, 40, 150, 150), (10, 10, 60, 70)]
     )
-    first, second = found.instances
-    assert first.probability < 0.1 and len(found.detections) == 18
+    first, second = result.instances
+    assert first.probability < 0.1 and len(result.detections) == 18
     assert 50 <= first.landmarks[:, 0].mean() <= 150 and 10 <= second.landmarks[:, 0].mean() <= 60
 
 
@@ -352,13 +352,13 @@ def test_nonsense_is_refused():
     model = detector()
     for options, message in (
         ({"assembly": "4d"}, "assembly='4d': expected one of none, 2d, 3d"),
-        ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no detector of its own"),
+        ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no window detector"),
         ({"min_probability": 1.5}, "min_probability=1.5: expected a number from 0 to 1"),
         ({"min_probability": 0.5, "threshold": 1.0}, "expected one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "expected an assembly of faces"),
         ({"roll": 60}, "roll=60: expected degrees from 0 to 50"),
         ({"boxes": [(5, 1, 5, 9)]}, r"box \(5, 1, 5, 9\): expected x0, y0, x1, y1 with x0 < x1"),
-        ({"boxes": [(900, 1, 950, 9)]}, "expected one that lies in the image of"),
+        ({"boxes": [(900, 1, 950, 9)]}, "expected a box inside the image of"),
     ):
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)
@@ -383,7 +383,7 @@ def test_save_and_load(tmp_path):
         ),
         ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
-        ("faces/probabilities/face", lambda a: a * np.nan, "no number"),
+        ("faces/probabilities/face", lambda a: a * np.nan, "has a NaN"),
     ):
         damaged = tmp_path / "damaged.safetensors"
         changed = dict(arrays) | {name: change(arrays[name])}

@@ -1,4 +1,4 @@
-"""Persons over frames, of synthetic detections whose truth is known; and points that keep still."""
+"""Identities over frames, from synthetic detections with known truth; and smoothed points."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ from annealed.models import Instance, OneEuroFilter
 from annealed.models.keypoints.instances.shape_models import Pose
 from annealed.models.keypoints.instances.tracker import REMEMBERED, PersonTracker
 
-LOOKS = np.random.default_rng(0).uniform(size=(4, 8, 128)) ** 4  # unlike each other by 0.5
+LOOKS = np.random.default_rng(0).uniform(size=(4, 8, 128)) ** 4  # dissimilarity 0.5
 
 
 def seen(who, x, y, rng, ied=40.0):
-    """A detection of a person: where, and how it looks, both with noise."""
+    """A detection of a person: noisy position and appearance."""
     landmarks = np.array([[-0.5, 0], [0.5, 0], [0, 1]]) * ied + [x, y] + rng.normal(size=(3, 2))
     looks = LOOKS[who] + 0.05 * rng.normal(size=LOOKS[who].shape)
     return Instance(

@@ -1,4 +1,4 @@
-"""Regression-guided search and the modes of a detector, against plain reference code."""
+"""Regression-guided search and the modes of a detector, compared with reference code."""
 
 import json
 from dataclasses import replace
@@ -18,11 +18,11 @@ from window_models import GUIDE, IMAGE, POOL, face_cascade, offset_regressor, ra
 def test_offsets_are_those_of_the_patches():
     model = offset_regressor(5)
     ys, xs = np.mgrid[3:190:20, 3:190:20]
-    found = predict_windows(
+    predicted = predict_windows(
         level_channels(IMAGE, POOL), model.compiled(POOL), xs.ravel(), ys.ravel()
     )
     patches = extract_patches(IMAGE, xs.ravel(), ys.ravel())
-    np.testing.assert_allclose(found, model.predict(patches, POOL), atol=1e-4)
+    np.testing.assert_allclose(predicted, model.predict(patches, POOL), atol=1e-4)
     mirrored = model.mirrored(POOL).predict(patches[:, :, ::-1], POOL)
     np.testing.assert_allclose(mirrored, model.predict(patches, POOL) * [-1, 1] - [1, 0], atol=1e-4)
 
@@ -44,7 +44,7 @@ def test_a_mirrored_guide_leads_to_the_mirrored_windows():
 
 
 def windows_by_hand(xs, ys):
-    """The 25 windows around each place that the regressor leads to."""
+    """The 25 windows around each prediction of the regressor."""
     wanted = set()
     for x, y, (dx, dy) in zip(xs, ys, GUIDE.offsets.predict(extract_patches(IMAGE, xs, ys), POOL)):
         if max(abs(dx), abs(dy)) <= MAX_OFFSET:
@@ -102,11 +102,11 @@ def test_windows_near_faces_by_hand():
         # One keypoint or both at a time, whatever the parts of the level: the scores are those of
         # the scan.
         scan = {tuple(row) for row in detector.search.score_levels(levels[:1], name)[0].tolist()}
-        found = [
+        windows = [
             tuple(row)
             for row in detector.search.score_levels(levels, name, "prune+regress")[0].tolist()
         ]
-        assert len(found) == len(set(found)) and set(found) == {
+        assert len(windows) == len(set(windows)) and set(windows) == {
             row for row in scan if (row[0], row[1]) in wanted
         }
     both = detector.detect(IMAGE, threshold=-np.inf)
@@ -134,9 +134,11 @@ def test_parts_of_a_level_hold_all_margins():
     points = rng.integers(0, [300, 200], (40, 2))
     for most in (10_000_000, 5000):
         parts = regions(points, 12, (200, 300), most)
-        assert sorted(np.concatenate([own for _, _, own in parts]).tolist()) == list(range(40))
-        for rows, columns, own in parts:
-            x, y = points[own].T
+        assert sorted(np.concatenate([members for _, _, members in parts]).tolist()) == list(
+            range(40)
+        )
+        for rows, columns, members in parts:
+            x, y = points[members].T
             assert rows.start == max(0, y.min() - 12) and rows.stop == min(200, y.max() + 13)
             assert columns.start <= max(0, x.min() - 12) and columns.stop >= min(300, x.max() + 13)
     assert len(parts) > 3
@@ -164,13 +166,15 @@ def test_the_face_cascade_is_kept_in_the_file(tmp_path):
     )
     path = tmp_path / "d.safetensors"
     detector.save(path)
-    found = load_model(path)
-    assert found.detect(IMAGE, threshold=-np.inf) == detector.detect(IMAGE, threshold=-np.inf) != []
+    loaded = load_model(path)
+    assert (
+        loaded.detect(IMAGE, threshold=-np.inf) == detector.detect(IMAGE, threshold=-np.inf) != []
+    )
     arrays, header = read_model(path, "keypoint detector")
     for change, message in (
         (lambda h: h["face_cascade"].update(coarser=2.0), "coarser=2.0"),
         (lambda h: h["face_cascade"]["expected"].update(a=[0.0, "x"]), "a=\\[0.0, 'x'\\]"),
-        (lambda h: h["guides"]["a"].update(prune=[{}]), "of an older version"),
+        (lambda h: h["guides"]["a"].update(prune=[{}]), "an older format"),
     ):
         damaged = json.loads(json.dumps(header))
         change(damaged)
@@ -189,9 +193,9 @@ def test_modes_that_the_model_does_not_have():
     detector.resolve(DetectionOptions(mode="regress"))
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
-    with pytest.raises(ValueError, match="does not have it, only 'scan' and 'regress'"):
+    with pytest.raises(ValueError, match="supports only 'scan' and 'regress'"):
         detector.detect(IMAGE, mode="prune+regress")
-    with pytest.raises(ValueError, match="does not have it for a, only 'scan'"):
+    with pytest.raises(ValueError, match="supports only 'scan' for a"):
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 

@@ -1,5 +1,4 @@
-"""Photographs turned for the search of turned faces: what is found in them lies where it does in
-the original."""
+"""Photographs rotated to search for rotated faces: detections are mapped back to the original."""
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ def dot(x, y):
 
 
 def brightest(image, factor=1.0):
-    """One maximum: the middle of what is bright; its score is the width of the image."""
+    """One maximum: the centre of the bright area; its score is the width of the image."""
     ys, xs = np.nonzero(image[..., 0] > 120)
     return {"spot": np.array([[xs.mean(), ys.mean(), image.shape[1], 0.5]])}
 
@@ -26,12 +25,12 @@ def brightest(image, factor=1.0):
 @pytest.mark.parametrize("degrees", [-30, 20, 90])
 def test_nothing_is_cut_off_and_the_way_back_is_known(degrees):
     for x, y in ((4, 4), (84, 44), (60, 10)):
-        shown, there = turned(dot(x, y), degrees), turning(HEIGHT, WIDTH, degrees)[0]
+        shown, transform = turned(dot(x, y), degrees), turning(HEIGHT, WIDTH, degrees)[0]
         assert shown.dtype == np.uint8 and (
             degrees != 90 or abs(np.subtract(shown.shape[:2], (WIDTH, HEIGHT))).max() <= 1
         )
         place = brightest(shown)["spot"][0, :2]
-        np.testing.assert_allclose(place, there[:, :2] @ [x, y] + there[:, 2], atol=0.4)
+        np.testing.assert_allclose(place, transform[:, :2] @ [x, y] + transform[:, 2], atol=0.4)
 
 
 def test_maxima_of_both_sides_lie_in_the_original():
@@ -57,7 +56,7 @@ def test_large_photographs_are_shrunk_first(monkeypatch):
 
 def test_a_face_that_is_turned_far_is_found_in_its_place():
     """The shipped model on a part of the sample photograph."""
-    shown, (there, _) = turned(sample_photograph()[20:220, 120:320], 48), turning(200, 200, 48)
+    shown, (transform, _) = turned(sample_photograph()[20:220, 120:320], 48), turning(200, 200, 48)
     detector = load_model("faces")
     assert detector.find(shown, roll=0).instances == []
     (face,) = detector.find(shown).instances
@@ -66,7 +65,7 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
         [[face.keypoints[name].x, face.keypoints[name].y] for name in ("left_eye", "right_eye")]
     )
     np.testing.assert_allclose(
-        places, np.array([[127, 84], [83.5, 81.5]]) @ there[:, :2].T + there[:, 2], atol=3
+        places, np.array([[127, 84], [83.5, 81.5]]) @ transform[:, :2].T + transform[:, 2], atol=3
     )
 
 

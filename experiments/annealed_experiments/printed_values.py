@@ -19,8 +19,8 @@ def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
         for line in lines:
             cells = line.split()
             row, numbers = cells[: len(keys)], cells[len(keys) :]
-            found = {(method.replace("_", " "), *row): v for method, v in zip(methods, numbers)}
-            tables[name] |= {key: float(v) for key, v in found.items() if v != "-"}
+            values = {(method.replace("_", " "), *row): v for method, v in zip(methods, numbers)}
+            tables[name] |= {key: float(v) for key, v in values.items() if v != "-"}
     return tables
 
 
@@ -43,5 +43,5 @@ def beside(
     table: str, method: str, row: Iterable[str | int], columns: Iterable[str]
 ) -> dict[str, float]:
     """The printed numbers of a method that there are in some columns, as ``paper_COLUMN``."""
-    found = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
-    return {column: value for column, value in found.items() if value is not None}
+    values = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
+    return {column: value for column, value in values.items() if value is not None}

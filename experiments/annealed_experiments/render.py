@@ -79,11 +79,11 @@ def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str
 
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     """Rows by design and method, small k first."""
-    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    by_size: dict[Any, dict[str, dict[str, Any]]] = {}
     for row in record["rows"]:
         size = (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", ""))
-        found.setdefault(size, {})[row["method"]] = row
-    return dict(sorted(found.items()))
+        by_size.setdefault(size, {})[row["method"]] = row
+    return dict(sorted(by_size.items()))
 
 
 _Z = 1.959963984540054  # of 95%
@@ -171,7 +171,7 @@ def _detection(record: Record) -> str:
     return _table(
         head,
         (
-            [name, *(cell(found.get(name)) for found in sizes.values())]
+            [name, *(cell(methods.get(name)) for methods in sizes.values())]
             for name in _methods(record, "L2")
         ),
     )

@@ -178,7 +178,7 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
             )
         bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
         other = {
-            n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n)
+            n: re.sub("left|right", lambda match: "right" if match[0] == "left" else "left", n)
             for n in names
         }
         pairs = [[n, other[n]] for n in names if "left" in n and other[n] in names]
@@ -294,8 +294,8 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     path = folder / "ignore.csv"
     if not path.is_file():
         return {}
-    found = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
-    return {folder / name: boxes for name, boxes in found.items()}
+    boxes_by_name = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
+    return {folder / name: boxes for name, boxes in boxes_by_name.items()}
 
 
 def read_boxes(
@@ -323,11 +323,11 @@ def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
     if not path.is_file():
         return {}
     columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
-    found = {}
+    landmarks = {}
     for line, row in read_rows(path, ("image", "face", *columns)):
         values = [_number(row, column, path, line) for column in columns]
-        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
-    return found
+        landmarks[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+    return landmarks
 
 
 def _size(path: Path) -> tuple[int, int] | None:
@@ -419,13 +419,13 @@ def _joined(images: list[Path]) -> list[list[Path]]:
     groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
         groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
-    found: list[list[Path]] = []
+    joined: list[list[Path]] = []
     for group in groups.values():
         by_content: defaultdict[bytes, list[Path]] = defaultdict(list)
         for path in group:
             by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
-        found += by_content.values()
-    return found
+        joined += by_content.values()
+    return joined
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
@@ -510,14 +510,14 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
         ) from None
-    for key, found in instances.items():
+    for key, annotated in instances.items():
         size = _size(files_of[key])
-        for i, named in enumerate(found):
+        for i, named in enumerate(annotated):
             for name, point in named.items():
                 _check_inside(
                     f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size
                 )
-    known = all(np.isfinite(found).all() for found in boxes.values())
+    known = all(np.isfinite(annotated).all() for annotated in boxes.values())
     return [
         _annotated_image(
             files_of[key],

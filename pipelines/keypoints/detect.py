@@ -90,11 +90,11 @@ def records(
         | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
         for instance in instances
     ]
-    found = {"detections": [d._asdict() for d in detections]}
+    record = {"detections": [d._asdict() for d in detections]}
     if category is None:
-        return found | {"faces": described}
+        return record | {"faces": described}
     # They have no pose: heads have.
-    return found | {
+    return record | {
         "objects": [
             {"category": category} | {k: v for k, v in one.items() if k != "pose"}
             for one in described
@@ -162,8 +162,8 @@ def detect_file(
         pixels = sample_photograph() if name is None else read_image(name)
         with plain_forms(plain):
             result, seconds = timed(partial(detector.find, options=options), pixels)
-        found = FileDetections(shown, pixels, seconds, *result, detector.category)
-        return found if keep_pixels else replace(found, pixels=None)
+        detections = FileDetections(shown, pixels, seconds, *result, detector.category)
+        return detections if keep_pixels else replace(detections, pixels=None)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")

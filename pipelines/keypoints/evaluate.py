@@ -105,20 +105,20 @@ class Evaluation:
 
 
 def default_detections(
-    found: DetectionResult, thresholds: dict[str, float] | None
+    result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
     """Those among all candidates that are detected by default: in faces of probability 0.5, or
     above thresholds of the score.
     """
     if thresholds is not None:
-        return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
+        return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
     shown = {
         (name, p.x, p.y)
-        for instance in found.instances
+        for instance in result.instances
         if instance.probability >= MIN_PROBABILITY
         for name, p in instance.keypoints.items()
     }
-    return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
+    return [d for d in result.detections if (d.keypoint, d.x, d.y) in shown]
 
 
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
@@ -263,16 +263,16 @@ def _by_box(
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
 
     def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
-        found = detector.find(pixels, options).instances
-        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [
-            one.probability for one in found
+        instances = detector.find(pixels, options).instances
+        return [np.array([one.keypoints[name][:2] for name in names]) for one in instances], [
+            one.probability for one in instances
         ]
 
-    found = [
+    results = [
         search(pixels)
         for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)
     ]
-    points, probability = [one for one, _ in found], [p for _, p in found]
+    points, probability = [one for one, _ in results], [p for _, p in results]
     if measure == "oks":
         result.rows = oks_rows(result.images, points, probability)
     else:
@@ -355,11 +355,13 @@ def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> di
 
     Photographs without faces are in none; the pose is that of the first face.
     """
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for i, image in enumerate(images):
         if not len(image.reference_length):
             continue
-        found.setdefault(_band("IED", float(np.median(image.reference_length)), _IED), []).append(i)
+        positions.setdefault(
+            _band("IED", float(np.median(image.reference_length)), _IED), []
+        ).append(i)
         if (
             rigid is not None
             and image.landmarks is not None
@@ -367,13 +369,15 @@ def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> di
         ):
             pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
             for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
-                found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
+                positions.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(
+                    i
+                )
     order = [
         _band(name, low, limits)
         for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL))
         for low in limits[:-1]
     ]
-    return {name: found[name] for name in order if name in found}
+    return {name: positions[name] for name in order if name in positions}
 
 
 def _band(name: str, value: float, limits: Sequence[float]) -> str:

@@ -81,7 +81,7 @@ class LabelFolder:
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Objects of the category by the names of their files."""
         try:
-            found: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
+            objects: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
             names = {image["id"]: image["file_name"] for image in coco["images"]}
             points = {
                 c["id"]: c["keypoints"]
@@ -96,14 +96,14 @@ class LabelFolder:
                         for name, xyv in zip(points[a["category_id"]], values)
                         if xyv[2] > 0
                     }
-                    found[names[a["image_id"]]].append(
+                    objects[names[a["image_id"]]].append(
                         {"keypoints": keypoints, "bbox": a.get("bbox")}
                     )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{self.folder}: not a COCO keypoint file ({type(error).__name__}: {error})"
             ) from None
-        return found
+        return objects
 
     def record(self) -> dict[str, Any]:
         """What the points are, which pictures have labels, and the mean object, of size 1 around

@@ -218,7 +218,7 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
 TOLERANCE = 0.1
 """Share of the root of the area of an object's box."""
 
-Found = Sequence[np.ndarray]
+Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
@@ -230,24 +230,24 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
     )
 
 
-def distances(image: AnnotatedImage, found: Found) -> np.ndarray:
+def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     """Distances (n_objects, n_found, n_keypoints) in units of the root of the object's box's area;
     NaN for points that are unknown."""
-    shape = len(image.instances), len(found), image.visible.shape[1]
+    shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
-        [[np.hypot(*(points - truth).T) for points in found] for truth in image.instances]
+        [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
     )
     return apart.reshape(shape) / sizes_of(image)[:, None, None]
 
 
-def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
+def in_ignored(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     """Whether the middle of each found object (n_found,) lies in a box to ignore."""
     return in_boxes(
-        np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore
+        np.array([points.mean(axis=0) for points in detected]).reshape(-1, 2), image.ignore
     )
 
 
-def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
+def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
     """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
     of the root of the box's area; infinite where none is near, NaN for points that are hidden or
     unknown. And how many found objects belong to none.
@@ -256,25 +256,27 @@ def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
     0.4.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
-    errors, distance = np.where(visible, np.inf, np.nan), distances(image, found)
+    errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
     mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(
         np.isfinite(distance).sum(axis=2), 1
     )
-    left = set(range(len(found)))
+    left = set(range(len(detected)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
         if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
             left.discard(j)
             errors[i, visible[i]] = distance[i, j, visible[i]]
-    return errors, len(left) - int(in_ignored(image, found)[list(left)].sum())
+    return errors, len(left) - int(in_ignored(image, detected)[list(left)].sum())
 
 
 def score(
-    images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()
+    images: Sequence[AnnotatedImage],
+    detected: Sequence[Objects],
+    background: Sequence[Objects] = (),
 ) -> list[dict]:
     """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
     and the median error of those of found objects; the last row has the false objects per
     picture."""
-    judged = [errors_of(image, of_image) for image, of_image in zip(images, found, strict=True)]
+    judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
     for name, mine in [*zip(images[0].schema.keypoints, errors.T), ("all", errors.ravel())]:
@@ -292,7 +294,9 @@ def score(
 
 
 def oks_rows(
-    images: Sequence[AnnotatedImage], found: Sequence[Found], probability: Sequence[Sequence[float]]
+    images: Sequence[AnnotatedImage],
+    detected: Sequence[Objects],
+    probability: Sequence[Sequence[float]],
 ) -> list[dict]:
     """Average precision of objects by object keypoint similarity, a row per threshold and their
     mean.
@@ -307,7 +311,7 @@ def oks_rows(
     """
     seen = [image.visible & np.isfinite(image.instances).all(axis=2) for image in images]
     similar, rows = [], []
-    for image, objects, visible in zip(images, found, seen, strict=True):
+    for image, objects, visible in zip(images, detected, seen, strict=True):
         near = np.where(
             visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0
         )
@@ -315,7 +319,7 @@ def oks_rows(
     n = sum(int(visible.any(axis=1).sum()) for visible in seen)
     for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
         scores, outcomes = [], []
-        for image, objects, p, similarity in zip(images, found, probability, similar):
+        for image, objects, p, similarity in zip(images, detected, probability, similar):
             free, ignored = np.ones(len(similarity), bool), in_ignored(image, objects)
             for j in np.argsort(-np.asarray(p), kind="stable"):
                 of_free = np.where(free, similarity[:, j], -1.0)

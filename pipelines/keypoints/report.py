@@ -69,13 +69,15 @@ def write_report(
         What the JSON file holds.
     """
     schema = test[0].schema
-    found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
-    sure = [[one for one in result.instances if one.probability >= 0.5] for result in found]
+    results = [
+        detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test
+    ]
+    sure = [[one for one in result.instances if one.probability >= 0.5] for result in results]
     points = [
         [np.array([one.keypoints[n][:2] for n in schema.keypoints]) for one in some]
         for some in sure
     ]
-    rows, curves = score(test, points), _curves(test, found)
+    rows, curves = score(test, points), _curves(test, results)
     for row in rows:
         row["average_precision"] = curves[row["keypoint"]].average_precision
     anchors = [] if detector.schema is None else detector.schema.anchors
@@ -194,11 +196,13 @@ def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
     return part
 
 
-def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
+def _curves(
+    images: Sequence[AnnotatedImage], results: Sequence[DetectionResult]
+) -> dict[str, Curve]:
     """Precision and recall of the points of each name within `TOLERANCE`, and of all, over falling
     probabilities of the objects."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
-    for image, result in zip(images, found):
+    for image, result in zip(images, results):
         probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
             xy = [instance.keypoints[name][:2] for instance in result.instances]
@@ -258,7 +262,7 @@ def _worst(
     points: Sequence[Sequence[np.ndarray]],
 ) -> str:
     """The pictures with the largest errors, an object that is missing or false counting as 1."""
-    judged = [errors_of(image, found) for image, found in zip(images, points)]
+    judged = [errors_of(image, detected) for image, detected in zip(images, points)]
     size = [
         float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged
     ]
@@ -306,7 +310,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         values[-1] - values[-2],
         float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects)),
     )
-    said = (
+    advice = (
         "More are likely to help"
         if gain > noise
         else "Do not expect much of more pictures of this kind"
@@ -316,7 +320,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
     )
     change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"
-    answer = f"{change}. {said}."
+    answer = f"{change}. {advice}."
     return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
 
 
@@ -356,9 +360,9 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
             f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
         )
         if "angle" in feature:  # an edge runs across its gradient
-            along = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
+            edge = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
             a, b = (x + width / 2) * unit, (y + height / 2) * unit
-            dx, dy = along.real * width, along.imag * height
+            dx, dy = edge.real * width, edge.imag * height
             line = f'x1="{a - dx:.1f}" y1="{b - dy:.1f}" x2="{a + dx:.1f}" y2="{b + dy:.1f}"'
             parts.append(f'<line {line} stroke="#2f86c9" stroke-width="4"/>')
     title = escape(feature["name"])

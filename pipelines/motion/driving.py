@@ -79,9 +79,9 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     settings = KINDS[kind]
     for attempt in range(100):
         rng = np.random.default_rng([seed, attempt, *kind.encode()])
-        found = _scene(rng, settings)
-        if found is not None:
-            return TrackSequence(f"driving_{kind}_{seed}", *found)
+        scene = _scene(rng, settings)
+        if scene is not None:
+            return TrackSequence(f"driving_{kind}_{seed}", *scene)
     raise AssertionError(f"no scene of kind {kind!r} in a hundred attempts")
 
 
@@ -114,8 +114,8 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
         labels.append(np.full(len(chosen), motion))
     if len(tracks) < 2 or labels[0][0] != 0:
         return None
-    found = np.concatenate(tracks, axis=1)
-    return found + _errors(rng, found, kind.errors), np.unique(
+    positions = np.concatenate(tracks, axis=1)
+    return positions + _errors(rng, positions, kind.errors), np.unique(
         np.concatenate(labels), return_inverse=True
     )[1]
 

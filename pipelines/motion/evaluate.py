@@ -131,9 +131,9 @@ def _chosen_results(
     rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
-        found = cells(key, partial(nested_errors, benchmark, fold))
-        own, inner, outer = (np.array(found[name]) for name in ("fold", "inner", "outer"))
-        rounds.append(choose_in_training_folds(own, inner, outer))
+        errors = cells(key, partial(nested_errors, benchmark, fold))
+        folds, inner, outer = (np.array(errors[name]) for name in ("fold", "inner", "outer"))
+        rounds.append(choose_in_training_folds(folds, inner, outer))
         next(steps, None)
     test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
@@ -171,9 +171,9 @@ def evaluate_auto(
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
     for number, sequence in enumerate(sequences):
-        found = ranker.sets_by_number(*shuffled_tracks(sequence, number))
-        sets.append(found[n_motions[number]].without_small(ranker.min_motion_size))
-        mixed.append(joined(list(found.values())).without_small(ranker.min_motion_size))
+        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number))
+        sets.append(sets_by_number[n_motions[number]].without_small(ranker.min_motion_size))
+        mixed.append(joined(list(sets_by_number.values())).without_small(ranker.min_motion_size))
     videos = np.array([one.video for one in sets])
     right, errors, chances = np.zeros((3, n_partitions, len(sets)))
     for p in range(n_partitions):

@@ -78,18 +78,18 @@ class Method:
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
     """Lines of the table for the names in ``METHODS``."""
-    found = []
+    methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
         part = "pairs" if families == "pairs" else "subspaces"
         columns = benchmark.columns("all", part)
         if "oracle" in names:
-            found.append(Method(f"oracle, {families}", families, lambda train: oracle_rule))
+            methods.append(Method(f"oracle, {families}", families, lambda train: oracle_rule))
         if "fit" in names and families != "pairs":
-            found.append(Method(f"fit, {families}", families, lambda train: rule))
+            methods.append(Method(f"fit, {families}", families, lambda train: rule))
         for name, label, fit in _LEARNT:
             if name in names and (families == "pairs" or name in ("rankboost", "lambdarank")):
-                found.append(
+                methods.append(
                     Method(f"{label}, {families}", families, partial(fit, columns=columns))
                 )
         if "fsa" in names:
@@ -98,8 +98,8 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
                 fit_kind = partial(
                     fit_fsa, settings=settings, columns=benchmark.columns(kind, part)
                 )
-                found.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
-    return found
+                methods.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
+    return methods
 
 
 def check_methods(names: Sequence[str]) -> None:

@@ -32,15 +32,15 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
     """Category, number of motions and mask of the sequences of each line of Table VII; empty groups
     are left out.
     """
-    found: list[tuple[str, int | str, np.ndarray]] = []
+    lines: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
             inside = (benchmark.n_motions == k) & (
                 (benchmark.categories == category) | (category == "all")
             )
             if inside.any():
-                found.append((category, int(k), inside))
-    return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
+                lines.append((category, int(k), inside))
+    return [*lines, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:

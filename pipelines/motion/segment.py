@@ -52,14 +52,14 @@ class FileSegmentation:
 
     def record(self) -> dict[str, Any]:
         """As the command line prints it."""
-        found, listed = (
+        result, listed = (
             self.segmentation,
             zip(self.segmentation.candidates, self.segmentation.scores),
         )
         return {
             "sequence": self.sequence,
-            "motions": found.n_motions,
-            "probability_of_motions": found.probability_of_motions,
+            "motions": result.n_motions,
+            "probability_of_motions": result.probability_of_motions,
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
             "candidates": [
@@ -124,13 +124,15 @@ def segment_file(
         )
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
-        found = ranker.segment(sequence.tracks, n_motions, outliers)
+        result = ranker.segment(sequence.tracks, n_motions, outliers)
         if masks is not None:
             raise ValueError(f"{path}: tracks without pictures have no masks; expected a video")
         if overlay is not None:
-            write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
-        _write_tracks(tracks_out, sequence.tracks, found.labels)
-        return FileSegmentation(sequence.name, found.labels, found, found.unseen, sequence.tracks)
+            write_video(overlay, frames_on_black(sequence.tracks, result.labels), 10.0)
+        _write_tracks(tracks_out, sequence.tracks, result.labels)
+        return FileSegmentation(
+            sequence.name, result.labels, result, result.unseen, sequence.tracks
+        )
     tracks = Tracker().track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
@@ -139,13 +141,13 @@ def segment_file(
         seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
         longest = np.sort(np.argsort(-seen, kind="stable")[:MAX_TRACKS])
         long_tracks, kept = long_tracks[:, longest], kept[longest]
-    found = ranker.segment(long_tracks, n_motions, outliers)
+    result = ranker.segment(long_tracks, n_motions, outliers)
     labels = np.full(tracks.shape[1], -1, np.int64)
-    labels[kept] = found.labels
+    labels[kept] = result.labels
     _write_tracks(tracks_out, tracks, labels)
     if masks is not None or overlay is not None:
         write_overlay(path, overlay, tracks, labels, masks)
-    return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
+    return FileSegmentation(path.stem, labels, result, kept[result.unseen], tracks)
 
 
 def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> None:
@@ -272,12 +274,12 @@ def train_ranker(
         n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            found = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
-            if found:
-                mixed.append(joined(list(found.values())))
+            by_number = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
+            if by_number:
+                mixed.append(joined(list(by_number.values())))
             sets.append(
-                found[n_motions]
-                if n_motions in found
+                by_number[n_motions]
+                if n_motions in by_number
                 else ranker.candidate_set(tracks, n_motions, shuffled)
             )
         except ValueError as error:

@@ -27,7 +27,7 @@ class SceneSettings:
         Least and greatest number of frames.
     noise : float, default 0.3
         Standard deviation of the positions in pixels.
-    lost : float, default 0.5
+    lost_fraction : float, default 0.5
         Share of the points that are followed in a part of the frames only; a third of all have a
         short gap besides.
     drifting : float, default 0.03
@@ -37,7 +37,7 @@ class SceneSettings:
     motions: tuple[int, ...] = (2, 3)
     frames: tuple[int, int] = (50, 100)
     noise: float = 0.3
-    lost: float = 0.5
+    lost_fraction: float = 0.5
     drifting: float = 0.03
 
 
@@ -80,18 +80,18 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
             turned = np.einsum("tij,pj->tpi", rotations, points) + (centre + places)[:, None]
         tracks.append(project(turned, camera, focal, np.array(SIZE), 0.3))
         labels.append(np.full(len(points), motion))
-    found, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
-    _lose(rng, found, settings)
-    _drift(rng, found, settings)
-    found += settings.noise * rng.standard_normal(found.shape)
-    seen = np.isfinite(found).all(axis=2)
+    positions, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
+    _lose(rng, positions, settings)
+    _drift(rng, positions, settings)
+    positions += settings.noise * rng.standard_normal(positions.shape)
+    seen = np.isfinite(positions).all(axis=2)
     kept = seen.sum(axis=0) >= _MIN_FRAMES_SEEN
     # A motion of which hardly anything is left in view is not one to be found.
     kept &= (np.bincount(truth[kept], minlength=n_motions) >= 8)[truth]
     if len(np.unique(truth[kept])) < 2:
         return perspective_sequence(seed + 1_000_000, settings)
     return TrackSequence(
-        f"perspective_{seed}", found[:, kept], np.unique(truth[kept], return_inverse=True)[1]
+        f"perspective_{seed}", positions[:, kept], np.unique(truth[kept], return_inverse=True)[1]
     )
 
 
@@ -156,11 +156,11 @@ def project(
 def _lose(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
     """Follow some points in a part of the frames only, and leave short gaps in others."""
     n_frames, n_points, _ = tracks.shape
-    for p in np.flatnonzero(rng.random(n_points) < settings.lost):
+    for p in np.flatnonzero(rng.random(n_points) < settings.lost_fraction):
         length = int(rng.uniform(0.3, 0.9) * n_frames)
         start = int(rng.integers(n_frames - length + 1))
         tracks[:start, p] = tracks[start + length :, p] = np.nan
-    if settings.lost > 0:
+    if settings.lost_fraction > 0:
         for p in np.flatnonzero(rng.random(n_points) < 1 / 3):
             start = int(rng.integers(n_frames))
             tracks[start : start + int(rng.integers(3, 10)), p] = np.nan
@@ -171,5 +171,5 @@ def _drift(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings
     n_frames, n_points, _ = tracks.shape
     for p in np.flatnonzero(rng.random(n_points) < settings.drifting):
         start = int(rng.integers(n_frames))
-        away = rng.standard_normal(2) * 0.8
-        tracks[start:, p] += np.arange(n_frames - start)[:, None] * away
+        drift = rng.standard_normal(2) * 0.8
+        tracks[start:, p] += np.arange(n_frames - start)[:, None] * drift

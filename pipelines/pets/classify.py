@@ -40,7 +40,7 @@ def classify_file(
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]
     best = int(probabilities.argmax())
-    found = Classification(
+    result = Classification(
         str(path), classifier.classes[best], float(probabilities[best]), photograph
     )
-    return found if keep_photograph else replace(found, photograph=None)
+    return result if keep_photograph else replace(result, photograph=None)

@@ -101,13 +101,13 @@ def _from_names(folder: Path) -> list[PetFile]:
     """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is
     another.
     """
-    found = []
+    files = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
         if match is None:
             return []
-        found.append((match[1], int(match[2]), path))
-    return [PetFile(path, label) for label, _, path in sorted(found)]
+        files.append((match[1], int(match[2]), path))
+    return [PetFile(path, label) for label, _, path in sorted(files)]
 
 
 def _images(folder: Path) -> list[Path]:

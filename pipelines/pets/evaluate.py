@@ -98,7 +98,7 @@ def evaluate_classifier(
         rows.append(sp.csr_matrix(row))
         seconds.append(took)
     X = sp.vstack(rows, format="csr")
-    found = Evaluation(
+    evaluation = Evaluation(
         [], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds))
     )
     y_test = np.array([model.classes.index(f.label) for f in test])
@@ -107,21 +107,26 @@ def evaluate_classifier(
         if not asked.any():
             continue
         probabilities = np.full((len(test), len(model.classes)), np.nan)
-        probabilities[asked] = model.probabilities(found.X_test[asked], part)
-        found.probabilities[part] = probabilities
+        probabilities[asked] = model.probabilities(evaluation.X_test[asked], part)
+        evaluation.probabilities[part] = probabilities
         wrong = probabilities[asked].argmax(axis=1) != y_test[asked]
-        found.rows.append(
+        evaluation.rows.append(
             _row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong)
         )
-        found.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
+        evaluation.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
         learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
             codes = np.array([model.classes.index(label) for label in y_train])
-            found.rows += _competitors(
-                model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked]
+            evaluation.rows += _competitors(
+                model,
+                part,
+                evaluation.X_train[learnable],
+                codes,
+                evaluation.X_test[asked],
+                y_test[asked],
             )
-    return found
+    return evaluation
 
 
 def _row(

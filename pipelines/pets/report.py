@@ -54,14 +54,14 @@ class Patches:
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
-        found = []
+        patches = []
         for i in self.by_column.indices[first:last][order]:
             image, columns, windows = self._describe(int(i))
             places = windows[columns == column]
             if len(places):
                 x, y, width, height = places[len(places) // 2]
-                found.append(_patch(image, x, y, SCALE * width, SCALE * height))
-        return found
+                patches.append(_patch(image, x, y, SCALE * width, SCALE * height))
+        return patches
 
     def _describe(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if i not in self._seen:
@@ -198,44 +198,48 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 
 
 def write_report(
-    folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation
+    folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
     """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
     photographs.
     """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
-    if found.breeds:
-        breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
+    if evaluation.breeds:
+        breeds = (
+            [b["heads"], b["breed"], b["photographs"], b["errors"]] for b in evaluation.breeds
+        )
         text += "\n## By breed\n\n" + markdown_table(
             ["head boxes", "breed", "photographs", "errors"], breeds
         )
     write_texts(folder, {"table.md": text, "results.json": record})
-    for part in found.probabilities:
-        asked, shown = classified(part, found.train), classified(part, found.test)
-        files = [f for f, a in zip(found.train, asked) if a]
+    for part in evaluation.probabilities:
+        asked, shown = classified(part, evaluation.train), classified(part, evaluation.test)
+        files = [f for f, a in zip(evaluation.train, asked) if a]
         y = np.array([model.classes.index(f.label) for f in files if f.label in model.classes])
         if len(files) and len(y) == len(files) and len(np.unique(y)) == len(model.classes):
-            X = found.X_train[asked]
+            X = evaluation.X_train[asked]
             patches = Patches(model, files, X)
             draw_words(folder / f"words_{part}.png", model, part, patches)
             draw_pairs(folder / f"pairs_{part}.png", model, part, patches, y)
             if len(model.classes) == 2:
                 metric = metric_on(X, y, model.selected(part), model.settings.max_order)
-                component = first_component(metric.transform(found.X_test[shown]))
-                labels = [f.label for f, a in zip(found.test, shown) if a]
+                component = first_component(metric.transform(evaluation.X_test[shown]))
+                labels = [f.label for f, a in zip(evaluation.test, shown) if a]
                 draw_component(folder / f"component_{part}.png", component, labels)
         if isinstance(model.scorers[part][0], AdditiveScorer):
-            draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, found))
+            draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, evaluation))
 
 
 def _explained(
-    model: ImageClassifier, part: str, found: Evaluation
+    model: ImageClassifier, part: str, evaluation: Evaluation
 ) -> list[tuple[str, Explanation]]:
     """The surest photographs of the classes, and the surest errors."""
-    probabilities = found.probabilities[part]
-    y = np.array([model.classes.index(f.label) for f in found.test])
-    sure = np.where(classified(part, found.test), np.nan_to_num(probabilities).max(axis=1), -1.0)
+    probabilities = evaluation.probabilities[part]
+    y = np.array([model.classes.index(f.label) for f in evaluation.test])
+    sure = np.where(
+        classified(part, evaluation.test), np.nan_to_num(probabilities).max(axis=1), -1.0
+    )
     order = [i for i in np.argsort(-sure, kind="stable") if sure[i] >= 0]
     right = np.nan_to_num(probabilities).argmax(axis=1) == y
     chosen = [
@@ -245,7 +249,11 @@ def _explained(
     chosen.append([i for i in order if not right[i]][: N_EXPLAINED // 2])
     shown = []
     for i in (i for group in chosen for i in group):
-        file = found.test[i] if part == HEADS else PetFile(found.test[i].path, found.test[i].label)
+        file = (
+            evaluation.test[i]
+            if part == HEADS
+            else PetFile(evaluation.test[i].path, evaluation.test[i].label)
+        )
         shown.append(
             (f"{file.path.name}: {file.label}", model.explain(file.read(model.features.side)))
         )

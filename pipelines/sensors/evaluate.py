@@ -129,7 +129,7 @@ def evaluate_baselines(
     """
     cells = cells or Checkpoint()
     X, _ = minute_features(minutes, kinds)
-    y, days, found = minutes.truth, minutes.days, []
+    y, days, predictions = minutes.truth, minutes.days, []
     for method, fit in BASELINES.items():
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
@@ -141,8 +141,8 @@ def evaluate_baselines(
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
-        found.append(Prediction(method, labels))
-    return found
+        predictions.append(Prediction(method, labels))
+    return predictions
 
 
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
@@ -238,8 +238,8 @@ def _selection_fold(
         if selection.shrunk is not None:
             labels[f"{method}, shrunk"] = selection.shrunk.predict(X[test], sequence=days[test])
         parts += [
-            {"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()}
-            for name, found in labels.items()
+            {"method": name, "k": k, "units": selection.sensors, "labels": predicted.tolist()}
+            for name, predicted in labels.items()
         ]
     return parts
 
@@ -289,16 +289,17 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
-        own, labels = truth[seen], one.labels[seen]
+        target, labels = truth[seen], one.labels[seen]
         row: dict[str, Any] = {
             "method": one.method,
             "sensors": one.k,
             "minutes": int(seen.sum()),
-            **errors(own, labels),
-            **{f"{key}_active": value for key, value in errors(own, labels, idle=False).items()},
-            **bootstrap_interval(own, labels, days[seen]),
+            **errors(target, labels),
+            **{f"{key}_active": value for key, value in errors(target, labels, idle=False).items()},
+            **bootstrap_interval(target, labels, days[seen]),
             "per_activity": {
-                str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)
+                str(name): float((labels[target == name] != name).mean())
+                for name in np.unique(target)
             },
         }
         if one.selected:

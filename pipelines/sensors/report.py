@@ -124,8 +124,8 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
         for i, method in enumerate(
             dict.fromkeys(row["method"] for row in rows if row["sensors"] is not None)
         ):
-            own = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
-            x, y = zip(*own, strict=True)
+            points = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
+            x, y = zip(*points, strict=True)
             style = (
                 ":"
                 if method.endswith("shrunk")

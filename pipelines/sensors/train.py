@@ -59,10 +59,10 @@ def train_model(
         check_selection_kinds(kinds)
         X, groups = minute_features(minutes, kinds)
         sizes = range(n_sensors, n_sensors + 1)
-        found = select_sensors(
+        selection = select_sensors(
             METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE
         )[n_sensors]
-        minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
+        minutes = minutes.keep([minutes.sensors[i] for i in selection.sensors])
     X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.truth, sequence=minutes.days)
     return ActivityModel(

@@ -100,16 +100,16 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             }
         content = await asyncio.to_thread(path.read_bytes)
         async with pool.turn() as worker:
-            found = json.loads(
+            record = json.loads(
                 await worker.run(
                     "label", Upload(plain_name(path.name), content, fields), lambda message: None
                 )
             )
         known = labelled if labelled is not None else proposed
-        found |= {"labelled": labelled is not None, "training": state} | (
+        record |= {"labelled": labelled is not None, "training": state} | (
             {} if known is None else {"objects": known}
         )
-        return JSONResponse(plain(found))
+        return JSONResponse(plain(record))
 
     async def save(request: Request) -> Response:
         path, body = _picture(request), b""

@@ -188,9 +188,13 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
     lips, jaw = xy[_LIPS], xy[_JAW]
     down = lips.mean(axis=0) - eyes.mean(axis=0)
-    along = np.array([down[1], -down[0]])  # to the subject's left: where x grows in an upright face
-    eyes = eyes[np.argsort(-(eyes @ along))]
-    ends = [part[np.argsort(-(part @ along))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])]
+    to_left = np.array(
+        [down[1], -down[0]]
+    )  # to the subject's left: where x grows in an upright face
+    eyes = eyes[np.argsort(-(eyes @ to_left))]
+    ends = [
+        part[np.argsort(-(part @ to_left))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])
+    ]
     return np.concatenate([eyes, *ends, jaw[len(jaw) // 2][None]])
 
 
@@ -204,10 +208,10 @@ def _nine(
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
         for names in scheme[keypoint.split("_")[-1]].format(*[side] * 3).split("|"):
-            found = [points[name] for name in names.split() if name in points]
-            if len(found) == len(names.split()):
-                xy[i] = np.mean([p[:2] for p in found], axis=0)
-                visible[i] = all(p[2] for p in found)
+            present = [points[name] for name in names.split() if name in points]
+            if len(present) == len(names.split()):
+                xy[i] = np.mean([p[:2] for p in present], axis=0)
+                visible[i] = all(p[2] for p in present)
                 break
     return xy, visible
 

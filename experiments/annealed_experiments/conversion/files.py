@@ -20,12 +20,12 @@ def find_file(source: Path, *names: str) -> Path:
     if source.is_file():
         source = source.parent
     wanted = [name.lower() + ending for name in names for ending in ("", *OPENERS)]
-    found: dict[str, list[Path]] = {}
+    by_name: dict[str, list[Path]] = {}
     for path in sorted(source.rglob("*")):
         if path.name.lower() in wanted and path.is_file():
-            found.setdefault(path.name.lower(), []).append(path)
+            by_name.setdefault(path.name.lower(), []).append(path)
     for name in wanted:
-        paths = found.get(name, [])
+        paths = by_name.get(name, [])
         if len({path.read_bytes() for path in paths}) > 1:
             raise ValueError(
                 f"{source}: holds {paths[0]} and {paths[1]}, which differ; expected one {paths[0].name}"

@@ -107,11 +107,11 @@ class _Windows:
         seconds = time.process_time() - started
         model = self.training.cascade(model, reference, ordinary.patches)
         detector = self.training.detector(self.keypoint, model)
-        model, found = calibrate(
+        model, scores = calibrate(
             detector, self.keypoint, self.job.split.held_out_views, self.settings.precision
         )
         counts = {"windows": len(y), "features": len(model.features), "fit_seconds": seconds}
-        return model, counts | {"held_out_ap_5": found["ap_5"], "held_out_ap_10": found["ap_10"]}
+        return model, counts | {"held_out_ap_5": scores["ap_5"], "held_out_ap_10": scores["ap_10"]}
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def curves_of(
     check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
     cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if cells.path is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -176,11 +176,11 @@ def curves_of(
                     "settings": asdict(settings),
                 }
                 key |= {"choices": LEARNERS[name][1], "test": test}
-                found.append(
+                results.append(
                     {"data": keypoint, "method": name}
                     | cells(key, partial(_best, work, name, data, cells, key))
                 )
-    return found
+    return results
 
 
 def _best(
@@ -274,11 +274,11 @@ def modes_of(
             detector, images[:1], [keypoint], mode=mode, assembly="none"
         )  # compiles
         started = time.process_time()
-        found = evaluate_detector(detector, images, [keypoint], mode=mode, assembly="none")
-        seconds = (time.process_time() - started) / max(len(found.images), len(first.images))
+        evaluation = evaluate_detector(detector, images, [keypoint], mode=mode, assembly="none")
+        seconds = (time.process_time() - started) / max(len(evaluation.images), len(first.images))
         return {
             "seconds": seconds,
-            "curves": {str(at): _kept(found.curves[keypoint, at]) for at in TOLERANCES},
+            "curves": {str(at): _kept(evaluation.curves[keypoint, at]) for at in TOLERANCES},
         }
 
     every = [(keypoint, mode) for keypoint in sets for mode in MODES]

@@ -25,8 +25,13 @@ def stability(data_dir=None, **options: Any) -> Figure:
     rows = fsa_stability(**options)["rows"]
     figure, axes = panels(9, 2.8, 3, sharey=True)
     for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
-        own = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
-        curves(ax, ((_LOSSES[r["method"]], r["value"], r["AUC"]) for r in own), "os^", markersize=4)
+        selected = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
+        curves(
+            ax,
+            ((_LOSSES[r["method"]], r["value"], r["AUC"]) for r in selected),
+            "os^",
+            markersize=4,
+        )
         ax.set(xlabel=label, xscale="log")
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("AUC")

@@ -128,7 +128,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     }
     figure, axes = panels(12, 3.2, 3, sharey=True)
     for ax, (name, values) in zip(axes, SENSITIVITY.items()):
-        found = [
+        results = [
             cells(
                 {"runs": runs, name: v},
                 functools.partial(_fold_errors, X, y, base | {name: v}, runs),
@@ -143,7 +143,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
         ):
             ax.plot(
                 values,
-                [f[at] for f in found],
+                [f[at] for f in results],
                 "o-" if at < 2 else "o:",
                 color=f"C{at % 2}",
                 markersize=3,

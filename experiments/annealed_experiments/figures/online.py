@@ -72,11 +72,14 @@ def sparsity(data_dir=None) -> Figure:
     figure, axes = panels(10, 4, 2, layout="tight")
     settings: dict[str, Any] = {"class_weight": "balanced", "random_state": 0}
     for ax, loss in zip(axes, ("hinge", "logistic")):
-        own = StabilizedTruncatedSGDClassifier(
+        threshold = StabilizedTruncatedSGDClassifier(
             selection="threshold", rejection=0.7, annealing=3.0, loss=loss, **settings
         )
         gradient = TruncatedGradientClassifier(gravity=1e-5, loss=loss, **settings)
-        for label, model in (("threshold (Algorithm 3.4)", own), ("truncated gradient", gradient)):
+        for label, model in (
+            ("threshold (Algorithm 3.4)", threshold),
+            ("truncated gradient", gradient),
+        ):
             chosen = (model.fit(X, y).coef_ != 0).any(axis=0)
             points = [(density[inside].mean(), chosen[inside].mean()) for inside in bins]
             ax.plot(

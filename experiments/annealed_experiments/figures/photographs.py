@@ -47,13 +47,13 @@ def _stars(image) -> np.ndarray:
     """Line segments (n, 2, 2), pixels: the orientations of the cells of each keypoint, as long as
     their share.
     """
-    found = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
-    cells = found.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
+    descriptors = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
+    cells = descriptors.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
     width = CELL_OF_SIZE * _SIZE
     offset = width * (np.arange(N_CELLS) - N_CELLS / 2 + 0.5)
     angle = 2.0 * np.pi * np.arange(8) / 8
-    x = found.positions[:, 0, None, None, None] + offset[None, None, :, None]
-    y = found.positions[:, 1, None, None, None] + offset[None, :, None, None]
+    x = descriptors.positions[:, 0, None, None, None] + offset[None, None, :, None]
+    y = descriptors.positions[:, 1, None, None, None] + offset[None, :, None, None]
     ends = x + width * cells * np.cos(angle), y + width * cells * np.sin(angle)
     segments = np.stack([np.broadcast_arrays(x, ends[0]), np.broadcast_arrays(y, ends[1])], axis=-1)
     return np.moveaxis(segments, 0, -2).reshape(-1, 2, 2)

@@ -120,7 +120,7 @@ def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
     scales = [0.1 / p, 0.3 / p, 1.0 / p, 3.0 / p]
     svm = make_pipeline(StandardScaler(), SVC())
     interactions = SDist(seed_interactions=10, n_features_to_select=5)
-    found = {
+    estimators = {
         "RBF-SVM": searched(svm, {"svc__gamma": scales, "svc__C": [0.3, 1, 10]}),
         "random Fourier features": searched(
             wave, {"rbfsampler__gamma": scales, "logisticregression__C": [0.01, 0.1, 1]}
@@ -135,7 +135,9 @@ def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
         from lightgbm import LGBMClassifier
 
         model = LGBMClassifier(n_estimators=200, learning_rate=0.05, n_jobs=1, verbose=-1)
-        found["LightGBM"] = searched(model, {"num_leaves": [7, 31], "min_child_samples": [5, 20]})
+        estimators["LightGBM"] = searched(
+            model, {"num_leaves": [7, 31], "min_child_samples": [5, 20]}
+        )
     except ImportError:
         pass
-    return found
+    return estimators

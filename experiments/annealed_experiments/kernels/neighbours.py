@@ -80,10 +80,10 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
 
 @jit(fastmath=True)
 def _largest(row, first, last):
-    found = -1e300
+    largest = -1e300
     for j in range(first, last):
-        found = max(found, row[j])
-    return found
+        largest = max(largest, row[j])
+    return largest
 
 
 @jit(fastmath=True)
@@ -91,10 +91,10 @@ def _log_likelihood(kernel, size, positive):
     """Of the labels given the sums of cosines (N, N): the first ``positive`` rows have label 1."""
     total, n = 0.0, len(kernel)
     for i in range(n):
-        own = kernel[i, i]
+        diagonal = kernel[i, i]
         kernel[i, i] = -1e300
         first, second = _largest(kernel[i], 0, positive), _largest(kernel[i], positive, n)
-        kernel[i, i] = own
+        kernel[i, i] = diagonal
         f = 0.0 if size == 0 or first < -1e200 or second < -1e200 else (first - second) / size
         f = f if i < positive else -f
         total -= math.log1p(math.exp(-f))

@@ -262,11 +262,11 @@ def _measure(model, draw, seed, true) -> dict[str, Any]:
     model = clone(model)
     measured |= measured_fit(model, X, y, X_test, y_test)
     if isinstance(model, SparseFourierClassifier):
-        found = set(model.get_support(indices=True).tolist())
+        selected = set(model.get_support(indices=True).tolist())
         inside = (model.chain_inclusion_probabilities_[:, sorted(true)] > 0.9).all(axis=1)
         measured |= {
-            "found": len(found & true),
-            "others": len(found - true),
+            "found": len(selected & true),
+            "others": len(selected - true),
             "chains": float(inside.mean()),
         }
     return measured

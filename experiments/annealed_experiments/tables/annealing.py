@@ -102,16 +102,16 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[
         model = FSAClassifier(
             10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)}
         )
-        seconds, found = [], []
+        seconds, shares = [], []
         for draw in draws:
             seconds.append(timed(model.fit, draw.X, draw.y)[1])
-            found.append(draw.found(model.get_support(indices=True)))
+            shares.append(draw.found(model.get_support(indices=True)))
         passes = float(np.sum([1000, *step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]]) / 1000)
         rows.append(
             {
                 "mu": mu,
                 "passes": passes,
-                "PCD": 100.0 * float(np.mean(found)),
+                "PCD": 100.0 * float(np.mean(shares)),
                 "seconds": float(np.median(seconds)),
             }
         )
@@ -184,21 +184,21 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str,
     rows = []
     for name, lines in CHALLENGE.items():
         for method, k, model in lines:
-            found = cells(
+            cell = cells(
                 {"data": name, "method": method, "k": k},
                 functools.partial(_errors, name, data_dir, clone(model)),
             )
             paper = beside("fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid"))
-            rows.append({"data": name, "method": method, "k": k, **found, **paper})
+            rows.append({"data": name, "method": method, "k": k, **cell, **paper})
     return {"name": "fsa-challenge", "settings": {}, "rows": rows}
 
 
 def _errors(name: str, data_dir, model) -> dict[str, float]:
     X, y, X_valid, y_valid = load_set(name, data_dir)
     X, X_valid = X.astype(np.float32), X_valid.astype(np.float32)
-    found = measured_fit(model, X, y, X_valid, y_valid)
+    result = measured_fit(model, X, y, X_valid, y_valid)
     errors = {
         "train": 100.0 * float(np.mean(model.predict(X) != y)),
-        "valid": 100.0 * found["error"],
+        "valid": 100.0 * result["error"],
     }
-    return errors | {"seconds": found["seconds"]}
+    return errors | {"seconds": result["seconds"]}

@@ -209,12 +209,12 @@ def _complete(X, y, X_test, y_test):
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
     """Plain kNN, and NCA where its work n^2 p stays bearable."""
     scaler, vote = StandardScaler() if standardize else "passthrough", KNeighborsClassifier(votes)
-    found = {"kNN": make_pipeline(scaler, vote)}
+    estimators = {"kNN": make_pipeline(scaler, vote)}
     if float(n) ** 2 * p <= MAX_WORK:
-        found["NCA"] = make_pipeline(
+        estimators["NCA"] = make_pipeline(
             scaler, NeighborhoodComponentsAnalysis(min(p, 10), max_iter=50, random_state=0), vote
         )
-    return found
+    return estimators
 
 
 def _measured(cells, key, model, draws) -> list[dict[str, Any]]:

@@ -144,18 +144,18 @@ def mslr_synthetic(
     for setup in setups:
         sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
         for tau in taus if setup == "scales" else (None,):
-            found: dict[str, list] = {method: [] for method in _METHODS}
+            results: dict[str, list] = {method: [] for method in _METHODS}
             for seed in range(runs):
                 data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
                 key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
-                for method, parts in found.items():
+                for method, parts in results.items():
                     parts.append(
                         cells(
                             {**key, "method": method},
                             functools.partial(_measure, method, data, sizes),
                         )
                     )
-            means = {method: np.mean(parts, axis=0).tolist() for method, parts in found.items()}
+            means = {method: np.mean(parts, axis=0).tolist() for method, parts in results.items()}
             for i, size in enumerate(sizes):
                 for method in _METHODS:
                     recovered, accuracy, seconds = means[method][i]
@@ -288,11 +288,11 @@ def mslr_real(
     for name in sets:
         data = functools.cache(functools.partial(STAND_INS[name], data_dir))
         for C in _L1_STRENGTHS:
-            found = [
+            results = [
                 cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s))
                 for s in range(runs)
             ]
-            values = {key: np.array([f[key] for f in found]) for key in found[0]}
+            values = {key: np.array([f[key] for f in results]) for key in results[0]}
             row = {"data": name, "columns": float(values["columns"].mean()), "runs": runs}
             for method in ("L1", *_MSLR):
                 row |= {
@@ -322,7 +322,7 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
     X, y, X_test, y_test = random_split(table, labels, seed)
     scaler = StandardScaler(with_mean=False).fit(X)
     Z, Z_test = scaler.transform(X), scaler.transform(X_test)
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
 
     def accuracy(columns):
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -330,12 +330,12 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
         return 100.0 * float(model.score(Z_test[:, columns], y_test))
 
     C *= 2.0 / float(np.abs(y @ Z).max())
-    l1, found["L1_seconds"] = timed(
+    l1, results["L1_seconds"] = timed(
         LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit, Z, y
     )
     columns = np.flatnonzero(l1.coef_[0])
-    found |= {"columns": len(columns), "L1": accuracy(columns)}
+    results |= {"columns": len(columns), "L1": accuracy(columns)}
     for method, strength in _MSLR.items():
-        model, found[f"{method}_seconds"] = timed(_mslr(len(columns), strength).fit, X, y)
-        found[method] = accuracy(model.get_support(indices=True))
-    return found
+        model, results[f"{method}_seconds"] = timed(_mslr(len(columns), strength).fit, X, y)
+        results[method] = accuracy(model.get_support(indices=True))
+    return results

@@ -54,15 +54,15 @@ def printed() -> dict[tuple[str, str, str], float]:
     >>> printed()["all", "all", "all test"]
     0.44
     """
-    found: dict[tuple[str, str, str], float] = {}
+    values: dict[tuple[str, str, str], float] = {}
     for line in _PRINTED.split("\n"):
         if line:
             category, motions, *numbers = line.split()
-            found |= {
+            values |= {
                 (category, motions, column): float(number)
                 for column, number in zip(_COLUMNS, numbers, strict=True)
             }
-    return found | {("all", motions, "RV"): value for motions, value in _RV.items()}
+    return values | {("all", motions, "RV"): value for motions, value in _RV.items()}
 
 
 def motion_table(

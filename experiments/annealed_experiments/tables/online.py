@@ -171,11 +171,11 @@ class _Set:
         positives; the first of equals.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
-        found = [
+        scores = [
             (self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s)
             for s in ParameterGrid(grid)
         ]
-        return min(found, key=lambda f: f[0])
+        return min(scores, key=lambda f: f[0])
 
     def _folds(self, scaling):
         """Scaled training and test rows of each fold."""

@@ -86,17 +86,19 @@ def _l1(name, sizes, X, y):
         else {"solver": "liblinear"}
     )
     model = LogisticRegression(l1_ratio=1.0, class_weight=_weight(name), **settings, random_state=0)
-    found: dict[int, _Linear] = {}
+    models: dict[int, _Linear] = {}
     for c in np.geomspace(0.3, 3000, 25 if several else 60) / len(y):
         model.set_params(C=c).fit(Z, y)
         columns = np.flatnonzero(np.abs(model.coef_).sum(axis=0))
         linear = _Linear(scaler, columns, model.coef_[:, columns], model.intercept_, model.classes_)
         for k in sizes:
-            if 0 < len(columns) <= k and (k not in found or len(columns) >= len(found[k].columns)):
-                found[k] = linear
+            if 0 < len(columns) <= k and (
+                k not in models or len(columns) >= len(models[k].columns)
+            ):
+                models[k] = linear
         if len(columns) > max(sizes):
             break
-    return [found.get(k) for k in sizes]
+    return [models.get(k) for k in sizes]
 
 
 def _rfe(name, sizes, X, y):
@@ -106,13 +108,13 @@ def _rfe(name, sizes, X, y):
     columns = np.arange(X.shape[1])
     solver = "lbfgs" if len(np.unique(y)) > 2 else "liblinear"
     base = LogisticRegression(class_weight=_weight(name), solver=solver, max_iter=300)
-    found = []
+    models = []
     for k in sizes[::-1]:
         selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
         columns = columns[selector.support_]
         last = selector.estimator_
-        found.append(_Linear(scaler, columns, last.coef_, last.intercept_, last.classes_))
-    return found[::-1]
+        models.append(_Linear(scaler, columns, last.coef_, last.intercept_, last.classes_))
+    return models[::-1]
 
 
 def _abess(name, sizes, X, y):
@@ -125,13 +127,13 @@ def _abess(name, sizes, X, y):
     moving = np.flatnonzero(scaler.var_ > 0)  # the package stops at constant columns
     classes, codes = np.unique(y, return_inverse=True)
     model = Abess if len(classes) == 2 else MultinomialRegression
-    found = []
+    models = []
     for k in sizes:
         fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
         coef = np.asarray(fitted.coef_)
         coef = coef[None] if coef.ndim == 1 else coef.T
-        found.append(_Linear(scaler, moving, coef, np.atleast_1d(fitted.intercept_), classes))
-    return found
+        models.append(_Linear(scaler, moving, coef, np.atleast_1d(fitted.intercept_), classes))
+    return models
 
 
 METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}

@@ -241,7 +241,7 @@ def table_row(
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
-    dr, pcd = (100.0 * float(found.mean()) if selects else None for found in (share == 1.0, share))
+    dr, pcd = (100.0 * float(flags.mean()) if selects else None for flags in (share == 1.0, share))
     mean, what = (
         None if np.isnan(quality).any() else float(quality.mean()),
         "RMSE" if design.task == "regression" else "AUC",
@@ -349,20 +349,22 @@ def selector_table(
             if _SMALL.get(name, design.N) >= design.N
             and _TASKS.get(name, design.task) == design.task
         ]
-        found: dict[str, list] = {method: [] for method in names}
+        results_of: dict[str, list] = {method: [] for method in names}
         for seed in range(runs):
 
             @functools.cache
             def data(design=design, seed=seed):
                 return design.draw(seed), design.draw(seed + 1_000_000)
 
-            for method, results in found.items():
+            for method, results in results_of.items():
                 if seed < _runs(method, design, runs, competitor_runs):
                     key = {"table": table, **asdict(design), "method": method, "seed": seed}
                     results.append(
                         cells(key, functools.partial(_measure, design, method, seed, data, warm))
                     )
-        rows += [table_row(table, design, method, results) for method, results in found.items()]
+        rows += [
+            table_row(table, design, method, results) for method, results in results_of.items()
+        ]
     settings = {
         "runs": runs,
         "noisy": noisy,

@@ -60,7 +60,7 @@ def sensors_simulated(
     check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
-    found: dict[str, list[dict[str, Any]]] = {
+    by_method: dict[str, list[dict[str, Any]]] = {
         method: [
             cells({"method": method, "seed": seed}, partial(_simulated_cell, method, seed))
             for seed in range(runs)
@@ -68,13 +68,13 @@ def sensors_simulated(
         for method in chosen
     }
     rows = []
-    for method, homes in found.items():
+    for method, homes in by_method.items():
         row: dict[str, Any] = {"method": method, "homes": len(homes)}
         for key in ("sensors", "true", "error", "shrunk_error", "objective", "seconds"):
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
         row["oracle_error_same_homes"] = float(
-            np.mean([home["error"] for home in found["true sensors"]])
+            np.mean([home["error"] for home in by_method["true sensors"]])
         )
         rows.append(row)
     settings = {
@@ -102,12 +102,12 @@ def sensors_features(
     rows = []
     for seed in range(runs):
         for method in methods or FEATURE_METHODS:
-            found = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
+            results = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
             for size in N_FEATURES:
-                taken = max((row["taken"] for row in found if row["taken"] <= size), default=None)
+                taken = max((row["taken"] for row in results if row["taken"] <= size), default=None)
                 rows += [
                     {"home": seed, "features": size, "method": method, **row}
-                    for row in found
+                    for row in results
                     if row["taken"] == taken
                 ]
     settings = {
@@ -147,13 +147,13 @@ def sensors(
     check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
-    found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
-    found += evaluate_selection(
+    predictions = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
+    predictions += evaluate_selection(
         minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells
     )
     rows = [
         {key: value for key, value in row.items() if key != "per_activity"}
-        for row in table_rows(minutes, found)
+        for row in table_rows(minutes, predictions)
     ]
     settings = {
         "home": home,
@@ -227,14 +227,14 @@ def select_features(
             for n, units in visited(search.fit(X, y, sequence=days).path_).items()
             if n in sizes
         }
-    found = {}
+    models = {}
     for n, chosen in by_size.items():
         columns, part = problem.keep(chosen)
         fit = minimise(part)
         coef = np.zeros(codes.shape)
         coef[columns] = fit.coef
-        found[n] = classifier_of(classes, fit.with_coef(coef))
-    return found
+        models[n] = classifier_of(classes, fit.with_coef(coef))
+    return models
 
 
 def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:
@@ -267,10 +267,14 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     error = 1.0 - model.score(test.on[:, units], test.activities, sequence=test.days)
-    found = {
+    errors = {
         "sensors": len(units),
         "units": units,
         "true": int(np.isin(units, true).sum()),
         "error": error,
     }
-    return found | {"shrunk_error": shrunk_error, "objective": model.objective_, "seconds": seconds}
+    return errors | {
+        "shrunk_error": shrunk_error,
+        "objective": model.objective_,
+        "seconds": seconds,
+    }

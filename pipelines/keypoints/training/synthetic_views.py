@@ -250,8 +250,8 @@ def _lit(
     radians."""
     height, width = pixels.shape[:2]
     x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
-    along = (np.cos(direction) * x + np.sin(direction) * y) / ied
-    light = darkest ** np.clip(along / 2 + 0.5, 0, 1)
+    position = (np.cos(direction) * x + np.sin(direction) * y) / ied
+    light = darkest ** np.clip(position / 2 + 0.5, 0, 1)
     return np.rint(pixels * light[..., None]).astype(np.uint8)
 
 

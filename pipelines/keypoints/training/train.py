@@ -80,8 +80,8 @@ class Decisions:
 
     def lines(self) -> list[str]:
         """Each decision in a line, with the option that overrules it."""
-        found = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
-        trial = f"; average precision of a trial: {found}" if found else ""
+        precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
+        trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
             f"windows of {self.side:g} reference lengths (--window), pictures enlarged {self.enlarged:.2g} times",
             f"detectors for {', '.join(self.anchors)}{trial} (--anchor)",

@@ -58,18 +58,18 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     result = detect_file(options, False, detector(), str(path))
     if result.error is not None or result.pixels is None:
         raise ValueError(result.error)
-    found = result.record(fields.flag("landmarks"))
+    record = result.record(fields.flag("landmarks"))
     if fields.flag("picture"):
-        found["picture"] = jpeg_url(result.pixels)
+        record["picture"] = jpeg_url(result.pixels)
     if fields.flag("files"):
         with tempfile.TemporaryDirectory(dir=".") as name:
             folder = Path(name)
             Forms(
                 folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")
-            ).write([found], detector())
+            ).write([record], detector())
             write_crops(folder / path.stem, result, Forms.size)
-            found["files"] = zip_url(folder)
-    return found
+            record["files"] = zip_url(folder)
+    return record
 
 
 def _options(fields: Fields) -> DetectionOptions:

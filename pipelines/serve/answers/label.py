@@ -28,10 +28,10 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []
     if model is not None:
-        found = _detector(model, fields.text("changed")).find(
+        result = _detector(model, fields.text("changed")).find(
             pixels, DetectionOptions(min_probability=_MIN_PROBABILITY)
         )
-        for instance in found.instances:
+        for instance in result.instances:
             points = {
                 name: [round(p.x, 2), round(p.y, 2), 2] for name, p in instance.keypoints.items()
             }

@@ -47,7 +47,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
             masks.mkdir()
         outliers = fields.flag("outliers")
         with plain_forms(True):  # as the command does for one file, to the bit
-            found = segment_file(
+            result = segment_file(
                 ranker(),
                 path,
                 number,
@@ -57,10 +57,10 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
                 tracks_out,
                 masks if is_video else None,
             )
-        record = found.record() | ({} if masks is None else {"files": zip_url(folder)})
+        record = result.record() | ({} if masks is None else {"files": zip_url(folder)})
     if fields.flag("frames"):
         tell("drawing the frames")
-        record["shown"] = _shown(found, path if is_video else None)
+        record["shown"] = _shown(result, path if is_video else None)
     return record
 
 
@@ -90,14 +90,14 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     return count
 
 
-def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
+def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
     """Evenly spaced frames, and of each labelled point its motion and its places in them (None
     where not seen)."""
-    tracks = found.tracks
+    tracks = result.tracks
     frames = np.unique(
         np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int)
     )
-    points = np.flatnonzero(found.labels >= 0)
+    points = np.flatnonzero(result.labels >= 0)
     if len(points) > MAX_POINTS:
         points = points[np.linspace(0, len(points) - 1, MAX_POINTS).round().astype(int)]
     shown = tracks[np.ix_(frames, points)]
@@ -117,7 +117,7 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         "height": height,
         "frames": frames.tolist(),
         "pictures": pictures,
-        "motions": found.labels[points].tolist(),
+        "motions": result.labels[points].tolist(),
         "points": places.transpose(1, 0, 2).tolist(),
     }
 

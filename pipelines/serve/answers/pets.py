@@ -30,11 +30,11 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     lies."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
-    found = classify_file(classifier(), path)
+    result = classify_file(classifier(), path)
     if not fields.flag("evidence"):
-        return found.record()
+        return result.record()
     tell("painting the evidence")
-    return found.record() | {"evidence": _evidence(classifier().explain(found.photograph))}
+    return result.record() | {"evidence": _evidence(classifier().explain(result.photograph))}
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:

@@ -49,5 +49,5 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         sep=fields.text("sep"),
         encoding=fields.text("encoding"),
     )
-    found = select_file(path, request, bar)
-    return found.record() | ({"report": page(found)} if fields.flag("report") else {})
+    result = select_file(path, request, bar)
+    return result.record() | ({"report": page(result)} if fields.flag("report") else {})

@@ -162,11 +162,11 @@ def start_of(
         )
         * ied
     )
-    found = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
+    detected = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
     which = np.arange(n)
     if rng.random() < s.incomplete and n > 2:
         which = np.sort(rng.permutation(n)[: n - rng.integers(1, n - 1)])
-    points = shape.predict(found[which], which)[0]
+    points = shape.predict(detected[which], which)[0]
     middle = points.mean()
     change = np.exp(s.scaled * rng.normal() + 1j * s.turned * rng.normal())
     return (

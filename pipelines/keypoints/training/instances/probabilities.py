@@ -47,7 +47,7 @@ class ProbabilitySettings:
         Every so-many-th photograph without faces is kept back as well.
     regularisation : float
         Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
-    lost : float
+    lost_fraction : float
         Share of the faces kept back whose candidates may be too weak to be refined.
     own_weights : tuple of float
         Weights of own detections to choose from.
@@ -67,7 +67,7 @@ class ProbabilitySettings:
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
     regularisation: float = 1.0
-    lost: float = 0.005
+    lost_fraction: float = 0.005
     own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     by_anchors: bool = False
     seed: int = 0
@@ -99,7 +99,7 @@ class ScoredHypothesis:
     truth: np.ndarray
     error: float
     reference_length: float
-    found: Candidates
+    candidates: Candidates
 
     @property
     def is_face(self) -> bool:
@@ -121,9 +121,11 @@ def judged_hypotheses(
     """The best hypotheses of each photograph, refined twice and compared with its annotations."""
     judged = settings.judged(finder)
     for view in searched:
-        found = finder.assembler.candidates(view.maxima, reference_length)
+        candidates = finder.assembler.candidates(view.maxima, reference_length)
         made = []
-        for hypothesis in finder.assembler.assemble(found, finder.assembly, settings.hypotheses):
+        for hypothesis in finder.assembler.assemble(
+            candidates, finder.assembly, settings.hypotheses
+        ):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
@@ -141,7 +143,7 @@ def judged_hypotheses(
             error, ied = (
                 (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
             )
-            made.append(ScoredHypothesis(refined, truth, error, ied, found))
+            made.append(ScoredHypothesis(refined, truth, error, ied, candidates))
         yield made
 
 
@@ -200,10 +202,12 @@ def choose_own_weights(
     errors = np.zeros((len(weights), n))
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
-        own, _ = finder.own_detections(shape.refined, shape.found)
-        own, ied = own[:n], shape.reference_length
+        detected, _ = finder.own_detections(shape.refined, shape.candidates)
+        detected, ied = detected[:n], shape.reference_length
         for row, weight in zip(errors, weights):
-            moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+            moved = np.where(
+                np.isfinite(detected), keypoints + weight * (detected - keypoints), keypoints
+            )
             row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
     chosen = np.zeros(n)
     for group in alike:
@@ -230,14 +234,14 @@ def fit_probabilities(
     rows, within = [], []
     for shape in known:
         if shape.is_face:
-            own, own_log_odds = finder.own_detections(shape.refined, shape.found)
+            detected, detected_log_odds = finder.own_detections(shape.refined, shape.candidates)
             rows.append(
                 finder.point_inputs(
-                    shape.refined, float(face @ shape.refined.inputs), own, own_log_odds
+                    shape.refined, float(face @ shape.refined.inputs), detected, detected_log_odds
                 )
             )
             within.append(
-                abs(finder.combined(shape.refined, own) - shape.truth) / shape.reference_length
+                abs(finder.combined(shape.refined, detected) - shape.truth) / shape.reference_length
             )
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}

@@ -107,7 +107,7 @@ def search_all(
         for image in images
         for target in (ied if len(image.reference_length) else (None,))
     ]
-    return (found for found in each(items, search, n_jobs) if found is not None)
+    return (view for view in each(items, search, n_jobs) if view is not None)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class AssemblySettings:
     turned : tuple of float
         Shares of the faces, most turned to either side, ascending: the means between them are
         templates beside the mean shape.
-    least : float
+    min_log_odds : float
         Least log-odds of a candidate.
     ied : tuple of float
         Reference length in pixels to which the photographs kept back are shrunk, beside their own
@@ -132,7 +132,7 @@ class AssemblySettings:
 
     noise: float = 0.02
     turned: tuple[float, ...] = (0.12, 0.25)
-    least: float = -6.0
+    min_log_odds: float = -6.0
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
 
@@ -172,7 +172,13 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     if not schema.landmarks:
         flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
         return Assembler(
-            shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn
+            shape,
+            shape.mean_points[None, :n_anchors],
+            flat,
+            unknown,
+            unknown,
+            settings.min_log_odds,
+            turn,
         )
     rigid = learn_rigid(faces, schema)
     yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
@@ -186,7 +192,9 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
         *bands[: len(settings.turned)],
         *bands[len(settings.turned) + 1 :],
     ]
-    return Assembler(shape, np.stack(templates), rigid, unknown, unknown, settings.least, turn)
+    return Assembler(
+        shape, np.stack(templates), rigid, unknown, unknown, settings.min_log_odds, turn
+    )
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:

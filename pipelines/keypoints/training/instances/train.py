@@ -84,10 +84,10 @@ def train_probabilities(
 
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
     # of faces, whose photographs are mostly of upright heads in good light
-    unlike = (
+    augmented = (
         [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
     )
-    shown = ((views, (None, *s.ied)), (unlike, (None,)))
+    shown = ((views, (None, *s.ied)), (augmented, (None,)))
     searched = chain(
         *(
             search_all(detector, schema.anchors, pictures, ied, job.n_jobs)
@@ -103,8 +103,8 @@ def train_probabilities(
         )
     # so few do not tell that quantile: then all are refined, which takes longer
     support = (
-        float(np.quantile([shape.refined.support for shape in true], s.lost))
-        if len(true) * s.lost >= 1
+        float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
+        if len(true) * s.lost_fraction >= 1
         else 0.0
     )
     job.say(
@@ -152,16 +152,16 @@ def alone_log_odds(
     for view in searched:
         instances = finder.find(view.maxima, view.levels, reference_length, 0.0).instances
         truth, ied = view.keypoints(finder.regressor.to_keypoints), view.reference_length
-        found = finder.assembler.candidates(view.maxima, reference_length)
+        candidates = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):
-            mine = found.anchor == i
-            place = found.position[mine]
+            mine = candidates.anchor == i
+            place = candidates.position[mine]
             explained = np.zeros(len(place), bool)
             for instance in instances:
                 explained |= (
                     abs(place - instance.places([name])) <= 0.15 * instance.reference_length
                 )
-            place, score = place[~explained], found.log_odds[mine][~explained]
+            place, score = place[~explained], candidates.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(
                 np.stack([place.real, place.imag], axis=1),

@@ -34,17 +34,17 @@ class Calibration:
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
         """The detections of every view, and the unit of their offset (n,) in image pixels."""
-        found = []
+        results = []
         for view, windows, _ in self.views:
             length, (x, y, scale, score) = self.detector.reference_length, windows
             x, y, score, scale = suppress_non_maxima(
                 x, y, scale, score, place, length, self.detector.suppression
             ).T
             points = view.points, view.visible, view.reference_length, view.ignore
-            found.append(
+            results.append(
                 (judge(np.column_stack([x, y]), score, *points, tolerance), length / scale)
             )
-        return found
+        return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
         """Precision and recall of all views together."""

@@ -64,14 +64,16 @@ def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray
     left, order = np.ones(n, bool), np.empty(n, np.int64)
     # Of the sum so far: its gain, its variance, and its covariance with every column.
     total, variance, cross = 0.0, 0.0, np.zeros(n)
-    own = np.diag(covariance)
-    least = 1e-12 + 1e-3 * own.max()
+    variances = np.diag(covariance)
+    least = 1e-12 + 1e-3 * variances.max()
     for t in range(n):
-        quality = (total + gain) / np.sqrt(np.maximum(variance + 2 * cross + own, 0.0) + least)
+        quality = (total + gain) / np.sqrt(
+            np.maximum(variance + 2 * cross + variances, 0.0) + least
+        )
         best = int(np.argmax(np.where(left, quality, -np.inf)))
         order[t], left[best] = best, False
         total += gain[best]
-        variance += 2 * cross[best] + own[best]
+        variance += 2 * cross[best] + variances[best]
         cross = cross + covariance[best]
     return order
 
@@ -148,8 +150,8 @@ def cascade_for_recall(
     limits, chosen = sums.min(axis=0), 0.0
     for share in _SHARES:
         trial = np.quantile(sums, share, axis=0, method="lower")
-        found = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
-        if len(names) - len(found) > allowed:
+        accepted = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
+        if len(names) - len(accepted) > allowed:
             break
         limits, chosen = trial, share
     return replace(model, thresholds=limits.astype(np.float32)), chosen

@@ -215,7 +215,7 @@ class ClassifierTraining:
 
         def thresholds(model: KeypointModel) -> KeypointModel:
             return cascade_for_recall(
-                model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost
+                model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost_fraction
             )[0]
 
         some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
@@ -368,9 +368,9 @@ class ClassifierTraining:
                 self.say(
                     f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms"
                 )
-        found = join(parts, self.pool.window)
-        worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
-        return found.take(worst), n_alarms, len(chosen)
+        windows = join(parts, self.pool.window)
+        worst = np.sort(np.lexsort((windows.keys, -windows.scores))[: s.per_round])
+        return windows.take(worst), n_alarms, len(chosen)
 
     def _mine_view(
         self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray
@@ -383,19 +383,19 @@ class ClassifierTraining:
         view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
         levels = detector.search.pyramid(view.pixels)
         keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
-        for k, (level, found) in enumerate(
+        for k, (level, alarms) in enumerate(
             zip(levels, detector.search.score_levels(levels, keypoint, self.mode))
         ):
             far = view.is_background(
-                found[:, :2],
+                alarms[:, :2],
                 self.settings.negative_distance,
                 self.settings.negative_pixels / level.scale,
             )
-            found = found[far]
-            n_alarms += len(found)
-            xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
+            alarms = alarms[far]
+            n_alarms += len(alarms)
+            xy = np.rint(level.from_image(alarms[:, :2])).astype(np.int64)
             keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
-            scores.append(found[:, 3].astype(np.float32))
+            scores.append(alarms[:, 3].astype(np.float32))
         key, score = np.concatenate(keys), np.concatenate(scores)
         new = ~np.isin(key, known)
         key, score = key[new], score[new]

@@ -102,7 +102,7 @@ class TrainingSettings(WindowFitSettings):
         ``reject_margin``.
     reject_margin : float
         How far the rejection thresholds lie below that quantile, in units of the score.
-    lost : float
+    lost_fraction : float
         Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see
         ``reject``.
     precision : float
@@ -127,7 +127,7 @@ class TrainingSettings(WindowFitSettings):
     negative_pixels: float = 0.0
     reject: float = 0.02
     reject_margin: float = 0.0
-    lost: float = 0.005
+    lost_fraction: float = 0.005
     precision: float = 0.9
     seed: int = 0
 

@@ -38,7 +38,7 @@ FACE_CASCADE = TrainingSettings(
     views_per_round=300,
     ied_low=20.0 * COARSER,
     ied_high=40.0 * COARSER,
-    lost=0.01,
+    lost_fraction=0.01,
 )
 
 

@@ -251,11 +251,11 @@ def positive_windows(
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
     reach = np.arange(-int(np.ceil(radius)) - 1, int(np.ceil(radius)) + 2)
     step = np.stack(np.meshgrid(reach, reach), axis=-1).reshape(-1, 2)
-    found = [np.empty((0, 2), np.int64)]
+    positives = [np.empty((0, 2), np.int64)]
     for point in level.from_image(view.points[chosen]):
         near = np.floor(point).astype(np.int64) + step
-        found.append(near[np.hypot(*(near - point).T) <= radius])
-    pixels = np.unique(np.concatenate(found), axis=0)
+        positives.append(near[np.hypot(*(near - point).T) <= radius])
+    pixels = np.unique(np.concatenate(positives), axis=0)
     height, width = level.image.shape[:2]
     return pixels[
         ((pixels >= 0) & (pixels < [width, height])).all(axis=1)

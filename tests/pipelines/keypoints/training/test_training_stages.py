@@ -56,7 +56,12 @@ FACES = {
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
 WHOLE = DetectorSettings(
-    0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES
+    0.25,
+    SMALL,
+    replace(SMALL, ied_low=7.07, ied_high=14.14, lost_fraction=0.05),
+    GUIDE,
+    NEAR,
+    **FACES,
 )
 LAYOUT = np.array(
     [

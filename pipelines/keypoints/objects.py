@@ -85,7 +85,7 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
     )
 
 
-def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     """A picture for each object, turned so that this one stands as the mean shape does, up to half
     the step between the rotations that are searched; the others in it are ignored.
 

@@ -24,7 +24,7 @@ from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation
 from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
-from .objects import MIN_COMPLETE, turned_upright
+from .objects import MIN_COMPLETE, rotate_upright
 
 REPORT_FILES, EVALUATION_FILES = (
     ("keypoints.json", "keypoints.html"),
@@ -330,7 +330,7 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
     # fewer objects do not say how they stand: then as they are in the pictures
     known = sum(len(image.instances) for image in shown) >= MIN_COMPLETE
-    shown = shown if schema.upright or not known else turned_upright(shown)
+    shown = shown if schema.upright or not known else rotate_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():

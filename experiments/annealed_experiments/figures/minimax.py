@@ -13,7 +13,7 @@ from scipy.special import logsumexp, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_set
-from ..tables.minimax import STAND_INS, mslr_leukemia, mslr_synthetic
+from ..tables.minimax import SUBSTITUTE_DATASETS, mslr_leukemia, mslr_synthetic
 from .panels import curves, panels
 
 _ACROSS = 5  # panels in a row
@@ -113,7 +113,7 @@ def convergence(data_dir=None) -> Figure:
     scaled = StandardScaler().fit_transform(X.T).T
     for label, rows, target, r in (
         ("leukemia", scaled, y, 2),
-        ("news20", *STAND_INS["news20"](data_dir)[:2], 20),
+        ("news20", *SUBSTITUTE_DATASETS["news20"](data_dir)[:2], 20),
     ):
         objective = (
             MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None)
@@ -138,7 +138,7 @@ def sensitivity(data_dir=None) -> Figure:
     The paper has astro-ph, which was not at hand. Half of the documents train, the others test;
     retrained with C = 5.
     """
-    X, y = STAND_INS["news20"](data_dir)
+    X, y = SUBSTITUTE_DATASETS["news20"](data_dir)
     train, test = np.array_split(np.random.RandomState(0).permutation(len(y)), 2)
     accuracy, seconds = [], []
     for C in (5.0, 10.0, 20.0):

@@ -264,15 +264,21 @@ def _joined(name: str, data_dir):
 
 
 # Instead of RCV1 and real-sim, of which no small public copy was at hand.
-STAND_INS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {"news20": _news20}
-STAND_INS |= {name: functools.partial(_joined, name) for name in ("farm_ads", "pcmac")}
+SUBSTITUTE_DATASETS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {
+    "news20": _news20
+}
+SUBSTITUTE_DATASETS |= {name: functools.partial(_joined, name) for name in ("farm_ads", "pcmac")}
 _L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which a column enters
 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
 
 def mslr_real(
-    runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None
+    runs: int = 10,
+    data_dir=None,
+    *,
+    sets: Sequence[str] = tuple(SUBSTITUTE_DATASETS),
+    checkpoint=None,
 ) -> dict[str, Any]:
     """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the
     same number of columns.
@@ -284,9 +290,9 @@ def mslr_real(
     """
     cells = Checkpoint.of(checkpoint, {"table": "mslr-real"})
     rows = []
-    check_names("set", sets, STAND_INS)
+    check_names("set", sets, SUBSTITUTE_DATASETS)
     for name in sets:
-        data = functools.cache(functools.partial(STAND_INS[name], data_dir))
+        data = functools.cache(functools.partial(SUBSTITUTE_DATASETS[name], data_dir))
         for C in _L1_STRENGTHS:
             results = [
                 cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s))

@@ -209,7 +209,7 @@ def _turned_pixels(
     return mesh.draw(_resized(box, size, pixels))
 
 
-def turned_heads(
+def yaw_augmentations(
     images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
 ) -> list[AnnotatedImage]:
     """Each photograph of one face with landmarks, turned to a side by `_LEAST` to ``most`` degrees;
@@ -311,7 +311,7 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
     )
 
 
-def unlike_views(
+def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
     """One picture of each kind of each photograph with one face."""

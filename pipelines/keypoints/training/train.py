@@ -20,7 +20,7 @@ from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
-from ..objects import turned_upright
+from ..objects import rotate_upright
 from ..report import CHEAP
 from .instances.augmentation import AugmentationSettings
 from .instances.probabilities import ProbabilitySettings
@@ -246,7 +246,7 @@ def train_keypoints(
     check_writable(out)
     pool, folder = pool or FeaturePool(), out.with_name(out.name + ".checkpoint")
     if not images[0].schema.upright:
-        images = turned_upright(images)
+        images = rotate_upright(images)
 
     def trial_of(side: float, some: Sequence[AnnotatedImage], settings: Any) -> TrainingJob:
         make_folder(folder / f"trial {side:g}")

@@ -12,7 +12,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...data import AnnotatedImage, annotated
 from ...measures import HIT, judge
-from ..synthetic_views import unlike_views
+from ..synthetic_views import hard_augmentations
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
 from .probabilities import (
@@ -85,7 +85,9 @@ def train_probabilities(
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
     # of faces, whose photographs are mostly of upright heads in good light
     augmented = (
-        [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
+        [view for kind in hard_augmentations(views).values() for view in kind]
+        if schema.landmarks
+        else []
     )
     shown = ((views, (None, *s.ied)), (augmented, (None,)))
     searched = chain(

@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..synthetic_views import turned_heads
+from ..synthetic_views import yaw_augmentations
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
@@ -101,13 +101,13 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         self.split = split_views(
-            self.images, self.background, self.settings.held_out, self._turned_heads
+            self.images, self.background, self.settings.held_out, self._yaw_augmentations
         )
         self.schema = self.images[0].schema
 
-    def _turned_heads(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
+    def _yaw_augmentations(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
         known = [image for image in self.images if not held_out(image, self.settings.held_out)]
-        return turned_heads(images, known, self.settings.turned_heads)
+        return yaw_augmentations(images, known, self.settings.turned_heads)
 
     @property
     def trained(self) -> list[str]:

@@ -316,7 +316,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         else "More images of this kind are unlikely to help"
     )
     words = (
-        f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
+        f"Retrained on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
         "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
     )
     change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"

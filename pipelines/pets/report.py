@@ -1,4 +1,4 @@
-"""Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures
+"""Figures of the visual words, word pairs and evidence of an image classifier (Ma (thesis), Figures
 4.2, 4.3 and 4.6).
 """
 
@@ -21,10 +21,10 @@ from ..console import markdown_table
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation, classified
 
-N_WORDS = 12  # rows of the picture of words
+N_WORDS = 12  # rows of the figure of words
 N_PAIRS = 6
 N_PATCHES = 10  # patches of each word
-N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
+N_EXPLAINED = 4  # photographs of each kind in the figure of evidence
 REPORT_FILES = (
     "results.json",
     "table.md",
@@ -33,12 +33,12 @@ REPORT_FILES = (
     "component_*.png",
     "evidence_*.png",
 )
-PATCH = 72  # pixels of a patch in the pictures
-SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
+PATCH = 72  # pixels of a patch in the figures
+SCALE = 2.0  # width of a patch relative to the keypoint's window: Figure 4.6
 
 
 class Patches:
-    """Patches of words in training photographs, whose columns are X; each photograph is read and
+    """Patches of words in training photographs with columns X; each photograph is read and
     described once.
     """
 
@@ -49,8 +49,8 @@ class Patches:
         self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
-        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs
-        where it is most frequent.
+        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs in
+        which it is most frequent.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
@@ -71,7 +71,7 @@ class Patches:
 
 
 def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
-    """A window brought to PATCH pixels, the border's pixels repeated where it sticks out."""
+    """A window resized to PATCH pixels, with border pixels repeated outside the image."""
     place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return cv2.warpAffine(
@@ -80,7 +80,7 @@ def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -
 
 
 def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Patches side by side, white where there are fewer."""
+    """Patches side by side, padded with white."""
     white = [np.full((PATCH, PATCH, 3), 255, np.uint8)] * (n - len(patches))
     return np.hstack(
         [np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]]
@@ -94,8 +94,8 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """The strongest words of a part, each with patches of training photographs and the class that
-    it is evidence for.
+    """Draw the strongest words of a part, each with patches of training photographs and the class
+    that it supports.
     """
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
@@ -125,8 +125,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side
-    (Figure 4.6).
+    """Draw pairs of words whose product is used by sDist of order 2 on the selected columns (Figure
+    4.6).
     """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
@@ -147,7 +147,8 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Share of the first class minus share of the second in bins of a component (Figure 4.2).
+    """Draw the share of the first class minus that of the second in bins of a component (Figure
+    4.2).
 
     ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels``
     their two classes.
@@ -175,7 +176,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Photographs, each above the same with its evidence: red for the label, blue against it."""
+    """Draw photographs, each above a copy with its evidence: red for the label, blue against it."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -200,7 +201,7 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 def write_report(
     folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
-    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
+    """Write ``table.md``, ``results.json`` and the figures; those of words need the training
     photographs.
     """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
@@ -234,7 +235,7 @@ def write_report(
 def _explained(
     model: ImageClassifier, part: str, evaluation: Evaluation
 ) -> list[tuple[str, Explanation]]:
-    """The surest photographs of the classes, and the surest errors."""
+    """The most confident photographs of the classes, and the most confident errors."""
     probabilities = evaluation.probabilities[part]
     y = np.array([model.classes.index(f.label) for f in evaluation.test])
     sure = np.where(

@@ -122,10 +122,9 @@ class AssemblySettings:
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
-        Reference length in pixels to which the photographs kept back are shrunk, beside their own
-        size.
+        Reference lengths in pixels to which held-out photographs are also shrunk.
     background : int
-        Every so-many-th photograph without faces is kept back as well.
+        Every n-th background photograph is held out as well.
     """
 
     noise: float = 0.02

@@ -22,8 +22,8 @@ from .fitting import TrainingSettings, WindowFitSettings, fit_offsets
 from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows, since
 
 #: Settings of c1. Negatives lie closer to the keypoint than in a scan: the guide's windows lie
-#: around it, and the accuracy of the position depends on them (Barbu et al. (2014), section 7.2: at
-#: least 4 pixels).
+#: around it, and the accuracy of the position depends on them (Barbu et al. (2014), section 7.2: 4
+#: pixels or more).
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
 
 

@@ -20,7 +20,7 @@ def listening(host: str, port: int) -> socket.socket:
     Raises
     ------
     ValueError
-        If the port is taken, or the host is none of this computer.
+        If the port is in use, or the host is not an address of this computer.
     """
     try:
         return socket.create_server(
@@ -55,24 +55,24 @@ def serve(
     Parameters
     ----------
     host : str
-        Name or address to listen on.
+        Host name or address to listen on.
     port : int
-        0 takes any free one.
+        Port; 0 takes any free one.
     workers : int
-        Worker processes.
+        Number of worker processes.
     open_page : bool
         Whether to open the page in the browser.
     say : function
-        Called with the address when the page is there.
+        Called with the address once the page is available.
     label : path, optional
-        Folder of pictures that the tab Label labels.
+        Folder of images for the Label tab.
     model : path, optional
-        Model file of the objects in them.
+        Model file for the objects in them.
 
     Raises
     ------
     ValueError
-        If nothing can be served there.
+        If the page cannot be served.
     """
     if sys.platform == "win32":
         raise ValueError(
@@ -111,5 +111,5 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
     )
-    with suppress(KeyboardInterrupt):  # how one ends it
+    with suppress(KeyboardInterrupt):  # the usual way to stop
         Server(config).run(sockets=[server_socket])

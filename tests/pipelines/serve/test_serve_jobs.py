@@ -55,7 +55,7 @@ def test_a_worker_that_dies_is_replaced():
         task = asyncio.ensure_future(
             select(pool, lambda message: os.kill(worker.pid, signal.SIGKILL))
         )
-        with pytest.raises(RequestError, match="ended the process that read it") as refused:
+        with pytest.raises(RequestError, match="the worker crashed") as refused:
             await task
         assert refused.value.status == 413
         answer = await select(pool)

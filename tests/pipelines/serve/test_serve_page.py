@@ -324,7 +324,7 @@ def test_select_shows_the_report(page, tmp_path):
     select.locator("input[name=target]").fill("price")
     select.locator("input[name=k]").fill("2")
     select.get_by_role("button", name="Select columns").click()
-    expect(select.locator(".facts")).to_contain_text("2 columns chosen from 120 rows")
+    expect(select.locator(".facts")).to_contain_text("2 columns selected from 120 rows")
     report = page.frame_locator("#panel-select .report")
     expect(report.locator("h1")).to_have_text("table.csv: the columns that predict price")
     with page.expect_download() as saved:

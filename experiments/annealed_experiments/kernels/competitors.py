@@ -1,6 +1,4 @@
-"""Competitors of sparse Fourier features; each is tuned by cross-validation on the rows that it is
-fitted to.
-"""
+"""Competitors of sparse Fourier features, each tuned by cross-validation on its training rows."""
 
 import numpy as np
 from annealed.learners import SDist
@@ -20,7 +18,7 @@ class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
     """Laplace kernel machine whose diagonal metric is the mean squared gradient of the last fit,
     Radhakrishnan et al. (2024).
 
-    xRFM, the authors' package, needs torch; these lines follow its diagonal variant.
+    The authors' package xRFM needs torch; this class follows its diagonal variant.
     """
 
     def __init__(self, bandwidth=1.0, ridge=1e-2, n_rounds=5):
@@ -107,7 +105,7 @@ class ARD(ClassifierMixin, BaseEstimator):
 
 
 def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
-    """Estimators by name, each a search over its settings by cross-validation."""
+    """Estimators by name, each with a cross-validated search over its settings."""
 
     def searched(model, grid):
         return GridSearchCV(model, grid, cv=n_folds)

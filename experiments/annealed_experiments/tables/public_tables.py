@@ -1,6 +1,7 @@
-"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features.
+"""Test error on public tables compared with L1, RFE, abess and boosting at equal numbers of
+features.
 
-Every method sees the same training part; its number of features is chosen among the same sizes by
+Every method uses the same training part; its number of features is chosen among the same sizes by
 the same five folds of that part, and the test part is evaluated once for each size, for the columns
 "at". Errors are in percent, of balanced accuracy where the authors of the table use that;
 "difference" is annealing's error minus L1's at the number that annealing chose, with its paired
@@ -48,8 +49,8 @@ def _weight(name):
 
 
 def _fsa(name, sizes, X, y):
-    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be
-    linear.
+    """FSA with its defaults, or a piecewise-linear response if the classes are known to be
+    nonlinear.
     """
     return [
         FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y)
@@ -62,7 +63,7 @@ def _scaled(X):
 
 
 class _Linear:
-    """A linear classifier on some scaled columns, as it was when it was taken over."""
+    """A snapshot of a linear classifier on some scaled columns."""
 
     def __init__(self, scaler, columns, coef, intercept, classes):
         self.scaler, self.columns = scaler, columns
@@ -76,7 +77,7 @@ class _Linear:
 
 
 def _l1(name, sizes, X, y):
-    """The L1 path; for each size the largest model that has no more features."""
+    """The L1 path; for each size the largest model with at most that many features."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
@@ -124,7 +125,7 @@ def _abess(name, sizes, X, y):
 
     scaler = _scaled(X)
     Z = scaler.transform(X)
-    moving = np.flatnonzero(scaler.var_ > 0)  # the package stops at constant columns
+    moving = np.flatnonzero(scaler.var_ > 0)  # the package fails on constant columns
     classes, codes = np.unique(y, return_inverse=True)
     model = Abess if len(classes) == 2 else MultinomialRegression
     models = []
@@ -140,7 +141,7 @@ METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}
 
 
 def _errors(name, models, X, y):
-    """Error in percent of each model; NaN where there is none of that size."""
+    """Error in percent of each model; NaN if there is none of that size."""
     measure = balanced_accuracy_score if name in BALANCED else accuracy_score
     return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
 
@@ -202,7 +203,7 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
 
 
 def _boosting(name, X, y, X_test, y_test):
-    """All features: how low the error can be."""
+    """Boosting on all features, as a lower reference for the error."""
     X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
     model, seconds = timed(
         HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y
@@ -235,7 +236,7 @@ def public_tables(
     rows = []
     with warnings.catch_warnings(
         action="ignore"
-    ):  # competitors that stop at their limit of iterations are measured as they are
+    ):  # competitors that reach their iteration limit are evaluated as they are
         for name in sets:
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))

@@ -30,16 +30,16 @@ from ..data_folder import data_folder
 from .sensors_simulation import SimulatedHome, simulate_home
 
 N_TRUE = 10
-N_DAYS = 10  # of training, and as many of test
+N_DAYS = 10  # training days, and as many test days
 FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
-N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single ones
+N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single features
 
 
 def sensors_simulated(
     runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that
-    costs in error.
+    """Simulated homes: number of the ten true sensors among the ten selected, and the resulting
+    error.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def sensors_simulated(
     methods : list of str or None, default None
         Keys of ``METHODS``; None: all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished homes.
+        File that stores finished homes.
 
     Returns
     -------
@@ -90,12 +90,12 @@ def sensors_simulated(
 def sensors_features(
     runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 of Liu et al. (2014) with its own unit on simulated homes: single features, one for
-    each sensor and activity; a sensor counts once one of its features is in.
+    """Figure 2 of Liu et al. (2014) with its original unit on simulated homes: single features, one
+    for each sensor and activity; a sensor counts once one of its features is selected.
 
     The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
-    Rows: one for each home, number of features and method. L1 stands in the row of a number with
-    the next below on its path (``taken``).
+    Rows: one for each home, number of features and method. L1 uses the next smaller number on its
+    path (``taken``).
     """
     check_names("method", methods, FEATURE_METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-features"})
@@ -124,12 +124,12 @@ def sensors(
     runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None
 ) -> dict[str, Any]:
     """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
-    sensors, and which they are.
+    sensors, and the selected sensors.
 
     Parameters
     ----------
     runs : int, default 5
-        Folds of whole days.
+        Number of folds of whole days.
     data_dir : path or None, default None
         Folder that holds ``sensors_adl``; None: that of ``ANNEALED_DATA``.
     home : str, default "ordonezA"
@@ -137,7 +137,7 @@ def sensors(
     methods : list of str or None, default None
         Keys of ``METHODS``; None: all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished folds.
+        File that stores finished folds.
 
     Returns
     -------
@@ -192,8 +192,8 @@ def select_features(
     sizes: Sequence[int],
     ridge: float = 2.0,
 ) -> dict[int, LinearChainCRF]:
-    """Select single features, one for each column and activity, as Liu et al. (2014) do: the model
-    refitted on them, by their number.
+    """Select single features, one for each column and activity, as in Liu et al. (2014); returns
+    the refitted models by number of features.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def select_features(
     X, y, days, ridge
         As for `select_sensors`; a column is a sensor.
     sizes : sequence of int
-        Numbers of features wanted; the penalty gives those that its path meets.
+        Requested numbers of features; a penalty gives those on its path.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def select_features(
 
 
 def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:
-    """Days to train and to test, and the true sensors."""
+    """Training and test days, and the true sensors."""
     home = simulate_home(2 * N_DAYS, random_state=seed)
     return home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS)), home.true
 
@@ -256,7 +256,7 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
         select = partial(
             select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors)
         )
-        # The path of a penalty misses sizes: then the greatest below.
+        # The path of a penalty skips sizes: then the next smaller one.
         by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
         units = selection.sensors

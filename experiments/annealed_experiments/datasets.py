@@ -14,9 +14,21 @@ from sklearn.datasets import load_svmlight_file
 from .data_folder import data_folder
 
 KNOWN_SETS = (
-    "arcene", "dexter", "dorothea", "farm_ads", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac",
-    "secom", "secom_partial", "usps", "usps_7v9",
-)  # fmt: skip
+    "arcene",
+    "dexter",
+    "dorothea",
+    "farm_ads",
+    "gisette",
+    "gisette_valid",
+    "ionosphere",
+    "leukemia",
+    "madelon",
+    "pcmac",
+    "secom",
+    "secom_partial",
+    "usps",
+    "usps_7v9",
+)
 HALVES = ("train", "test")
 
 
@@ -39,7 +51,8 @@ def load_set(name: str, data_dir: str | Path | None = None):
         return parts[0], labels[0], parts[1], labels[1]
     if not file.is_file() and name not in KNOWN_SETS:
         raise ValueError(
-            f"set {name!r} is unknown, and {data_dir} does not contain it; expected one of {', '.join(KNOWN_SETS)}"
+            f"set {name!r} is unknown, and {data_dir} does not contain it; expected one of "
+            f"{', '.join(KNOWN_SETS)}"
         )
     label = "digit" if name == "usps" else "y"
     with np.load(existing(file)) as data:

@@ -193,7 +193,8 @@ def _summary(record: Record) -> str:
             if methods.get(name, {}).get("paper_DR") is not None
         ]
         cells = [
-            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
+            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / "
+            f"{1000 * row['seconds']:.0f}{_runs(row)}"
             if row
             else ""
             for row in map(methods.get, names)
@@ -383,7 +384,10 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
 
 def _facts(row: dict[str, Any]) -> tuple:
     """The key that identifies a row."""
-    names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
+    names = (
+        "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method "
+        "parameter value"
+    )
     return tuple(row.get(name) for name in f"{names} pool category motions home features".split())
 
 

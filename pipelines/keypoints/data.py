@@ -225,7 +225,8 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
                 else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} needs {unit}, which define the unit of distance"
+                f"{image.path}: {schema.category} {i} needs {unit}, which define the unit of "
+                "distance"
             )
     if not images:
         raise ValueError(f"{folder}: no annotated image in this folder")
@@ -250,7 +251,8 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(
-                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}"
+                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of "
+                f"{', '.join(schema.keypoints)}"
             )
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(
@@ -259,7 +261,8 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}"
+                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in "
+                f"{row['image']:.60}"
             )
         instance[keypoint] = (
             _number(row, "x", path, line),
@@ -309,7 +312,8 @@ def read_boxes(
         x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
         if not (x0 < x1 and y0 < y1):
             raise ValueError(
-                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1"
+                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and "
+                "y0 < y1"
             )
         boxes.setdefault(row["image"], []).append(box)
     return boxes
@@ -336,7 +340,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Refuse a visible point outside its image, and a hidden one more than an image size outside."""
+    """Refuse a visible point outside its image, and a hidden one more than an image size
+    outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -345,7 +350,8 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
         and -0.5 - slack_y <= y <= height - 0.5 + slack_y
     ):
         raise ValueError(
-            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels"
+            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} "
+            "pixels"
         )
 
 
@@ -464,7 +470,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(
-            f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}"
+            f"{path}: no category with the keypoints "
+            f"{' and '.join(schema.length or schema.keypoints)}"
         )
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
@@ -480,7 +487,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 or not np.isin(values[2::3], (0, 1, 2)).all()
             ):
                 raise ValueError(
-                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each"
+                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
+                    "for each"
                 )
             point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
             named = {

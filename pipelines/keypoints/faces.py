@@ -32,7 +32,8 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
         raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
     if not np.isfinite(xy).all():
         raise ValueError(
-            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels"
+            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, "
+            "expected pixels"
         )
     xy -= 1.0  # iBUG files count pixels from 1
     faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])

@@ -271,7 +271,8 @@ class Forms:
                 )
         if (self.files or self.crops) and options.assembly == Assembly.NONE:
             raise ValueError(
-                "tables, COCO files and crops need assembled faces; expected an assembly, not 'none'"
+                "tables, COCO files and crops need assembled faces; expected an assembly, not "
+                "'none'"
             )
         check_size(self.size)
         if self.table is not None and self.table.suffix.lower() == ".parquet":
@@ -331,7 +332,8 @@ class Finished:
         self.path = out.with_name(out.name + ".unfinished")
         if self.path.exists() and not resume:
             raise ValueError(
-                f"{self.path}: an interrupted run; expected --resume to continue it, or remove the file"
+                f"{self.path}: an interrupted run; expected --resume to continue it, or remove "
+                "the file"
             )
         self.n = 0
         self._file = open_locked(self.path, wait=False)

@@ -44,7 +44,8 @@ class LabelFolder:
         )
         if not described and schema is None:
             raise ValueError(
-                f"{folder}: expected schema.toml or annotations.json in it, or a model of the objects (--model)"
+                f"{folder}: expected schema.toml or annotations.json in it, or a model of the "
+                "objects (--model)"
             )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING

@@ -31,7 +31,8 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for name, n in zip(schema.keypoints, n_seen):
         if n < MIN_COMPLETE:
             raise ValueError(
-                f"{folder}: keypoint {name!r} is visible in {n} objects; expected at least {MIN_COMPLETE}"
+                f"{folder}: keypoint {name!r} is visible in {n} objects; expected at least "
+                f"{MIN_COMPLETE}"
             )
     shape = _shape_of(images, folder)
     return [_completed(image, shape) for image in images]
@@ -43,7 +44,10 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
         raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
-    few = f"{n} annotated pictures: expect a detector for pictures much like these; 100 or more are better"
+    few = (
+        f"{n} annotated images: the detector will only work on very similar images; 100 or more are "
+        "better"
+    )
     return few if n < 100 else None
 
 
@@ -55,7 +59,8 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
     complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
+            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more "
+            "to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
     return learn_shape(

@@ -36,7 +36,10 @@ CHEAP: dict[str, Any] = {
 }  # for the trainings of a learning curve. A choice
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
-_RIGHT = "A point is right within a tenth of the box&rsquo;s size; the threshold is the probability of the object."
+_RIGHT = (
+    "A point is correct within a tenth of the box&rsquo;s size; the threshold is the probability of "
+    "the object."
+)
 
 
 def write_report(
@@ -145,7 +148,10 @@ def write_evaluation(
             if tiles := [
                 _crossed(image.pixels(), xy, width) for image, xy, width in places[:_N_TILES]
             ]:
-                body += f'<figure><img src="{jpeg_url(np.hstack(tiles))}" alt=""><figcaption>{title}</figcaption></figure>'
+                body += (
+                    f'<figure><img src="{jpeg_url(np.hstack(tiles))}" '
+                    f'alt=""><figcaption>{title}</figcaption></figure>'
+                )
     _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
 
 
@@ -217,7 +223,8 @@ def _curves(
 def _summary(record: dict[str, Any]) -> str:
     whole, s = record["rows"][-1], record["settings"]
     return (
-        f"<p>On {s['held_out']} of {s['pictures']} pictures, which no detector was fitted to, <b>{whole['pck']:.1%}</b> of the "
+        f"<p>On {s['held_out']} of {s['pictures']} pictures, which no detector was fitted to, "
+        f"<b>{whole['pck']:.1%}</b> of the "
         "visible points lie within a tenth of the box&rsquo;s size (PCK), and there are "
         f"{whole['false_per_image']:.2g} false objects per picture.</p>"
     ) + small(
@@ -238,7 +245,8 @@ def _precision_recall(curves: dict[str, Curve], right: str = _RIGHT) -> str:
         colour = BLUE if name == "all" else ORANGE if name == worst else GREY
         axes.line(np.append(0.0, curve.recall), np.append(1.0, curve.precision), colour)
     words = (
-        f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: {escape(worst)}, the hardest, "
+        f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: "
+        f"{escape(worst)}, the hardest, "
         f"{curves[worst].average_precision:.3f}. Grey: the others. {right}"
     )
     return f"<h2>Precision and recall</h2>{axes.svg('precision against recall')}{small(words)}"
@@ -288,12 +296,22 @@ def _worst(
             ),
             460,
         )
-        caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
-        figures.append(
-            f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>'
+        caption = (
+            f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, "
+            f"{judged[i][1]} false"
         )
-    words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
-    return f'<h2>Images with the largest errors</h2><div class="curves">{"".join(figures)}</div>{small(words)}'
+        figures.append(
+            f'<figure><img src="{drawn}" alt="" '
+            f'width="300"><figcaption>{escape(caption)}</figcaption></figure>'
+        )
+    words = (
+        "Crosses: annotated points. Discs and boxes: what was found, with the probability of the "
+        "object."
+    )
+    return (
+        "<h2>Images with the largest errors</h2><div "
+        f'class="curves">{"".join(figures)}</div>{small(words)}'
+    )
 
 
 def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
@@ -316,10 +334,15 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         else "More images of this kind are unlikely to help"
     )
     words = (
-        f"Retrained on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
-        "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
+        f"Retrained on {', '.join(map(str, numbers))} of the pictures, with at most "
+        f"{CHEAP['n_features']} features and one "
+        "round of mining (cheaper than the detector itself), and evaluated on the same pictures "
+        "as above."
     )
-    change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"
+    change = (
+        f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance "
+        f"alone makes about {noise:.3f}"
+    )
     answer = f"{change}. {advice}."
     return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
 
@@ -345,7 +368,8 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
             tiles = "".join(_tile(mean, feature, detector.pool.window) for feature in features)
             body += f'<h3>{escape(name)}</h3><div class="curves">{tiles}</div>'
     words = (
-        f"The mean of up to {_N_WINDOWS} windows, and the strongest features of each detector: green areas are compared with "
+        f"The mean of up to {_N_WINDOWS} windows, and the strongest features of each detector: "
+        "green areas are compared with "
         "orange ones; a blue line counts edges that run along it."
     )
     return f"<h2>The features of each detector</h2>{small(words)}{body}"
@@ -355,9 +379,13 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
     unit, parts = _SIDE / window, [f'<image href="{mean}" width="{_SIDE}" height="{_SIDE}"/>']
     for x, y, width, height, weight in feature["cells"]:
         fill = "none" if "angle" in feature else "#40e0a0" if weight > 0 else "#eb8214"
-        place = f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" height="{height * unit:.1f}"'
+        place = (
+            f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" '
+            f'height="{height * unit:.1f}"'
+        )
         parts.append(
-            f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
+            f'<rect {place} fill="{fill}" fill-opacity="0.45" '
+            f'stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
         )
         if "angle" in feature:  # an edge is perpendicular to its gradient
             edge = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
@@ -366,7 +394,10 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
             line = f'x1="{a - dx:.1f}" y1="{b - dy:.1f}" x2="{a + dx:.1f}" y2="{b + dy:.1f}"'
             parts.append(f'<line {line} stroke="#2f86c9" stroke-width="4"/>')
     title = escape(feature["name"])
-    return f'<svg viewBox="0 0 {_SIDE} {_SIDE}" width="{_SIDE}" role="img"><title>{title}</title>{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" width="{_SIDE}" '
+        f'role="img"><title>{title}</title>{"".join(parts)}</svg>'
+    )
 
 
 def _how(record: dict[str, Any]) -> str:

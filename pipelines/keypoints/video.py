@@ -41,7 +41,8 @@ def frame_processor(
     ):
         if smooth not in ("auto", "off"):
             raise ValueError(
-                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no "
+                "threshold"
             )
         return lambda frame, time: detector.find(frame, options)
     tracker = InstanceTracker(

@@ -26,11 +26,13 @@ from ..common.video import write_video
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
-MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
-OWN_WEIGHT = 3  # weight of a user's sequence relative to a synthetic one; chosen with the ranker's settings (methods.SHIPPED)
-MAX_TRACKS = (
-    1500  # of a video, the longest ones; a choice, since affinities of all pairs are held in memory
-)
+# Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
+MAX_FEW = 4
+# Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
+# (methods.SHIPPED)
+OWN_WEIGHT = 3
+# The longest tracks of a video; a choice, since affinities of all pairs are held in memory
+MAX_TRACKS = 1500
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,17 @@ class FileSegmentation:
     def describe(self) -> str:
         """One line of text: the name, and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
-        text = f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
+        text = (
+            f"{self.sequence}: {self.segmentation.n_motions} motions of "
+            f"{', '.join(str(n) for n in sizes)} tracks"
+        )
         if self.segmentation.probability_of_motions < 1.0:
             text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
         if len(self.unseen):
-            text += f"; {len(self.unseen)} hardly visible, assigned to the largest motion: {first_of(list(map(str, self.unseen)), 10)}"
+            text += (
+                f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
+                f"{first_of(list(map(str, self.unseen)), 10)}"
+            )
         return text
 
 
@@ -118,7 +126,8 @@ def segment_file(
     """
     if path.exists() and not path.is_file():
         raise ValueError(
-            f"{path}: {'a folder' if path.is_dir() else 'not a regular file'}, expected tracks or a video"
+            f"{path}: {'a folder' if path.is_dir() else 'not a regular file'}, expected tracks or "
+            "a video"
         )
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)

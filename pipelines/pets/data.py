@@ -90,7 +90,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
         files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
-            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per class"
+            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, "
+            "CLASS.NUMBER.jpg, or one subfolder per class"
         )
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
@@ -175,7 +176,8 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(
-                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, and a breed"
+                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, "
+                "and a breed"
             )
         yield row
 

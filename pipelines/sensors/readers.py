@@ -111,7 +111,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     )  # pandas represents at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
-            f"{name}: times from {begin} on span {n} minutes; expected one recording; check for a mistyped year"
+            f"{name}: times from {begin} on span {n} minutes; expected one recording; check for a "
+            "mistyped year"
         )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
@@ -147,7 +148,8 @@ def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
 def _labels(
     name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The activity that covers most of each minute, ``IDLE`` if there is none; overlaps are noted."""
+    """The activity that covers most of each minute, ``IDLE`` if there is none; overlaps are
+    noted."""
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
@@ -167,7 +169,8 @@ def _labels(
     if len(overlapping):
         first = ordered.iloc[overlapping[0] + 1]
         notes.append(
-            f"{name}: {len(overlapping)} activities overlap an earlier one, first {first.activity} at {first.start}; "
+            f"{name}: {len(overlapping)} activities overlap an earlier one, first "
+            f"{first.activity} at {first.start}; "
             "each minute takes the activity that covers most of it"
         )
     return labels.astype(str), notes

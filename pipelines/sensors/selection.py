@@ -1,4 +1,5 @@
-"""Sensor selection by each method at every size: the paper's methods, its baselines and annealing."""
+"""Sensor selection by each method at every size: the paper's methods, its baselines and
+annealing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

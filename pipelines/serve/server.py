@@ -28,7 +28,8 @@ def listening(host: str, port: int) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any"
+            f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for "
+            "any"
         ) from None
 
 
@@ -76,7 +77,8 @@ def serve(
     """
     if sys.platform == "win32":
         raise ValueError(
-            "annealed serve limits the memory of its workers, which Windows cannot; expected Linux or macOS"
+            "annealed serve limits the memory of its workers, which Windows cannot; expected "
+            "Linux or macOS"
         )
     if not 0 <= port < 2**16:
         raise ValueError(f"--port {port}: expected 0 to 65535")

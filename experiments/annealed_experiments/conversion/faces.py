@@ -35,7 +35,8 @@ _AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the lobe
 _LFPW = {"eye": "{}_eye_out {}_eye_in|{}_eye_pupil", "nose": "{}_nose_out", "mouth": "{}_mouth_out"}
 _LFPW |= {"ear": "{}_ear_canal", "chin": "chin"}
 _AFLW_QUERIES = {
-    "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c JOIN FeatureCoordTypes USING (feature_id)",
+    "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c "
+    "JOIN FeatureCoordTypes USING (feature_id)",
     "faces": "SELECT face_id, filepath FROM Faces JOIN FaceImages USING (file_id) ORDER BY face_id",
     "boxes": "SELECT face_id, x, y, w, h FROM FaceRect",
 }
@@ -118,7 +119,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     )
     if not tables:
         raise ValueError(
-            f"{source}: no kbvt_lfpw_v1_train.csv in it or in a subfolder; expected the tables of LFPW"
+            f"{source}: no kbvt_lfpw_v1_train.csv in it or in a subfolder; expected the tables of "
+            "LFPW"
         )
     faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
@@ -127,7 +129,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
             address = (reader.fieldnames or [""])[0]
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
                 raise ValueError(
-                    f"{path}: no column worker, left_eye_out_x or _y; expected the tab-separated table of LFPW"
+                    f"{path}: no column worker, left_eye_out_x or _y; expected the tab-separated "
+                    "table of LFPW"
                 )
             for row in reader:
                 if row["worker"] == "average":
@@ -232,7 +235,8 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
         raise ValueError(
-            f"{source}: no face with a photograph and two annotated eyes ({faces.missing} photographs missing)"
+            f"{source}: no face with a photograph and two annotated eyes ({faces.missing} "
+            "photographs missing)"
         )
     order = FACES.mirror_order if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
     rows, boxes = [], []

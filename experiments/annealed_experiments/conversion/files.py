@@ -33,7 +33,8 @@ def find_file(source: Path, *names: str) -> Path:
         if paths:
             return paths[0]
     raise ValueError(
-        f"{source}: no {' or '.join(names)} in it or in a subfolder; expected the files as distributed"
+        f"{source}: no {' or '.join(names)} in it or in a subfolder; expected the files as "
+        "distributed"
     )
 
 

@@ -56,6 +56,7 @@ def _write(out: Path, path: Path, lines: Iterable[str]) -> None:
                 or not fields[0].lstrip("-").isdigit()
             ):
                 raise ValueError(
-                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and column:value"
+                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and "
+                    "column:value"
                 )
             file.write(" ".join(fields) + "\n")

@@ -36,7 +36,10 @@ class DataSet:
 
 _RUN = "annealed reproduce"
 _TABLE = f"{_RUN} public-tables --data DATA --set"
-_NIPS = "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, NAME_valid.labels"
+_NIPS = (
+    "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, "
+    "NAME_valid.labels"
+)
 _RANKING = "python benchmarks/ranking.py --data DATA"
 _FACES = "annealed faces train --out faces.safetensors --data DATA"
 _ORDONEZ = ", ".join(

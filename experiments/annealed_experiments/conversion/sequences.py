@@ -87,7 +87,8 @@ def ordonez(source: Path, folder: Path, name: str) -> list[str]:
         activities["end"] = ends
         activities.to_csv(folder / f"{home}_activities.csv", index=False)
         notes.append(
-            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before their start repaired"
+            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before "
+            "their start repaired"
         )
     return notes
 
@@ -101,14 +102,16 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
             continue
         if len(fields) != len(columns):
             raise ValueError(
-                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} separated by tabs"
+                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} "
+                "separated by tabs"
             )
         rows.append(fields)
     return pd.DataFrame(rows, columns=columns)
 
 
 def _repaired(path: Path, start: str, end: str) -> str:
-    """An end before its start gets the day and hour of the start; its minutes and seconds are kept."""
+    """An end before its start gets the day and hour of the start; its minutes and seconds are
+    kept."""
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:

@@ -34,7 +34,8 @@ def nips2003(source: Path, folder: Path, name: str) -> list[str]:
     parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
     save_set(folder, name, *parts)
     return [
-        f"{len(parts[0][1])} training rows; the validation part ({len(parts[1][1])} rows) is the test part"
+        f"{len(parts[0][1])} training rows; the validation part ({len(parts[1][1])} rows) is the "
+        "test part"
     ]
 
 
@@ -45,7 +46,8 @@ def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
     X, y = _nips2003_part(source, "gisette", "valid")
     _save_divided(folder, name, X, y, test_size=0.3)
     return [
-        "rows were split with our own seed: errors differ slightly from those of other splits, also from the pages"
+        "rows were split with our own seed: errors differ slightly from those of other splits, "
+        "also from the pages"
     ]
 
 
@@ -65,7 +67,8 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(
-            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows"
+            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for "
+            f"{X.shape[0]} rows"
         )
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
         X = X.astype(np.uint16)
@@ -108,7 +111,8 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     X, y = table[:, :-1], table[:, -1]
     if len(y) <= n or not y.all():
         raise ValueError(
-            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected 351 that end with one"
+            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected "
+            "351 that end with one"
         )
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
@@ -124,7 +128,8 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(
-            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows"
+            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for "
+            f"{len(X)} rows"
         )
     _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
     return ["rows were split with our own seed; sdist-real joins and splits them again"]
@@ -147,7 +152,8 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
     )
     save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
     return [
-        f"{len(train)} training rows, {len(test)} test rows; {len(y) - same.max() - 1} rows duplicate another"
+        f"{len(train)} training rows, {len(test)} test rows; {len(y) - same.max() - 1} rows "
+        "duplicate another"
     ]
 
 
@@ -160,7 +166,8 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
     train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
     save_set(folder, name, train, test)
     return [
-        f"{len(words.vocabulary_)} words of the training texts; the copy used on the pages has others (26,214)"
+        f"{len(words.vocabulary_)} words of the training texts; the copy used on the pages has "
+        "others (26,214)"
     ]
 
 
@@ -171,7 +178,8 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
         files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())
         if not files:
             raise ValueError(
-                f"{source}: no {part}/{group} in it or in a subfolder; expected the folders of 20news-bydate.tar.gz"
+                f"{source}: no {part}/{group} in it or in a subfolder; expected the folders of "
+                "20news-bydate.tar.gz"
             )
         texts += [path.read_text(encoding="latin-1") for path in files]
         labels += [label] * len(files)
@@ -187,7 +195,8 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(
-                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column"
+                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the "
+                "first column"
             )
         return table[:, 1:], digits
 

@@ -115,8 +115,11 @@ def logitboost(
     """
     learners = WindowLearners(patches, y, pool, settings)
     limits: dict[str, Any] = {
-        "k": settings.n_features, "n_rounds": settings.n_features, "subsample": SHARE_TRIED, "learning_rate": shrinkage,
-    }  # fmt: skip
+        "k": settings.n_features,
+        "n_rounds": settings.n_features,
+        "subsample": SHARE_TRIED,
+        "learning_rate": shrinkage,
+    }
     n_features = learners.design.n_features
     made = boost(
         learners,

@@ -112,7 +112,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging
     fraction and kappa (rho p).
 
-    5-fold cross-validation on the training rows, ``runs`` partitions (20 in the thesis); votes of
+    5-fold cross-validation on the training rows, ``runs`` partitions (20 in Ma (thesis)); votes of
     three neighbours and f_W, 150 steps, order 1, the other two parameters as in the table.
     """
     X, y, _, _ = load_set("madelon", data_dir)

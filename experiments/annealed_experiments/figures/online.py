@@ -16,7 +16,7 @@ _PASSES = 20
 
 
 def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
-    """Annealed stages, and the threshold of the thesis with some settings."""
+    """Annealed stages, and the threshold of Ma (thesis) with some settings."""
     threshold: dict[str, Any] = {
         "selection": "threshold",
         "rejection": 0.7,

@@ -19,7 +19,7 @@ def keypoints(data_dir=None) -> Figure:
     """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors
     of keypoints on one dog.
 
-    Descriptors of some keypoints are drawn as in the thesis: a star of eight orientations in each
+    Descriptors of some keypoints are drawn as in Ma (thesis): a star of eight orientations in each
     of 4 x 4 cells.
     """
     files = [f for f in read_pets(data_folder(data_dir) / "pets") if f.split != "test"]

@@ -37,7 +37,8 @@ class NeighbourChain(Chain):
 
 
 class NeighbourFourierClassifier(SparseFourierClassifier):
-    """:class:`SparseFourierClassifier` with the discriminant of the thesis, for at most 2,000 rows.
+    """:class:`SparseFourierClassifier` with the discriminant of Ma (thesis), for at most 2,000
+    rows.
 
     Requires ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` are not
     meaningful.

@@ -236,9 +236,16 @@ _mcp = partial(
 )
 _scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
 COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
-    "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "SA": _simulated_annealing,
-    "abess": _abess, "skscope": _skscope, "LightGBM": _lightgbm,
-}  # fmt: skip
+    "L1": _l1,
+    "EL": _elastic_net,
+    "MCP": _mcp,
+    "SCAD": _scad,
+    "RFE": _recursive_elimination,
+    "SA": _simulated_annealing,
+    "abess": _abess,
+    "skscope": _skscope,
+    "LightGBM": _lightgbm,
+}
 _NEEDS = {
     "MCP": "skglm",
     "SCAD": "skglm",
@@ -256,11 +263,13 @@ def available() -> list[str]:
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,), ascending, that a competitor selects; its convergence warnings are suppressed."""
+    """Columns (k,), ascending, that a competitor selects; its convergence warnings are
+    suppressed."""
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(
-            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
+            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the "
+            "checkout of annealed"
         )
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -35,9 +35,13 @@ from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 # One setting for all simulated cells, chosen by 5-fold cross-validation on training rows of seeds
 # 100-102 (N = 500, p = 500).
 SIMULATED = {
-    "kappa": 2, "max_order": 2, "n_features_to_select": 5, "n_neighbors_predict": VOTES, "standardize": False,
+    "kappa": 2,
+    "max_order": 2,
+    "n_features_to_select": 5,
+    "n_neighbors_predict": VOTES,
+    "standardize": False,
     "seed_interactions": 10,
-}  # fmt: skip
+}
 # For a tenth of informative columns: the best of six settings, on a draw of seed 100 (N = p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [
@@ -45,7 +49,7 @@ DESIGNS: list[dict[str, Any]] = [
     {"noise_scale": 1.0},
     {"noise_scale": 1.0, "tenth": True},
 ]
-# Without the parts that the thesis does not have.
+# Without the parts that Ma (thesis) does not have.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sDist": {},
     "sDist, no screen": {"seed_interactions": 0},
@@ -60,22 +64,38 @@ COMPETITOR_RUNS = 3
 # Grids of the cross-validation, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
-        "kappa": [10], "max_order": [1], "learning_rate": [0.1], "n_steps": [100, 150, 200], "n_features_to_select": [12, 20],
+        "kappa": [10],
+        "max_order": [1],
+        "learning_rate": [0.1],
+        "n_steps": [100, 150, 200],
+        "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
     },
     "ionosphere": {
-        "kappa": [3, 5], "max_order": [3], "seed_interactions": [30, 100], "n_neighbors": [10], "learning_rate": [0.2],
-        "n_steps": [25, 50, 100], "n_features_to_select": [None], "n_neighbors_predict": [1, 3, 5],
+        "kappa": [3, 5],
+        "max_order": [3],
+        "seed_interactions": [30, 100],
+        "n_neighbors": [10],
+        "learning_rate": [0.2],
+        "n_steps": [25, 50, 100],
+        "n_features_to_select": [None],
+        "n_neighbors_predict": [1, 3, 5],
     },
     "secom_partial": {
-        "kappa": [5, 10], "max_order": [1, 2], "n_steps": [25, 50, 100], "n_features_to_select": [20, None],
+        "kappa": [5, 10],
+        "max_order": [1, 2],
+        "n_steps": [25, 50, 100],
+        "n_features_to_select": [20, None],
         "n_neighbors_predict": [3, 9, 15],
     },
     "usps_7v9": {
-        "kappa": [5, 10, 20], "max_order": [1], "n_steps": [100, 150, 200, 300], "n_features_to_select": [50, 100],
+        "kappa": [5, 10, 20],
+        "max_order": [1],
+        "n_steps": [100, 150, 200, 300],
+        "n_features_to_select": [50, 100],
         "n_neighbors_predict": [1, 3, 5],
     },
-}  # fmt: skip
+}
 REAL_GRIDS["secom"] = REAL_GRIDS["secom_partial"]
 REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # available
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "usps_7v9": 5}
@@ -94,8 +114,8 @@ def sdist_simulated(
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
     Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
-    noise of equal scale, and a tenth of the columns informative, all of equal scale, as in the
-    thesis. The thesis has neither the screening of all pairs of columns nor the trimming of columns
+    noise of equal scale, and a tenth of the columns informative, all of equal scale, as in
+    Ma (thesis). It has neither the screening of all pairs of columns nor the trimming of columns
     at the end: ``VARIANTS`` are rows without them.
 
     Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs

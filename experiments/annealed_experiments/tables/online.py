@@ -56,9 +56,15 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
     }
     rates = [0.3, 1.0, 3.0, 10.0]
     plain = SGDClassifier(
-        loss="log_loss" if loss == "logistic" else loss, penalty=None, learning_rate="constant", eta0=1.0, max_iter=PASSES,
-        tol=None, class_weight=weight, random_state=0,
-    )  # fmt: skip
+        loss="log_loss" if loss == "logistic" else loss,
+        penalty=None,
+        learning_rate="constant",
+        eta0=1.0,
+        max_iter=PASSES,
+        tol=None,
+        class_weight=weight,
+        random_state=0,
+    )
     share = SHARES[name]
     return {
         "SGD": (plain, {"eta0": rates}),

@@ -180,11 +180,19 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
         at_test[method] = models, best, test
-        rows.append({
-            "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
-            "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
-            "seconds_per_fit": seconds / len(sizes), "seconds_cv": cv_seconds,
-        })  # fmt: skip
+        rows.append(
+            {
+                "data": name,
+                "method": method,
+                "k": sizes[best],
+                "error": test[best],
+                "cv_error": cv[best],
+                "at": dict(zip(sizes, test.round(1).tolist())),
+                "cv_at": dict(zip(sizes, cv.round(1).tolist())),
+                "seconds_per_fit": seconds / len(sizes),
+                "seconds_cv": cv_seconds,
+            }
+        )
     if {"annealed", "l1"} <= at_test.keys():
         models, best, _ = at_test["annealed"]
         other = at_test["l1"][0][best]

@@ -181,9 +181,19 @@ _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number
 # Maximum number of runs, by rows: (up to 1000, up to 3000, more, or more than 1000 columns);
 # methods not listed get all.
 _RUNS = {
-    "FoBa-obj": (5, 0, 0), "L1": (30, 20, 20), "EL": (10, 5, 2), "MCP": (30, 30, 20), "SCAD": (30, 30, 20), "RFE": (30, 20, 3),
-    "abess": (50, 30, 10), "skscope": (3, 1, 0), "L2": (10, 5, 2), "L2, SGD": (10, 3, 1), "SA": (10, 3, 1), "LightGBM": (5, 3, 0),
-}  # fmt: skip
+    "FoBa-obj": (5, 0, 0),
+    "L1": (30, 20, 20),
+    "EL": (10, 5, 2),
+    "MCP": (30, 30, 20),
+    "SCAD": (30, 30, 20),
+    "RFE": (30, 20, 3),
+    "abess": (50, 30, 10),
+    "skscope": (3, 1, 0),
+    "L2": (10, 5, 2),
+    "L2, SGD": (10, 3, 1),
+    "SA": (10, 3, 1),
+    "LightGBM": (5, 3, 0),
+}
 
 
 def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> int:

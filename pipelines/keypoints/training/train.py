@@ -83,9 +83,11 @@ class Decisions:
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
-            f"windows of {self.side:g} reference lengths (--window), images enlarged {self.enlarged:.2g} times",
+            f"windows of {self.side:g} reference lengths (--window), images enlarged "
+            f"{self.enlarged:.2g} times",
             f"detectors for {', '.join(self.anchors)}{trial} (--anchor)",
-            f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, --rounds)",
+            f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, "
+            "--rounds)",
         ]
 
     def settings(self, n_objects: int) -> DetectorSettings:

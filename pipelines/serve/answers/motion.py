@@ -74,7 +74,8 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     capture.release()
     if width * height > limit.pixels:
         raise ValueError(
-            f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million"
+            f"{path}: frames of {width} x {height} pixels; expected at most "
+            f"{limit.pixels / 1e6:.0f} million"
         )
     tell("tracking points", 0, n_frames)
     done = 0

@@ -100,10 +100,12 @@ def test_minutes_of_a_home(flat):
 
 def test_the_other_layout(tmp_path):
     (tmp_path / "h-sensors.txt").write_text(
-        "01-Feb-2008 00:00:10\t01-Feb-2008 00:02:00\t5\t\n01-Feb-2008 00:05:00\t01-Feb-2008 00:05:01\t7\t\n"
+        "01-Feb-2008 00:00:10\t01-Feb-2008 00:02:00\t5\t\n01-Feb-2008 00:05:00\t01-Feb-2008 "
+        "00:05:01\t7\t\n"
     )
     (tmp_path / "h-activities.txt").write_text(
-        "01-Feb-2008 00:00:00\t01-Feb-2008 00:03:59\t14\n01-Feb-2008 00:03:00\t01-Feb-2008 00:06:59\t15\n"
+        "01-Feb-2008 00:00:00\t01-Feb-2008 00:03:59\t14\n01-Feb-2008 00:03:00\t01-Feb-2008 "
+        "00:06:59\t15\n"
     )
     (tmp_path / "h-sensor_names.txt").write_text("5,Front door,Outside\n7,Flush,Toilet")
     (tmp_path / "h-activity_names.txt").write_text("14,leave-house\n15,use-toilet\n")

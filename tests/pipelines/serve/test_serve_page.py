@@ -91,7 +91,8 @@ def colours(page, selector):
     return page.evaluate(
         """(selector) => { const c = document.querySelector(selector);
         const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-        const seen = new Set(); for (let i = 0; i < d.length; i += 400) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+        const seen = new Set();
+        for (let i = 0; i < d.length; i += 400) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
         return seen.size; }""",
         selector,
     )
@@ -207,7 +208,8 @@ def camera_page(driver, url, *flags, permissions=("camera",)):
     made = context.new_page()
     made.add_init_script(
         """const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-        navigator.mediaDevices.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
+        const media = navigator.mediaDevices;
+        media.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
     )
     opened(made, url)
     panel(made, "camera").get_by_role("button", name="Start the camera").click()

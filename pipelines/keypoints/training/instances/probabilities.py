@@ -152,7 +152,8 @@ def train_classifier(
     false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
-    """Train a classifier of refined faces, from augmented copies, against refined false hypotheses."""
+    """Train a classifier of refined faces, from augmented copies, against refined false
+    hypotheses."""
     regressor = finder.regressor
     negatives = [
         shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false

@@ -105,7 +105,8 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Copies of the faces and their starting shapes; the last ``mean_starts`` use the mean shape."""
+    """Copies of the faces and their starting shapes; the last ``mean_starts`` use the mean
+    shape."""
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
     n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT

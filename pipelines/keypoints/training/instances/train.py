@@ -1,4 +1,5 @@
-"""The stages that combine detected keypoints into whole faces: assembly, refinement, probabilities."""
+"""The stages that combine detected keypoints into whole faces: assembly, refinement,
+probabilities."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -76,7 +77,8 @@ def train_probabilities(
     )
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(
-        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes"
+        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false "
+        "shapes"
     )
     finder = replace(finder, classifier=classifier)
 
@@ -99,7 +101,8 @@ def train_probabilities(
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(
-            "no face was detected in the held-out photographs; expected some to calibrate probabilities"
+            "no face was detected in the held-out photographs; expected some to calibrate "
+            "probabilities"
         )
     # too few for that quantile: all are refined, which is slower
     support = (

@@ -1,4 +1,5 @@
-"""Calibration on held-out photographs: averaging of positions, their offset, the default threshold."""
+"""Calibration on held-out photographs: averaging of positions, their offset, the default
+threshold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -191,7 +191,8 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return the function that proposes the windows of the first negatives, see `sample_view`."""
+        """Return the function that proposes the windows of the first negatives, see
+        `sample_view`."""
         return None
 
     def cascade(
@@ -237,7 +238,8 @@ class ClassifierTraining:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
         say(
-            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out"
+            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, "
+            f"{len(reference)} held out"
         )
         model: KeypointModel | None = None
         for round_ in range(first, s.rounds + 1):
@@ -245,7 +247,8 @@ class ClassifierTraining:
             model = self._fit(positives, negatives, reference, n_random, round_)
             left = self._time_left(keypoint, s.rounds - round_)
             say(
-                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}"
+                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in "
+                f"{since(clock)}{left}"
             )
             if round_ == s.rounds:
                 break
@@ -254,7 +257,8 @@ class ClassifierTraining:
             negatives = join([negatives, new], self.pool.window)
             log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
             say(
-                f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}"
+                f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, "
+                f"{len(new)} added, {since(clock)}"
             )
             arrays = {"patches": negatives.patches, "keys": negatives.keys}
             write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
@@ -271,7 +275,8 @@ class ClassifierTraining:
         )
         reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
         say(
-            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}"
+            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in "
+            f"{since(clock)}: {reached}"
         )
         info = {
             "rows": {"positive": len(positives), "negative": len(negatives)},
@@ -361,7 +366,8 @@ class ClassifierTraining:
             n_alarms += n
             if done % 100 == 0:
                 self.say(
-                    f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms"
+                    f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, "
+                    f"{n_alarms} false alarms"
                 )
         windows = join(parts, self.pool.window)
         worst = np.sort(np.lexsort((windows.keys, -windows.scores))[: s.per_round])

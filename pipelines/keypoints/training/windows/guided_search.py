@@ -140,7 +140,8 @@ def train_guide(
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(
-        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}"
+        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error "
+        f"{np.median(error):.2f} px, {since(clock)}"
     )
     return Guide(offsets), {"offset_error": float(np.median(error))}
 

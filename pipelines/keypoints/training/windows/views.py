@@ -170,7 +170,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views for fitting and for calibration; photographs without faces are fitted."""
+    """Photographs and views for fitting and for calibration; photographs without faces are
+    fitted."""
 
     fitted: list[AnnotatedImage]
     calibration: list[AnnotatedImage]
@@ -192,7 +193,8 @@ def split_views(
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
         raise ValueError(
-            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out"
+            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} "
+            "held out"
         )
     schema = images[0].schema
     # thresholds are set on photographs: the hardest synthetic images would need thresholds that

@@ -45,8 +45,8 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
     if n < MIN_PICTURES:
         raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
     few = (
-        f"{n} annotated images: the detector will only work on very similar images; 100 or more are "
-        "better"
+        f"{n} annotated images: the detector will only work on very similar images; "
+        "at least 100 are recommended"
     )
     return few if n < 100 else None
 

@@ -223,10 +223,10 @@ def _curves(
 def _summary(record: dict[str, Any]) -> str:
     whole, s = record["rows"][-1], record["settings"]
     return (
-        f"<p>On {s['held_out']} of {s['pictures']} pictures, which no detector was fitted to, "
+        f"<p>On {s['held_out']} of {s['pictures']} images, which were held out, "
         f"<b>{whole['pck']:.1%}</b> of the "
         "visible points lie within a tenth of the box&rsquo;s size (PCK), and there are "
-        f"{whole['false_per_image']:.2g} false objects per picture.</p>"
+        f"{whole['false_per_image']:.2g} false objects per image.</p>"
     ) + small(
         "Thresholds and probabilities were set on these images, so new images are slightly harder. "
         "Evaluate other images with <code>annealed keypoints evaluate</code>."
@@ -320,7 +320,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         return f"{title}<p>There are too few images for a learning curve.</p>"
     axes = Axes((0.0, rows[-1]["pictures"]), (0.0, 1.0), width=460, height=300)
     numbers, values = [row["pictures"] for row in rows], [row["pck"] for row in rows]
-    axes.frame("pictures", "PCK", x_ticks=numbers)
+    axes.frame("images", "PCK", x_ticks=numbers)
     axes.line(numbers, values)
     for a, b in zip(*axes.at(numbers, values)):
         axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4" fill="{BLUE}" stroke="white"/>')
@@ -334,17 +334,17 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         else "More images of this kind are unlikely to help"
     )
     words = (
-        f"Retrained on {', '.join(map(str, numbers))} of the pictures, with at most "
+        f"Retrained on {', '.join(map(str, numbers))} of the images, with at most "
         f"{CHEAP['n_features']} features and one "
-        "round of mining (cheaper than the detector itself), and evaluated on the same pictures "
+        "round of mining (cheaper than the detector itself), and evaluated on the same images "
         "as above."
     )
     change = (
-        f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance "
+        f"From {numbers[-2]} to {numbers[-1]} images the PCK changed by {gain:+.3f}; chance "
         f"alone makes about {noise:.3f}"
     )
     answer = f"{change}. {advice}."
-    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
+    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of images')}{small(words)}"
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:

@@ -75,8 +75,8 @@ def test_the_page(reported):
     for words in (
         "Precision and recall",
         "Errors by point",
-        "gets most wrong",
-        "Would more pictures help",
+        "Images with the largest errors",
+        "Learning curve",
         "features of each detector",
         "decided",
     ):
@@ -125,7 +125,7 @@ def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkey
     assert record["rows"][-1]["pck"] == 0 and record["rows"][-1]["median_error"] is None
     page = (tmp_path / "keypoints.html").read_text()
     assert drawn and all(shown == ([], []) for shown in drawn)
-    assert "1 missing, 0 false" in page and "too few pictures to tell" in page
+    assert "1 missing, 0 false" in page and "too few images for a learning curve" in page
 
 
 def test_a_folder_of_something_else_is_refused(reported, tmp_path):

@@ -457,7 +457,7 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
     assert (
         again.exit_code == 2
-        and "tracks without pictures have no masks; expected a video" in again.stderr
+        and "masks need images; expected a video" in again.stderr
     )
     for arguments, message in (
         (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),

@@ -158,10 +158,10 @@ def test_what_another_program_writes_stays(tmp_path):
         ([{"keypoints": {"head": [1, 1], "tail": [3, 3, 2]}}], "expected x, y and visibility"),
         (
             [{"keypoints": {"head": [1, 1, 2]}}],
-            "expected two points or more, inside 160 x 140 pixels",
+            "expected at least two points inside 160 x 140 pixels",
         ),
-        ([fish(), fish(150.0)], "000.png, object 2: expected two points or more, inside"),
-        ([fish(float("nan"))], "expected two points or more, inside"),
+        ([fish(), fish(150.0)], "000.png, object 2: expected at least two points inside"),
+        ([fish(float("nan"))], "expected at least two points inside"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path, objects, message):

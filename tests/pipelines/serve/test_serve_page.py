@@ -254,7 +254,7 @@ def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
         (
             ("--use-fake-device-for-media-stream", "--deny-permission-prompts"),
             (),
-            "The camera may not be used: it was refused",
+            "No permission to use the camera: it was denied",
         ),
         ((), ("camera",), "No camera was found."),
     ],

@@ -222,7 +222,7 @@ def test_resumed_training_gives_the_same_file(photographs, trained, tmp_path, st
     # Done before: the next call only puts the file together.
     lines.clear()
     train(photographs, out, ("left_eye",), lines.append, resume=True)
-    assert lines[0] == "left_eye: scan: done before" and load_model(out).keypoints == ["left_eye"]
+    assert lines[0] == "left_eye: scan: already done" and load_model(out).keypoints == ["left_eye"]
 
 
 def test_checkpoints_of_other_settings_are_refused(photographs, trained):

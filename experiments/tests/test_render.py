@@ -206,7 +206,7 @@ def test_the_command_lists_all_tables_and_writes_results(tmp_path):
     listed = run("reproduce", "--list", "--json")
     assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *FIGURES}
     missing = run("reproduce", "sdist-surfaces")
-    assert missing.exit_code == 2 and "is no table; give --figures DIR" in missing.stderr
+    assert missing.exit_code == 2 and "is not a table; give --figures DIR" in missing.stderr
     made = run(
         "reproduce",
         "fsa-off-design",

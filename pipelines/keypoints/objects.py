@@ -59,7 +59,7 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
     complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more "
+            f"{folder}: {complete.sum()} objects with all points; expected at least {MIN_COMPLETE} "
             "to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)

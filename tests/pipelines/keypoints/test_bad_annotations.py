@@ -97,7 +97,7 @@ BAD = {
         lambda c: c.update(images=c["images"][:1], annotations=c["annotations"][:1]),
         "expected",
     ),
-    "all points unknown": (all_points(0), "expected 10 or more"),
+    "all points unknown": (all_points(0), "expected at least 10"),
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
     "a name twice": (category(keypoints=["a", "a", "b"]), "expected distinct names"),
@@ -107,7 +107,7 @@ BAD = {
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),
         "categories bar, b; expected one",
     ),
-    "no annotation": (lambda c: c.update(annotations=[]), "expected 10 or more"),
+    "no annotation": (lambda c: c.update(annotations=[]), "expected at least 10"),
     "no images": (lambda c: c.pop("images"), "not a COCO keypoint file"),
 }
 
@@ -216,7 +216,7 @@ def test_few_pictures(tmp_path):
     images = read_objects(write(tmp_path, coco()), schema_of(tmp_path))
     assert "the detector will only work on very similar images" in check_number(images)
     assert check_number(images * 5) is None
-    with pytest.raises(ValueError, match=f"expected {MIN_PICTURES} or more"):
+    with pytest.raises(ValueError, match=f"expected at least {MIN_PICTURES}"):
         check_number(images[:19])
 
 

@@ -111,7 +111,7 @@ def test_farm_ads_keeps_equal_rows_together(tmp_path):
         len(test_y) == 6
         and len(train_y) == 24
         and not rows[0] & rows[1]
-        and "20 rows have" in notes[0]
+        and "20 rows duplicate" in notes[0]
     )
     assert rows[0] | rows[1] == {row.tobytes() for row in X.toarray()}
 

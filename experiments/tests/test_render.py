@@ -175,7 +175,7 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     page.write_text("found in 4 of 100, in 4 of 10")
     assert render(tmp_path) == [page] and page.read_text() == "found in 44 of 100, in 4 of 10"
     page.write_text("in 4 of 10")
-    with pytest.raises(ValueError, match=r"0 places read 'found in \{\} of 100'; expected one"):
+    with pytest.raises(ValueError, match=r"0 matches for 'found in \{\} of 100'; expected one"):
         render(tmp_path)
     (results / "readme_numbers.toml").unlink()
     page.write_text("<!-- table: nothing full -->\n<!-- end of table -->\n")

@@ -78,10 +78,10 @@ def test_the_page(reported):
         "Images with the largest errors",
         "Learning curve",
         "features of each detector",
-        "decided",
+        "Settings chosen",
     ):
         assert words in page
-    assert "From 12 to 24 pictures the PCK changed by" in page and "at most 150 features" in page
+    assert "From 12 to 24 images the PCK changed by" in page and "at most 150 features" in page
     assert len(re.findall("<figure>", page)) == min(6, record["settings"]["held_out"])
     drawn = {name for name in (image.name for image in images) if f"{name}: " in page}
     assert drawn <= {image.name for image in held_out_images(made, images)}

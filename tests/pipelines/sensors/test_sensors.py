@@ -176,7 +176,7 @@ def test_bad_folders_and_quiet_days(flat, tmp_path):
     with pytest.raises(ValueError, match="no home 'attic'; expected one of flat"):
         read_home(flat, "attic")
     write_home(flat, name="other")
-    with pytest.raises(ValueError, match="several homes .flat, other.; expected --home"):
+    with pytest.raises(ValueError, match=r"several homes .flat, other.; expected --home"):
         read_home(flat)
     path = flat / "flat_events.csv"
     path.write_text(

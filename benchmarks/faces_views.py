@@ -23,7 +23,11 @@ from annealed.models import load_model
 from annealed.models.keypoints.instances.shape_models import pose_of
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import read_annotations
-from annealed.pipelines.keypoints.training.synthetic_views import rolled, turned_head, unlike_views
+from annealed.pipelines.keypoints.training.synthetic_views import (
+    hard_augmentations,
+    rolled,
+    turned_head,
+)
 from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.vision.images import read_image
 from common import new_parser
@@ -68,7 +72,7 @@ def kinds_of(images, rigid):
             )
     return made | {
         name: pictures
-        for name, pictures in unlike_views(images, seed=7).items()
+        for name, pictures in hard_augmentations(images, seed=7).items()
         if name != "rolled"
     }
 

@@ -56,7 +56,10 @@ def test_every_benchmark_is_named_on_a_page():
 
 def test_logical_lines_of_code(capsys):
     lines = load("code_lines")
-    source = '"""What it is."""\n\n# why\nx = """a\nb"""\n\n\ndef f():\n    "One line."\n    return (\n        x\n    )\n'
+    source = (
+        '"""What it is."""\n\n# why\nx = """a\nb"""\n\n\ndef f():\n    "One line."\n    return '
+        "(\n        x\n    )\n"
+    )
     assert lines.code_lines(source) == 3
     n_lines = lines.count(ROOT)
     assert n_lines["all"] > n_lines["pipelines"] > 1000

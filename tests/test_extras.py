@@ -32,7 +32,8 @@ def test_learners_and_tables_need_no_extra(tmp_path):
         X = np.random.default_rng(0).standard_normal((200, 8))
         y = X[:, 2] - X[:, 5]
         model = learners.FSARegressor(2).fit(X, y)
-        np.savetxt("table.csv", np.column_stack([X, y]), delimiter=",", header=",".join("abcdefghy"), comments="")
+        header = ",".join("abcdefghy")
+        np.savetxt("table.csv", np.column_stack([X, y]), delimiter=",", header=header, comments="")
         from annealed.models import TabularModel, list_models, load_model
         TabularModel.from_estimator(model).save("m.safetensors")
         load_model("m.safetensors").predict(X)
@@ -40,7 +41,8 @@ def test_learners_and_tables_need_no_extra(tmp_path):
         simulate_home(2, 60)
         from typer.testing import CliRunner
         from annealed.pipelines.cli.app import app
-        chosen = CliRunner().invoke(app, ["select", "table.csv", "--target", "y", "-k", "2", "--report", "report", "--quiet"])
+        line = "select table.csv --target y -k 2 --report report --quiet"
+        chosen = CliRunner().invoke(app, line.split())
         assert chosen.exit_code == 0, chosen.output
         assert CliRunner().invoke(app, ["models", "list"]).exit_code == 0
         print(*model.get_support(indices=True))
@@ -56,8 +58,8 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         from typer.testing import CliRunner
         from annealed.pipelines.cli.app import app
         open("a.png", "w").close()
-        for line in ("faces detect", "faces detect a.png --json", "motion segment a.npz", "pets classify a.png", "warmup faces",
-                     "models show faces --json"):
+        for line in ("faces detect", "faces detect a.png --json", "motion segment a.npz",
+                     "pets classify a.png", "warmup faces", "models show faces --json"):
             done = CliRunner().invoke(app, line.split())
             said = "pip install '.[vision]' in the checkout of annealed" in done.stderr
             print(done.exit_code, done.stderr.count("\\n"), said, line, sep="|")
@@ -68,9 +70,9 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         """,
         tmp_path,
     ).splitlines()
-    assert (
-        out[-1]
-        == "photographs, videos and tracks need OpenCV: pip install '.[vision]' in the checkout of annealed"
+    assert out[-1] == (
+        "photographs, videos and tracks need OpenCV: "
+        "pip install '.[vision]' in the checkout of annealed"
     )
     for line in out[:-2]:
         assert line.startswith("2|1|True|"), line

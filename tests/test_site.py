@@ -70,7 +70,10 @@ def test_examples_have_a_heading():
 
 
 def test_examples_run(tmp_path):
-    script = "import runpy, sys\nfor example in sys.argv[1:]:\n    runpy.run_path(example)\n    print(example)\n"
+    script = (
+        "import runpy, sys\nfor example in sys.argv[1:]:\n    runpy.run_path(example)\n    "
+        "print(example)\n"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, *map(str, EXAMPLES)],
         cwd=tmp_path,

@@ -29,8 +29,12 @@ def test_four_mistakes_are_four_errors(tmp_path):
     ]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, MISTYPED.name],
-        cwd=tmp_path, env=os.environ | {"MYPYPATH": path}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     names = ["lss", "nosuch", "n_features_to_select", "fit_intercept"]
     lines = [
         number

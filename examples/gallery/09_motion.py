@@ -26,7 +26,9 @@ def draw(ax, tracks, labels):
 ranker = load_model("motion")
 figure, axes = plt.subplots(2, 2, figsize=(9, 6.4), layout="constrained")
 for column, seed in zip(axes.T, (1, 3), strict=True):
-    scene = perspective_sequence(seed, SceneSettings(motions=(3,), frames=(25, 25), lost=0.2))
+    scene = perspective_sequence(
+        seed, SceneSettings(motions=(3,), frames=(25, 25), lost_fraction=0.2)
+    )
     answer = ranker.segment(scene.tracks, 3)
     draw(column[0], scene.tracks, scene.labels)
     draw(column[1], scene.tracks, answer.labels)

@@ -1,1 +1,1 @@
-"""The papers' tables and figures, public data sets and stored results of annealed."""
+"""Tables and figures of the papers, public data sets and stored results of annealed."""

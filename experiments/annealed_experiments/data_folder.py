@@ -1,5 +1,4 @@
-"""The folder of the public data: the one given, else that of the environment variable
-``ANNEALED_DATA``."""
+"""The folder of the public data: the given one, or the environment variable ``ANNEALED_DATA``."""
 
 import os
 from pathlib import Path
@@ -11,7 +10,7 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     Parameters
     ----------
     data_dir : path or None, default None
-        What a user gave; None takes the environment variable ``ANNEALED_DATA``.
+        Folder given by the user; None takes the environment variable ``ANNEALED_DATA``.
 
     Returns
     -------
@@ -20,11 +19,11 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     Raises
     ------
     ValueError
-        If neither is given: the package has no default.
+        If neither is set: the package has no default.
     """
     chosen = data_dir or os.environ.get("ANNEALED_DATA")
     if not chosen:
         raise ValueError(
-            "the folder of the real data is not known; expected --data or the environment variable ANNEALED_DATA"
+            "no folder of real data; expected --data or the environment variable ANNEALED_DATA"
         )
     return Path(chosen)

@@ -1,5 +1,5 @@
-"""The real data sets of the tables, in the folder that ``--data`` or the environment variable
-``ANNEALED_DATA`` names.
+"""Real data sets of the tables, in the folder of ``--data`` or the environment variable
+``ANNEALED_DATA``.
 """
 
 import gzip
@@ -14,18 +14,30 @@ from sklearn.datasets import load_svmlight_file
 from .data_folder import data_folder
 
 KNOWN_SETS = (
-    "arcene", "dexter", "dorothea", "farm_ads", "gisette", "gisette_valid", "ionosphere", "leukemia", "madelon", "pcmac",
-    "secom", "secom_partial", "usps", "usps_7v9",
-)  # fmt: skip
+    "arcene",
+    "dexter",
+    "dorothea",
+    "farm_ads",
+    "gisette",
+    "gisette_valid",
+    "ionosphere",
+    "leukemia",
+    "madelon",
+    "pcmac",
+    "secom",
+    "secom_partial",
+    "usps",
+    "usps_7v9",
+)
 HALVES = ("train", "test")
 
 
 def load_set(name: str, data_dir: str | Path | None = None):
-    """Read a real set as its authors split it: X_train, y_train, X_test, y_test.
+    """Read a real data set with its authors' split: X_train, y_train, X_test, y_test.
 
     Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of
-    "usps". A set of another name is read where it is in the folder
-    (``annealed data convert libsvm`` writes such).
+    "usps". Other sets are read if they are in the folder (as written by ``annealed data convert
+    libsvm``).
     """
     data_dir = data_folder(data_dir)
     folder = data_dir / name.removesuffix("_7v9")
@@ -39,7 +51,8 @@ def load_set(name: str, data_dir: str | Path | None = None):
         return parts[0], labels[0], parts[1], labels[1]
     if not file.is_file() and name not in KNOWN_SETS:
         raise ValueError(
-            f"set {name!r} is unknown, and {data_dir} has none of that name; expected one of {', '.join(KNOWN_SETS)}"
+            f"set {name!r} is unknown, and {data_dir} does not contain it; expected one of "
+            f"{', '.join(KNOWN_SETS)}"
         )
     label = "digit" if name == "usps" else "y"
     with np.load(existing(file)) as data:
@@ -48,20 +61,20 @@ def load_set(name: str, data_dir: str | Path | None = None):
 
 
 def existing(path: Path) -> Path:
-    """A file that is there; else a ValueError that says how it is made."""
+    """The path of an existing file; otherwise a ValueError that says how to create it."""
     if not path.is_file():
         raise ValueError(
-            f"{path}: no such file; annealed data convert makes it from the public data (docs/datasets.md)"
+            f"{path}: no such file; create it with annealed data convert (docs/datasets.md)"
         )
     return path
 
 
 def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
-    """Write what :func:`load_set` reads into a folder; ``train`` and ``test`` are pairs of columns
-    and labels.
+    """Write a data set for :func:`load_set` into a folder; ``train`` and ``test`` are pairs of
+    columns and labels.
 
-    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" for labels
-    that are digits.
+    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" if the
+    labels are digits.
     """
     dense: dict[str, Any] = {}
     for half, (X, y) in zip(HALVES, (train, test), strict=True):
@@ -76,7 +89,7 @@ def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
-    """Divide rows at random, ``share`` of them for training: X_train, y_train, X_test, y_test."""
+    """Split rows at random, ``share`` of them for training: X_train, y_train, X_test, y_test."""
     order = np.random.RandomState(seed).permutation(len(y))
     n = round(share * len(y))
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]

@@ -1,13 +1,11 @@
-"""The numbers printed in the papers, to stand beside ours; they are kept in
-``printed_values.txt``.
-"""
+"""The numbers printed in the papers, from ``printed_values.txt``."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 
 def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
-    """Numbers by table, then by method and keys of the row: blocks of ``[table]``, ``keys |
+    """Read the numbers by table, method and keys of the row, from blocks of ``[table]``, ``keys |
     methods`` and rows.
     """
     tables: dict[str, dict[tuple[str, ...], float]] = {}
@@ -19,8 +17,8 @@ def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
         for line in lines:
             cells = line.split()
             row, numbers = cells[: len(keys)], cells[len(keys) :]
-            found = {(method.replace("_", " "), *row): v for method, v in zip(methods, numbers)}
-            tables[name] |= {key: float(v) for key, v in found.items() if v != "-"}
+            values = {(method.replace("_", " "), *row): v for method, v in zip(methods, numbers)}
+            tables[name] |= {key: float(v) for key, v in values.items() if v != "-"}
     return tables
 
 
@@ -28,8 +26,7 @@ TABLES = _read(Path(__file__).with_suffix(".txt"))
 
 
 def printed(table: str, method: str, *row: str | int) -> float | None:
-    """The printed number of a method in the row of a table with these keys, or None where there is
-    none.
+    """The printed number of a method in the row of a table with the given keys, or None.
 
     Examples
     --------
@@ -42,6 +39,6 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
 def beside(
     table: str, method: str, row: Iterable[str | int], columns: Iterable[str]
 ) -> dict[str, float]:
-    """The printed numbers of a method that there are in some columns, as ``paper_COLUMN``."""
-    found = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
-    return {column: value for column, value in found.items() if value is not None}
+    """The available printed numbers of a method in some columns, as ``paper_COLUMN``."""
+    values = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
+    return {column: value for column, value in values.items() if value is not None}

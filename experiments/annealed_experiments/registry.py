@@ -1,4 +1,4 @@
-"""The papers' tables and figures by name, for ``annealed reproduce``."""
+"""Tables and figures of the papers by name, for ``annealed reproduce``."""
 
 import warnings
 from collections.abc import Callable
@@ -9,9 +9,8 @@ from typing import Any
 
 from annealed.pipelines.common.outputs import save_figure
 
-# Name -> (module beside this one, function, what it shows). A function takes ``runs`` and
-# ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported when its table is
-# asked for.
+# Name -> (module of this package, function, description). A function takes ``runs`` and
+# ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported on demand.
 TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": (
         "tables.selectors",
@@ -119,9 +118,9 @@ TABLES: dict[str, tuple[str, str, str]] = {
 }
 
 
-# Name -> (module of the folder figures, function, what it shows). A function takes ``data_dir``,
-# some ``runs`` and ``checkpoint`` too, and returns a matplotlib figure. A name that is in
-# ``TABLES`` too draws that table's rows.
+# Name -> (module of the folder figures, function, description). A function takes ``data_dir``, and
+# in some cases ``runs`` and ``checkpoint``, and returns a matplotlib figure. A name that is also in
+# ``TABLES`` draws that table's rows.
 FIGURES: dict[str, tuple[str, str, str]] = {
     "fsa-schedules": ("annealing", "schedules", "Barbu et al. (2014), Figure 1; (2017), Figure 3"),
     "fsa-coefficients": ("annealing", "coefficients", "Barbu et al. (2014) and (2017), Figure 2"),
@@ -150,8 +149,8 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 
 
 def entries() -> list[tuple[str, str]]:
-    """Every name and what it shows, tables first; after "--figures" what the figure of a table's
-    name shows.
+    """Every name and its description, tables first; after "--figures" the description of the figure
+    of a table.
     """
     also = {name: shows for name, (*_, shows) in FIGURES.items()}
     tables = [
@@ -166,10 +165,10 @@ def entries() -> list[tuple[str, str]]:
 
 
 def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
-    """Draw the figure of a name, or all, as ``NAME.png`` into a folder; ``options`` are ``runs``
-    and ``checkpoint``.
+    """Draw the figure of a name, or all figures, as ``NAME.png`` into a folder; ``options`` are
+    ``runs`` and ``checkpoint``.
 
-    Options that a figure does not have are passed over where all are drawn. Returns the files.
+    Options that a figure does not have are ignored if all are drawn. Returns the files.
     """
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
@@ -195,8 +194,8 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
 
 
 def table(name: str) -> Callable[..., dict[str, Any]]:
-    """The function that makes a table of ``TABLES``; the message for a picture says how
-    to draw it.
+    """The function of a table in ``TABLES``; for a figure, the error message explains how to draw
+    it.
     """
     if name not in TABLES:
         hint = (
@@ -204,20 +203,20 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
             if name in FIGURES
             else f"; expected one of {', '.join(sorted(TABLES))}"
         )
-        raise ValueError(f"{name!r} is no table{hint}")
+        raise ValueError(f"{name!r} is not a table{hint}")
     module, function, _ = TABLES[name]
     return getattr(import_module(f".{module}", __package__), function)
 
 
 def has_cells(name: str) -> bool:
-    """Whether a table is made in cells that can be kept in a file."""
+    """Whether a table is computed in cells that can be stored in a file."""
     return "checkpoint" in signature(table(name)).parameters
 
 
 def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
-    """Make a table of ``TABLES``: ``name``, ``settings`` and ``rows``, one dict per line.
+    """Compute a table of ``TABLES``: ``name``, ``settings`` and ``rows``, one dict per line.
 
-    None for ``runs`` and ``data_dir`` means the table's own default; ``options`` are those of its
+    None for ``runs`` and ``data_dir`` means the default of the table; ``options`` are those of its
     function.
     """
     make = table(name)
@@ -229,5 +228,5 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message=r"\d+ features found"
-        )  # the rows say what was selected
+        )  # the rows report the selected number
         return make(**{key: value for key, value in given.items() if value is not None})

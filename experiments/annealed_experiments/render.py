@@ -1,9 +1,9 @@
-"""The tables of the pages, written from the stored results: nothing is typed by hand (``annealed
-reproduce --render CHECKOUT``).
+"""Writes the tables of the pages from the stored results (``annealed reproduce --render
+CHECKOUT``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
-in the form that the view names. A page without comments, the README, has its numbers in
+in the form given by the view. For the README, which has no comments, the numbers are listed in
 ``experiments/results/PAGE_numbers.toml``.
 """
 
@@ -35,7 +35,7 @@ _LABELS = {
     "L2": "L2, all columns",
 }
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
-_PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with its three losses
+_PAPERS_OWN = ("FSA", "FSV", "FSL")  # the algorithm of the papers with its three losses
 _BLOCK = re.compile(
     r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S
 )
@@ -45,7 +45,7 @@ _NUMBER = re.compile(
 
 
 def _percent(value: float) -> str:
-    """Whole percent; one decimal just below 100, which means all.
+    """Integer percent; one decimal just below 100.
 
     Examples
     --------
@@ -70,7 +70,7 @@ _table = partial(markdown_table, cell=lambda value: "" if value is None else str
 
 
 def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:
-    """Our number, a dash where there is none, and the printed one behind a slash."""
+    """Our number, a dash if there is none, and the printed one after a slash."""
     ours, theirs = row.get(what), row.get(f"paper_{what}")
     if theirs is None:
         return "" if ours is None else form(ours)
@@ -79,11 +79,11 @@ def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str
 
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     """Rows by design and method, small k first."""
-    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    by_size: dict[Any, dict[str, dict[str, Any]]] = {}
     for row in record["rows"]:
         size = (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", ""))
-        found.setdefault(size, {})[row["method"]] = row
-    return dict(sorted(found.items()))
+        by_size.setdefault(size, {})[row["method"]] = row
+    return dict(sorted(by_size.items()))
 
 
 _Z = 1.959963984540054  # of 95%
@@ -123,7 +123,7 @@ def _methods(record: Record, *without: str) -> list[str]:
 
 
 def _runs(row: dict[str, Any]) -> str:
-    """The number of runs in brackets where it is not 100."""
+    """The number of runs in brackets, unless it is 100."""
     return "" if row["runs"] == 100 else f" ({row['runs']})"
 
 
@@ -153,8 +153,8 @@ def _full(record: Record) -> str:
 
 
 def _detection(record: Record) -> str:
-    """Methods against sizes: DR and PCD, behind a slash the printed ones, in brackets the runs
-    where they are not 100.
+    """Methods against sizes: DR and PCD, the printed ones after a slash, the runs in brackets
+    unless 100.
     """
     sizes = _by_size(record)
 
@@ -171,15 +171,15 @@ def _detection(record: Record) -> str:
     return _table(
         head,
         (
-            [name, *(cell(found.get(name)) for found in sizes.values())]
+            [name, *(cell(methods.get(name)) for methods in sizes.values())]
             for name in _methods(record, "L2")
         ),
     )
 
 
 def _summary(record: Record) -> str:
-    """Sizes against few methods: DR / PCD / milliseconds, in brackets the runs where they are not
-    100; the papers' best DR.
+    """Sizes against a few methods: DR / PCD / milliseconds, the runs in brackets unless 100; the
+    best DR of the papers.
     """
     names = [
         name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)
@@ -193,7 +193,8 @@ def _summary(record: Record) -> str:
             if methods.get(name, {}).get("paper_DR") is not None
         ]
         cells = [
-            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / {1000 * row['seconds']:.0f}{_runs(row)}"
+            f"{_percent(row['DR'])} / {_percent(row['PCD'])} / "
+            f"{1000 * row['seconds']:.0f}{_runs(row)}"
             if row
             else ""
             for row in map(methods.get, names)
@@ -204,8 +205,8 @@ def _summary(record: Record) -> str:
 
 
 def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
-    """The rows as they are: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
-    behind a slash.
+    """The rows unchanged: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
+    after a slash.
     """
     keys = [
         key
@@ -228,7 +229,7 @@ def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
 
 
 def _cells(record: Record) -> str:
-    """Columns and cells as they are in the file."""
+    """Columns and cells as stored in the file."""
     return _table(record["columns"], record["rows"])
 
 
@@ -260,15 +261,15 @@ VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view fo
 
 
 def render_page(page: Path, results: Path) -> str:
-    """Text of a Markdown page with its tables as the files ``NAME.json`` in the folder of results
-    have them.
+    """Text of a Markdown page with its tables filled from the files ``NAME.json`` in the folder of
+    results.
     """
 
     def record(name: str) -> Record:
         file = results / f"{name}.json"
         if not file.is_file():
             raise ValueError(
-                f"{page}: {file} is missing; make it by annealed reproduce NAME --results"
+                f"{page}: {file} is missing; create it with annealed reproduce NAME --results"
             )
         return json.loads(file.read_text())
 
@@ -309,21 +310,21 @@ def render_page(page: Path, results: Path) -> str:
         pattern = r"-?\d[\d.]*".join(map(re.escape, place.split("{}")))
         matches = re.findall(pattern, text)
         if len(matches) != 1:
-            raise ValueError(f"{page}: {len(matches)} places read {place!r}; expected one")
+            raise ValueError(f"{page}: {len(matches)} matches for {place!r}; expected one")
         text = text.replace(matches[0], place.format(value(*source.split(maxsplit=1))))
     return text
 
 
 def numbers_beside(page: Path, results: Path) -> dict[str, str]:
-    """Numbers of a page without comments: text with ``{}`` for the number -> its source as in a
-    comment.
+    """Numbers of a page without comments: text with ``{}`` for the number -> its source in comment
+    syntax.
     """
     file = results / f"{page.stem.lower()}_numbers.toml"
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def pages_of(checkout: Path) -> list[Path]:
-    """The pages that :func:`render` writes."""
+    """The pages written by :func:`render`."""
     folders = ("docs/**", "experiments/pages", "experiments/notebook", "models/weights")
     pages = {page for folder in folders for page in checkout.glob(f"{folder}/*.md")}
     return sorted({*pages, *checkout.glob("README.md")})
@@ -334,8 +335,8 @@ def render(checkout: Path) -> list[Path]:
     returns the pages that changed.
 
     ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row: in whole percent (``KEY#.2f``: in that format), or of a cell that is text the first
-    number (``KEY#2``: the second).
+    one row: in integer percent (``KEY#.2f``: in that format), or the first number of a text cell
+    (``KEY#2``: the second).
     """
     results = checkout / "experiments" / "results"
     if not results.is_dir():
@@ -352,11 +353,11 @@ def render(checkout: Path) -> list[Path]:
 
 
 def update(file: Path, record: dict[str, Any], command: str) -> None:
-    """Put the rows of a record (what ``annealed reproduce NAME --json`` prints) into a file of
-    results, made when missing.
+    """Put the rows of a record (as printed by ``annealed reproduce NAME --json``) into a file of
+    results, created if missing.
 
-    Rows of the same design and method are replaced, others stay. The file says of each row by which
-    of its runs it was ``made``: command, date, commit, versions, processor and settings.
+    Rows of the same design and method are replaced, others are kept. For each row the file records
+    the run that ``made`` it: command, date, commit, versions, processor and settings.
     """
     rows, made = {}, []
     if file.is_file():
@@ -382,13 +383,16 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
 
 
 def _facts(row: dict[str, Any]) -> tuple:
-    """What tells a row from the others."""
-    names = "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method parameter value"
+    """The key that identifies a row."""
+    names = (
+        "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method "
+        "parameter value"
+    )
     return tuple(row.get(name) for name in f"{names} pool category motions home features".split())
 
 
 def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a file of results says of a run."""
+    """The description of a run in a file of results."""
     info = Path("/proc/cpuinfo")
     names = (
         re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []

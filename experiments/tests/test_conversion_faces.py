@@ -12,9 +12,16 @@ from helpers import run
 
 # An upright face in a frame of 200 x 200: the subject's left is on the right-hand side.
 FACE = {
-    "left_eye": (120, 80), "right_eye": (80, 80), "left_nose": (110, 110), "right_nose": (90, 110), "left_mouth": (115, 130),
-    "right_mouth": (85, 130), "left_ear": (150, 90), "right_ear": (50, 90), "chin": (100, 160),
-}  # fmt: skip
+    "left_eye": (120, 80),
+    "right_eye": (80, 80),
+    "left_nose": (110, 110),
+    "right_nose": (90, 110),
+    "left_mouth": (115, 130),
+    "right_mouth": (85, 130),
+    "left_ear": (150, 90),
+    "right_ear": (50, 90),
+    "chin": (100, 160),
+}
 EXPECTED = np.array([FACE[name] for name in KEYPOINTS], float)
 
 
@@ -30,10 +37,13 @@ def write_aflw(folder, faces):
     database = sqlite3.connect(folder / "data" / "aflw.sqlite")
     database.executescript(
         """CREATE TABLE Faces (face_id INTEGER, file_id TEXT, db_id TEXT);
-        CREATE TABLE FaceImages (image_id INTEGER, db_id TEXT, file_id TEXT, filepath TEXT, bw INTEGER, width INTEGER);
-        CREATE TABLE FaceRect (face_id INTEGER, x REAL, y REAL, w REAL, h REAL, annot_type_id INTEGER);
+        CREATE TABLE FaceImages (image_id INTEGER, db_id TEXT, file_id TEXT, filepath TEXT, bw INTEGER,
+  width INTEGER);
+        CREATE TABLE FaceRect (face_id INTEGER, x REAL, y REAL, w REAL, h REAL,
+  annot_type_id INTEGER);
         CREATE TABLE FeatureCoords (face_id INTEGER, feature_id INTEGER, x REAL, y REAL);
-        CREATE TABLE FeatureCoordTypes (feature_id INTEGER, descr TEXT, code TEXT, x REAL, y REAL, z REAL);"""
+        CREATE TABLE FeatureCoordTypes (feature_id INTEGER, descr TEXT, code TEXT, x REAL, y REAL,
+  z REAL);"""
     )
     database.executemany(
         "INSERT INTO FeatureCoordTypes VALUES (?, ?, '', 0, 0, 0)", list(enumerate(names))
@@ -53,9 +63,14 @@ def write_aflw(folder, faces):
 
 def of_aflw():
     points = {
-        "LeftEar": "right_ear", "RightEar": "left_ear", "NoseLeft": "right_nose", "NoseRight": "left_nose",
-        "MouthLeftCorner": "right_mouth", "MouthRightCorner": "left_mouth", "ChinCenter": "chin",
-    }  # fmt: skip
+        "LeftEar": "right_ear",
+        "RightEar": "left_ear",
+        "NoseLeft": "right_nose",
+        "NoseRight": "left_nose",
+        "MouthLeftCorner": "right_mouth",
+        "MouthRightCorner": "left_mouth",
+        "ChinCenter": "chin",
+    }
     found = {name: FACE[keypoint] for name, keypoint in points.items()}
     for side, keypoint in (("Left", "right_eye"), ("Right", "left_eye")):
         x, y = FACE[keypoint]
@@ -77,9 +92,13 @@ def test_aflw(tmp_path):
     }
     write_aflw(
         folder,
-        [("0/a.jpg", of_aflw(), (40, 40, 120, 130)), ("0/a.jpg", profile, (5, 6, 30, 40)), ("2/b.jpg", hidden, (40, 40, 120, 130)),
-         ("3/gone.jpg", of_aflw(), (0, 0, 9, 9))],
-    )  # fmt: skip
+        [
+            ("0/a.jpg", of_aflw(), (40, 40, 120, 130)),
+            ("0/a.jpg", profile, (5, 6, 30, 40)),
+            ("2/b.jpg", hidden, (40, 40, 120, 130)),
+            ("3/gone.jpg", of_aflw(), (0, 0, 9, 9)),
+        ],
+    )
     out, notes = convert("aflw", folder, tmp_path / "out")
     one, two = read_annotations(out)
     assert one.path.resolve() == (
@@ -92,12 +111,25 @@ def test_aflw(tmp_path):
         two.instances[0, 0], (121, 80)
     )  # the centre stands for corners that are not both there
     assert np.isnan(two.instances[0, KEYPOINTS.index("right_ear")]).all()
-    assert "1 annotated faces left out" in notes[-1] and "1 faces without both eyes" in notes[1]
+    assert "1 annotated faces skipped" in notes[-1] and "1 faces without both eyes" in notes[1]
 
 
 def write_lfpw(folder, rows):
-    names = ["left_eye_out", "left_eye_in", "right_eye_in", "right_eye_out", "left_eye_pupil", "left_nose_out", "right_nose_out",
-             "left_mouth_out", "right_mouth_out", "left_ear_top", "left_ear_canal", "right_ear_canal", "chin"]  # fmt: skip
+    names = [
+        "left_eye_out",
+        "left_eye_in",
+        "right_eye_in",
+        "right_eye_out",
+        "left_eye_pupil",
+        "left_nose_out",
+        "right_nose_out",
+        "left_mouth_out",
+        "right_mouth_out",
+        "left_ear_top",
+        "left_ear_canal",
+        "right_ear_canal",
+        "chin",
+    ]
     header = ["imgurl", "worker", *(f"{name}_{c}" for name in names for c in "xyt")]
     lines = ["\t".join(header)]
     for address, worker, points in rows:
@@ -109,9 +141,14 @@ def write_lfpw(folder, rows):
 
 def of_lfpw(ear_type=0):
     points = {
-        "left_nose_out": "right_nose", "right_nose_out": "left_nose", "left_mouth_out": "right_mouth",
-        "right_mouth_out": "left_mouth", "left_ear_canal": "right_ear", "right_ear_canal": "left_ear", "chin": "chin",
-    }  # fmt: skip
+        "left_nose_out": "right_nose",
+        "right_nose_out": "left_nose",
+        "left_mouth_out": "right_mouth",
+        "right_mouth_out": "left_mouth",
+        "left_ear_canal": "right_ear",
+        "right_ear_canal": "left_ear",
+        "chin": "chin",
+    }
     found = {
         name: (*FACE[keypoint], ear_type if "ear" in name else 1)
         for name, keypoint in points.items()
@@ -135,7 +172,7 @@ def test_lfpw(tmp_path):
     (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], EXPECTED)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
-    assert "1 annotated faces left out" in notes[-1]
+    assert "1 annotated faces skipped" in notes[-1]
     (folder / "kbvt_lfpw_v1_train.csv").write_text("imgurl,worker\n")
     with pytest.raises(ValueError, match="expected the tab-separated table of LFPW"):
         convert("lfpw", folder, tmp_path / "other")
@@ -198,7 +235,7 @@ def test_helen(tmp_path, angle):
     out, notes = convert("helen", tmp_path / "helen", tmp_path / "out")
     (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], turned(EXPECTED), atol=1.0)
-    assert image.visible.all() and "1 annotated faces left out" in notes[-1]
+    assert image.visible.all() and "1 annotated faces skipped" in notes[-1]
     (tmp_path / "helen" / "annotation" / "1.txt").write_text("100_1\n1 , 2\n")
     result = run("data", "convert", "helen", tmp_path / "helen", tmp_path / "other")
     assert result.exit_code == 2 and "expected 194 lines" in result.stderr
@@ -206,9 +243,7 @@ def test_helen(tmp_path, angle):
 
 def test_no_face_at_all(tmp_path):
     write_lfpw(tmp_path / "lfpw", [("http://a.org/x/gone.jpg", "average", of_lfpw())])
-    with pytest.raises(
-        ValueError, match=r"none of its faces has a photograph here .*\(1 not found\)"
-    ):
+    with pytest.raises(ValueError, match=r"no face with a photograph .*\(1 photographs missing\)"):
         convert("lfpw", tmp_path / "lfpw", tmp_path / "out")
     (tmp_path / "db" / "data").mkdir(parents=True)
     (tmp_path / "db" / "data" / "aflw.sqlite").write_text("no database" * 100)

@@ -27,7 +27,8 @@ PRINTED = {
 NUMBER = r"(?:[IVX]+|\d+(?:\.\d+)?)(?![\w.]*\w)"
 ITEMS = re.compile(rf"(Table|Figure|Algorithm)s? ({NUMBER}(?:(?:, | and | to ){NUMBER})*)")
 PAPER = re.compile(
-    r"(?:Barbu et al\. )?\(201[47]\)(?: and \(201[47]\))?|Liu et al\. \(2014\)|Tan et al\. \(2013\)|Ma \(thesis\)"
+    r"(?:Barbu et al\. )?\(201[47]\)(?: and \(201[47]\))?|Liu et al\. \(2014\)|"
+    r"Tan et al\. \(2013\)|Ma \(thesis\)"
 )
 
 
@@ -257,8 +258,12 @@ HELD = {
 
 
 def test_each_cell_that_says_as_printed_is_held_by_a_test():
-    said = {(paper, what) for paper, rows in ((paper, sections()[paper]) for paper in PRINTED) for what, _, state, _ in rows
-            if re.search("as printed", state, re.IGNORECASE)}  # fmt: skip
+    said = {
+        (paper, what)
+        for paper, rows in ((paper, sections()[paper]) for paper in PRINTED)
+        for what, _, state, _ in rows
+        if re.search("as printed", state, re.IGNORECASE)
+    }
     named = {
         (paper, what)
         for paper, what in said

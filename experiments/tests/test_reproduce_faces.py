@@ -22,8 +22,15 @@ from helpers import run
 
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "centre")}, sides=(4, 6))
 SETTINGS = TrainingSettings(
-    n_features=20, first_rows=300, n_steps=6, final_steps=12, rounds=1, n_random=200, per_round=100, views_per_round=6,
-)  # fmt: skip
+    n_features=20,
+    first_rows=300,
+    n_steps=6,
+    final_steps=12,
+    rounds=1,
+    n_random=200,
+    per_round=100,
+    views_per_round=6,
+)
 
 
 def paint(folder, names, seed):

@@ -3,12 +3,18 @@ tables."""
 
 import json
 import tomllib
+import warnings
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 Settings = TypeVar("Settings")
+
+_RENAMED = {
+    "lost": "lost_fraction",
+    "least": "min_log_odds",
+}  # old names of settings, accepted for one version
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
@@ -59,6 +65,9 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     read = {}
     for name, value in entries.items():
         whole = f"{table}.{name}" if table else name
+        if name not in known and name in _RENAMED:
+            name = _RENAMED[name]
+            warnings.warn(f"{path}: setting {whole!r} is now {name!r}", FutureWarning, stacklevel=2)
         if name not in known:
             raise ValueError(
                 f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}"

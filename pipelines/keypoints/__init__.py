@@ -1,1 +1,2 @@
-"""Keypoints of any object: annotations with their schema, decisions, training, evaluation."""
+"""Keypoints of any object: annotations and their schema, automatic settings, training,
+evaluation."""

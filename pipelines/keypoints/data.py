@@ -1,8 +1,7 @@
 """Reads annotated images: ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
 
-Keypoint names are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the picture.
-Coordinates are those of the project: x to the right, y down, the centre of the top-left pixel is
-(0, 0).
+Left and right are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the image.
+x points right, y down; the centre of the top-left pixel is (0, 0).
 """
 
 from __future__ import annotations
@@ -36,22 +35,21 @@ class AnnotatedImage:
     path : Path
         The image file.
     instances : ndarray of shape (n_faces, n_keypoints, 2)
-        x, y of the schema's keypoints of each face, or other object; NaN where a point is not
-        annotated.
+        x, y of the schema's keypoints of each object; NaN where a point is not annotated.
     visible : ndarray of shape (n_faces, n_keypoints), bool
         False for hidden points and for those without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
-        x, y of the further points of the schema, where they are annotated.
+        x, y of the schema's other points, where annotated.
     origin : str, default ""
-        Name of the collection that the photograph belongs to; empty where the file's name says it.
+        Collection that the photograph belongs to; empty if the file name gives it.
     schema : Schema
-        What the points are; by default those of faces.
+        Schema of the points; by default that of faces.
     boxes : ndarray of shape (n_faces, 4) or None
-        Boxes x0, y0, x1, y1 of the objects, where they are annotated.
+        Boxes x0, y0, x1, y1 of the objects, where annotated.
     view : function, optional
-        Makes of the photograph's pixels those of the picture that the annotations belong to.
+        Transforms the photograph's pixels into those of the annotated image.
     """
 
     path: Path
@@ -78,19 +76,19 @@ class AnnotatedImage:
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length in pixels of each object, shape (n_faces,): of faces the distance
+        """Reference length in pixels of each object, shape (n_faces,); for faces, the distance
         between the eye centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
         """Points (n_faces, n), complex, that are refined together: the landmarks, or the keypoints
-        where there are none; NaN where not annotated."""
+        if there are none; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
     def pixels(self) -> np.ndarray:
-        """Read the picture: RGB (H, W, 3), uint8."""
+        """Read the image: RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
@@ -109,8 +107,8 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
-        """The annotations of the picture that a view makes, moved by an affine map (2, 3): boxes
-        become those around their corners."""
+        """The annotations of a transformed image, mapped by an affine matrix (2, 3); boxes become
+        the bounding boxes of their corners."""
 
         def points(xy: np.ndarray) -> np.ndarray:
             return xy @ matrix[:, :2].T + matrix[:, 2]
@@ -128,8 +126,8 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """The photographs whose faces train the refinement: those with landmarks, or all where none has
-    them."""
+    """The photographs that train the refinement: those with landmarks, or all if none has
+    landmarks."""
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
@@ -140,11 +138,12 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """The schema of annotations: of a file, else ``schema.toml`` among them, else what they tell.
+    """Schema of annotations: from a file, else from their ``schema.toml``, else from the
+    annotations.
 
-    Mirror pairs are then the names that differ in ``left`` and ``right``; the reference length is
-    that of the boxes. A ValueError says in one line what is wrong, or that a file has several
-    categories.
+    In the last case, names that differ in ``left`` and ``right`` are mirror pairs and the boxes
+    give the reference length. A ValueError reports a problem, or a file with several categories, in
+    one line.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -178,7 +177,7 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
             )
         bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
         other = {
-            n: re.sub("left|right", lambda found: "right" if found[0] == "left" else "left", n)
+            n: re.sub("left|right", lambda match: "right" if match[0] == "left" else "left", n)
             for n in names
         }
         pairs = [[n, other[n]] for n in names if "left" in n and other[n] in names]
@@ -188,8 +187,7 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
 
 
 def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
-    """Read a folder of annotated photographs, in the order of the file names; a ValueError names
-    the file.
+    """Read a folder of annotated photographs, sorted by file name; a ValueError names the file.
 
     It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
     visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
@@ -197,7 +195,7 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
     The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a face
     without annotation.
 
-    In nested folders the first folder's name is the photograph's collection. Faces of one
+    In nested folders the name of the first folder is the photograph's collection. Faces of one
     photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
     it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined. Objects of another schema
     come from ``keypoints.csv`` or a COCO file.
@@ -222,12 +220,13 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
             raise ValueError(f"{image.path}: annotated image is missing")
         for i in np.flatnonzero(~(image.reference_length > 0)):
             unit = (
-                " and ".join(schema.length) + " in different places"
+                " and ".join(schema.length) + " at different positions"
                 if schema.length
-                else "a box of a size above 0"
+                else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} needs {unit}, the unit of all distances"
+                f"{image.path}: {schema.category} {i} needs {unit}, which define the unit of "
+                "distance"
             )
     if not images:
         raise ValueError(f"{folder}: no annotated image in this folder")
@@ -252,7 +251,8 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(
-                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of {', '.join(schema.keypoints)}"
+                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of "
+                f"{', '.join(schema.keypoints)}"
             )
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(
@@ -261,7 +261,8 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in {row['image']:.60}"
+                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in "
+                f"{row['image']:.60}"
             )
         instance[keypoint] = (
             _number(row, "x", path, line),
@@ -288,14 +289,13 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     """Boxes of each image that ``ignore.csv`` names, if the folder has such a file.
 
-    A box that no photograph has would be no box at all, so it is refused; a photograph without
-    annotated faces may have boxes.
+    A box of an unknown photograph is refused; a photograph without annotated faces may have boxes.
     """
     path = folder / "ignore.csv"
     if not path.is_file():
         return {}
-    found = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
-    return {folder / name: boxes for name, boxes in found.items()}
+    boxes_by_name = read_boxes(path, lambda name: (folder / name).is_file(), "in this folder")
+    return {folder / name: boxes for name, boxes in boxes_by_name.items()}
 
 
 def read_boxes(
@@ -303,7 +303,7 @@ def read_boxes(
 ) -> dict[str, list[list[float]]]:
     """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
 
-    A ValueError names the file and the line, also of images that are not ``known``.
+    A ValueError names the file and the line, also for images that are not ``known``.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
@@ -312,26 +312,27 @@ def read_boxes(
         x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
         if not (x0 < x1 and y0 < y1):
             raise ValueError(
-                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and y0 < y1"
+                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and "
+                "y0 < y1"
             )
         boxes.setdefault(row["image"], []).append(box)
     return boxes
 
 
 def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
-    """The 68 points (68, 2) by image and face; none without the file."""
+    """The 68 points (68, 2) by image and face; empty without the file."""
     if not path.is_file():
         return {}
     columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
-    found = {}
+    landmarks = {}
     for line, row in read_rows(path, ("image", "face", *columns)):
         values = [_number(row, column, path, line) for column in columns]
-        found[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
-    return found
+        landmarks[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+    return landmarks
 
 
 def _size(path: Path) -> tuple[int, int] | None:
-    """Width and height, or None of a file that cannot be read: that is said where it is used."""
+    """Width and height; None if the file cannot be read, which is reported where it is used."""
     try:
         return image_size(path)
     except ValueError:
@@ -339,9 +340,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Refuse a visible point outside its image, and a hidden one farther outside than the image is
-    large.
-    """
+    """Refuse a visible point outside its image, and a hidden one more than an image size
+    outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -350,7 +350,8 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
         and -0.5 - slack_y <= y <= height - 0.5 + slack_y
     ):
         raise ValueError(
-            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} pixels"
+            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} "
+            "pixels"
         )
 
 
@@ -375,7 +376,7 @@ def _annotated_image(
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
-    """Photographs of ``.pts`` files, each with all its faces."""
+    """Photographs of ``.pts`` files, each with all of its faces."""
     boxes, instances = (
         defaultdict[Path, list[list[float]]](list),
         defaultdict[Path, list[Path]](list),
@@ -401,8 +402,8 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
 
 
 def _image_beside(path: Path) -> Path:
-    """The image of a ``.pts`` file: of the same name, or of the name without the number of the
-    face.
+    """The image of a ``.pts`` file: the file of the same name, or of the name without the face
+    number.
     """
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
@@ -413,24 +414,24 @@ def _image_beside(path: Path) -> Path:
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
-    """Images with their copies: files of equal content whose names differ in a number at the end
-    only.
+    """Groups of identical images: files of equal content whose names differ only in a trailing
+    number.
     """
     groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
         groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
-    found: list[list[Path]] = []
+    joined: list[list[Path]] = []
     for group in groups.values():
         by_content: defaultdict[bytes, list[Path]] = defaultdict(list)
         for path in group:
             by_content[path.read_bytes() if len(group) > 1 else b""].append(path)
-        found += by_content.values()
-    return found
+        joined += by_content.values()
+    return joined
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """The COCO keypoint file of a folder, what it holds, and its categories with keypoints by their
-    ids; a ValueError names the file."""
+    """The COCO keypoint file of a folder, its content, and its categories with keypoints by id; a
+    ValueError names the file."""
     files = sorted(folder.glob("*.json"))
     if (folder / "annotations.json") in files:
         files = [folder / "annotations.json"]
@@ -451,7 +452,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         }
         for c in categories.values():
             if len(set(c["keypoints"])) < len(c["keypoints"]):
-                raise ValueError(f"keypoints={c['keypoints']}: expected different names")
+                raise ValueError(f"keypoints={c['keypoints']}: expected distinct names")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
@@ -461,7 +462,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
 
 def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path, coco, categories = read_coco(folder)
-    # Faces have one unit of distance in all files; another object has its name.
+    # Faces have the same unit of distance in all files; other objects are matched by name.
     wanted = {
         i: c["keypoints"]
         for i, c in categories.items()
@@ -469,7 +470,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(
-            f"{path}: no category with the keypoints {' and '.join(schema.length or schema.keypoints)}"
+            f"{path}: no category with the keypoints "
+            f"{' and '.join(schema.length or schema.keypoints)}"
         )
     try:
         files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
@@ -485,7 +487,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 or not np.isin(values[2::3], (0, 1, 2)).all()
             ):
                 raise ValueError(
-                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 for each"
+                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
+                    "for each"
                 )
             point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
             named = {
@@ -496,28 +499,26 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
             box = [x, y, x + w, y + h]
             if w <= 0 or h <= 0:
-                raise ValueError(
-                    f"{where}: bbox={a['bbox']}, expected a width and a height above 0"
-                )
+                raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not a.get("iscrowd"):
                 instances[a["image_id"]].append(named)
                 boxes[a["image_id"]].append(box)
-            # an object without a unit of distance: predictions on it are forgiven
+            # an object without a unit of distance: predictions on it are ignored
             elif "bbox" in a:
                 ignore[a["image_id"]].append(box)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
         ) from None
-    for key, found in instances.items():
+    for key, annotated in instances.items():
         size = _size(files_of[key])
-        for i, named in enumerate(found):
+        for i, named in enumerate(annotated):
             for name, point in named.items():
                 _check_inside(
                     f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size
                 )
-    known = all(np.isfinite(found).all() for found in boxes.values())
+    known = all(np.isfinite(annotated).all() for annotated in boxes.values())
     return [
         _annotated_image(
             files_of[key],

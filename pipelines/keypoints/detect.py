@@ -1,4 +1,4 @@
-"""What ``annealed faces detect`` does to each photograph."""
+"""Detects keypoints in photographs (``annealed faces detect``)."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,34 +17,33 @@ from ...vision.images import read_image
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import are_few
 
-SAMPLE = "astronaut"  # name of the photograph that is used when none is named
+SAMPLE = "astronaut"  # the photograph that is used by default
 
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph or frame, or the reason in one line why there are
-    none.
+    """Detections and faces in one photograph or frame, or a one-line error.
 
     Attributes
     ----------
     image : str
-        As it was named.
+        As given by the caller.
     pixels : ndarray or None
-        RGB pixels, where they were kept.
+        RGB pixels, if kept.
     seconds : float
-        The detection alone.
+        Duration of the detection alone.
     detections : list of Detection
-        By falling score.
+        By decreasing score.
     instances : list of Instance
-        By falling probability.
+        By decreasing probability.
     category : str or None
-        Name of the objects where they are no faces.
+        Category of the objects; None for faces.
     error : str or None
-        One line; then the rest is empty.
+        One line; the other fields are then empty.
     frame : int or None
-        Number of the frame in a video or of a camera, from 0; None for a photograph.
+        Frame number in a video or camera stream, from 0; None for a photograph.
     time : float
-        When the frame is shown, in seconds from the first one.
+        Presentation time of the frame, in seconds from the first one.
     size : tuple of int or None
         Width and height in pixels; those of ``pixels`` by default.
     """
@@ -65,7 +64,7 @@ class FileDetections:
             object.__setattr__(self, "size", self.pixels.shape[1::-1])
 
     def record(self, landmarks: bool = False) -> dict:
-        """Return the JSON object of the command line, with all points of the faces if asked for."""
+        """Return the JSON object of the command line, with all points of the faces if requested."""
         if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
         width, height = self.size
@@ -84,17 +83,17 @@ def records(
     landmarks: bool = False,
     category: str | None = None,
 ) -> dict[str, list]:
-    """Detections and faces, or objects of another category, as JSON can hold them."""
+    """Detections and faces, or objects of another category, as JSON values."""
     described = [
         instance.record()
         | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
         for instance in instances
     ]
-    found = {"detections": [d._asdict() for d in detections]}
+    record = {"detections": [d._asdict() for d in detections]}
     if category is None:
-        return found | {"faces": described}
-    # They have no pose: heads have.
-    return found | {
+        return record | {"faces": described}
+    # Only heads have a pose.
+    return record | {
         "objects": [
             {"category": category} | {k: v for k, v in one.items() if k != "pose"}
             for one in described
@@ -111,13 +110,13 @@ def detect_files(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files (none: the sample photograph), in their order; a bad file
-    yields a record with its error.
+    """Detect keypoints in image files (none: the sample photograph), in order; a bad file yields a
+    record with its error.
 
-    ``file_map`` says where they are searched, by default in this process; the detections do not
-    depend on it. ``plain``: nothing is compiled, by default for few photographs; results differ in
-    the last digits. ``keep_pixels=False``: results without the photographs, which would come from
-    other processes. ``boxes``: of known objects, by the names of the files.
+    ``file_map`` runs the detection, by default in this process; the detections do not depend on it.
+    ``plain=True`` compiles nothing and is the default for few photographs; results differ in the
+    last digits. ``keep_pixels=False`` returns results without the photographs, which other
+    processes would have to send. ``boxes`` are those of known objects, by file name.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -131,9 +130,7 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load what a detection needs, on the face of the sample photograph: before a clock
-    starts.
-    """
+    """Compile or load what a detection needs, on the sample photograph, before timing starts."""
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(
@@ -151,8 +148,7 @@ def detect_file(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
-    """The same for one file, None for the sample photograph; ``plain``: by plain forms of the
-    loops."""
+    """The same for one file, None for the sample photograph; ``plain``: with uncompiled loops."""
     if not plain:
         warm_up(detector, options)
     shown = SAMPLE if name is None else name
@@ -162,16 +158,15 @@ def detect_file(
         pixels = sample_photograph() if name is None else read_image(name)
         with numpy_backend(plain):
             result, seconds = timed(partial(detector.find, options=options), pixels)
-        found = FileDetections(shown, pixels, seconds, *result, detector.category)
-        return found if keep_pixels else replace(found, pixels=None)
+        detections = FileDetections(shown, pixels, seconds, *result, detector.category)
+        return detections if keep_pixels else replace(detections, pixels=None)
     except ValueError as error:
         message = " ".join(str(error).split())
         return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Detections and faces, and the seconds that they took; what was still compiled for them is not
-    counted."""
+    """Detections and faces, and the seconds that they took, without compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -181,17 +176,17 @@ def sample_photograph() -> np.ndarray:
     """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
     import skimage
 
-    # Its own reader takes a tenth of a second to import.
+    # Importing scikit-image's reader takes a tenth of a second.
     return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
 
 
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Find keypoints in one image (H, W, 3) after the other, ``n_jobs`` processes at a time but no
-    more than there are cores, in the order of the images.
+    """Detect keypoints in images (H, W, 3), in order, with ``n_jobs`` processes but at most one per
+    core.
 
-    Images are taken a few ahead of the results, which do not depend on ``n_jobs``. Options and
-    errors of :meth:`KeypointDetector.detect`, an error when it is that image's turn.
+    Images are read a few ahead of the results, which do not depend on ``n_jobs``. Options and
+    errors are those of :meth:`KeypointDetector.detect`; an error is raised when its image is due.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

@@ -11,8 +11,8 @@ from ...models.files import replacing
 from ...models.keypoints.detector import Detection
 from ...models.keypoints.instances.instance_finder import Instance
 
-# Colours that stay apart for most colour-blind eyes, left and right of a pair in a bright and a
-# dark tone.
+# Colours that most colour-blind readers can distinguish; the left and right of a pair have a bright
+# and a dark tone.
 COLOURS = {
     "left_eye": (86, 180, 233),
     "right_eye": (0, 114, 178),
@@ -26,7 +26,7 @@ COLOURS = {
 }
 _OTHER = (255, 255, 255)
 _PALETTE = list(COLOURS.values())
-_SHORT_SIDE = 480  # small pictures are enlarged to at least this, so that the symbols can be seen
+_SHORT_SIDE = 480  # small images are enlarged to at least this, to keep the symbols visible
 
 
 def draw_detections(
@@ -36,10 +36,10 @@ def draw_detections(
     landmarks: bool = False,
 ) -> np.ndarray:
     """Draw a box with its probability around every face, a disc at every detection, and a legend
-    below the picture.
+    below the image.
 
-    Without faces a ring around each detection shows the size of its window; ``landmarks`` are drawn
-    as small points.
+    Without faces, a ring around each detection shows the size of its window; ``landmarks`` are
+    drawn as small points.
 
     Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn
     last, above the others.
@@ -63,7 +63,7 @@ def draw_symbols(
     factor: int = 1,
     landmarks: bool = False,
 ) -> None:
-    """Draw boxes, discs and rings into an image that was enlarged by a factor, in place."""
+    """Draw boxes, discs and rings into an enlarged image, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
 
     def fixed(*values: float) -> list[int]:
@@ -103,7 +103,7 @@ def draw_symbols(
 
 
 def _colour(keypoint: str) -> tuple[int, int, int]:
-    """The colour of a keypoint; of another object's the same in every picture."""
+    """The colour of a keypoint; for other objects, the same in every image."""
     return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
 
 
@@ -126,8 +126,8 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
 
 
 def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
-    """Return the square part of an image around a point, ``width`` pixels wide, brought to
-    ``side`` pixels; the border's pixels are repeated where it sticks out."""
+    """Return the square crop around a point, ``width`` pixels wide, resized to ``side`` pixels;
+    border pixels are repeated outside the image."""
     zoom = side / max(width, 8.0)
     matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
     return cv2.warpAffine(
@@ -136,12 +136,12 @@ def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) ->
 
 
 def check_image_name(path: Path) -> None:
-    """Raise a ValueError unless an image can be written in the format that a file's name says."""
+    """Raise a ValueError unless the suffix of a file names a writable image format."""
     _encoded(path, np.zeros((16, 16, 3), np.uint8))
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image; the suffix says in which format. Nothing half-written stays behind."""
+    """Write an RGB image in the format of the suffix; no partial file remains after an error."""
     data = _encoded(Path(path), image)
     with replacing(path) as temporary:
         temporary.write_bytes(data)

@@ -1,5 +1,4 @@
-"""Runs a keypoint detector over annotated images and compares what it finds with the annotations
-(``annealed keypoints evaluate``)."""
+"""Evaluates a keypoint detector on annotated images (``annealed keypoints evaluate``)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +29,7 @@ from .measures import (
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
-# Columns of the table of each measure, and their headings.
+# Columns of the table for each measure, and their headings.
 COLUMNS = {
     "ap": {
         "keypoint": "keypoint",
@@ -55,42 +54,41 @@ COLUMNS = {
 }
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
 Item = TypeVar("Item")
-MAX_SOURCES = 12  # more different file prefixes than this are names, not sources
-# Limits of the bands: reference lengths in pixels, angles in degrees.
+MAX_SOURCES = 12  # more distinct file prefixes than this are names, not sources
+# Limits of the ranges: reference lengths in pixels, angles in degrees.
 _IED = (0, 25, 32, 45, np.inf)
 _YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
 
 @dataclass
 class Evaluation:
-    """What :func:`evaluate_detector` returns.
+    """The result of :func:`evaluate_detector`.
 
     Attributes
     ----------
     rows : list of dict
-        One per keypoint, source and tolerance; keys as in `COLUMNS`. ``threshold`` and the
-        columns after it belong to the detector's default threshold.
+        One per keypoint, source and tolerance; keys as in `COLUMNS`. ``threshold`` and the columns
+        after it refer to the detector's default threshold.
     images : list of AnnotatedImage
-        The photographs that could be read.
+        The readable photographs.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
         One entry per photograph.
     default : dict of (keypoint, tolerance) to list of MatchedDetections
-        The same with what is detected by default only.
+        The same for the detections at the default threshold.
     curves : dict of (keypoint, tolerance) to Curve
         All sources together.
     landmarks : list of dict
-        One per source: ``faces``, how many of them were ``found``, and ``nme``, the mean error of
-        their 68 landmarks over the distance of the outer eye corners. Empty where the landmarks are
-        not annotated or the model has none.
+        One per source: the number of ``faces``, the number ``found``, and ``nme``, the mean error
+        of their 68 landmarks divided by the distance between the outer eye corners. Empty if the
+        landmarks are not annotated or the model has none.
     subsets : list of dict
-        Average precision by the size and the pose of the faces: one per subset, keypoint and
-        tolerance.
+        Average precision by size and pose of the faces: one per subset, keypoint and tolerance.
     reliability : list of dict
         Share of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.measures.reliability`, at the tolerance 10 %,
-        of all keypoints together; empty without assembly.
+        :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10 %, for all
+        keypoints together; empty without assembly.
     errors : list of str
-        One line per photograph that could not be read.
+        One line per unreadable photograph.
     """
 
     rows: list[dict] = field(default_factory=list)
@@ -105,25 +103,25 @@ class Evaluation:
 
 
 def default_detections(
-    found: DetectionResult, thresholds: dict[str, float] | None
+    result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
-    """Those among all candidates that are detected by default: in faces of probability 0.5, or
-    above thresholds of the score.
+    """The candidates that are reported by default: those in faces of probability 0.5, or above
+    score thresholds.
     """
     if thresholds is not None:
-        return [d for d in found.detections if d.score >= thresholds[d.keypoint]]
+        return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
     shown = {
         (name, p.x, p.y)
-        for instance in found.instances
+        for instance in result.instances
         if instance.probability >= MIN_PROBABILITY
         for name, p in instance.keypoints.items()
     }
-    return [d for d in found.detections if (d.keypoint, d.x, d.y) in shown]
+    return [d for d in result.detections if (d.keypoint, d.x, d.y) in shown]
 
 
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
-    """Mean distance of the 68 landmarks of each annotated face over that of the outer eye corners;
-    None where none was found.
+    """Mean error of the 68 landmarks of each annotated face divided by the distance between the
+    outer eye corners; None where no face was detected.
     """
     assert image.landmarks is not None
     errors: list[float | None] = []
@@ -143,7 +141,7 @@ def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list
 def judge_image(
     detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float
 ) -> MatchedDetections:
-    """Judge the detections of one keypoint in one photograph."""
+    """Match the detections of one keypoint in one photograph."""
     i, mine = (
         image.schema.keypoints.index(keypoint),
         [d for d in detections if d.keypoint == keypoint],
@@ -171,12 +169,12 @@ def evaluate_detector(
 ) -> Evaluation:
     """Evaluate a detector by one of three measures.
 
-    ``"ap"`` is the average precision of each keypoint within shares of the reference length, of
-    every candidate, at most 200 per image and keypoint; ``"pck"`` the share of points within a
-    tenth of the box's size; ``"oks"`` the average precision of whole objects by the similarity of
-    their keypoints. At the defaults, detections in ``background`` images are counted. ``progress``
-    wraps an iterable of known length; ``options`` of :meth:`KeypointDetector.detect` are the mode
-    and the assembly.
+    ``"ap"`` is the average precision of each keypoint at tolerances in reference lengths, over all
+    candidates, at most 200 per image and keypoint; ``"pck"`` is the share of points within a tenth
+    of the box's size; ``"oks"`` is the average precision of whole objects by keypoint similarity.
+    Detections in ``background`` images are counted at the default threshold. ``progress`` wraps an
+    iterable of known length; ``options`` are the mode and the assembly of
+    :meth:`KeypointDetector.detect`.
     """
     names = images[0].schema.keypoints
     for name in keypoints:
@@ -236,7 +234,7 @@ def evaluate_detector(
 
 
 def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
-    """Positions of all photographs, and of those of each source."""
+    """Indices of all photographs, and of those of each source."""
     sources = sorted({image.source for image in images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
     return {
@@ -263,16 +261,16 @@ def _by_box(
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
 
     def search(pixels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
-        found = detector.find(pixels, options).instances
-        return [np.array([one.keypoints[name][:2] for name in names]) for one in found], [
-            one.probability for one in found
+        instances = detector.find(pixels, options).instances
+        return [np.array([one.keypoints[name][:2] for name in names]) for one in instances], [
+            one.probability for one in instances
         ]
 
-    found = [
+    results = [
         search(pixels)
         for _, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result)
     ]
-    points, probability = [one for one, _ in found], [p for _, p in found]
+    points, probability = [one for one, _ in results], [p for _, p in results]
     if measure == "oks":
         result.rows = oks_rows(result.images, points, probability)
     else:
@@ -288,8 +286,7 @@ def _by_box(
 def _readable(
     items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation
 ) -> Iterator[tuple[Item, np.ndarray]]:
-    """Annotated images, or paths, with their pixels; those that cannot be read are added to the
-    errors."""
+    """Annotated images, or paths, with their pixels; unreadable ones are added to the errors."""
     for item in items:
         try:
             pixels = read(item)
@@ -308,8 +305,8 @@ def _readable(
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
-    """Detections of each keypoint in photographs without faces; those that cannot be read are added
-    to the errors.
+    """Detections of each keypoint in photographs without faces; unreadable ones are added to the
+    errors.
     """
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for _, pixels in _readable(paths, read_image, result):
@@ -335,7 +332,8 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
 
 
 def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> dict:
-    """Points, average precision and recall of all candidates, and what is detected by default."""
+    """Points, average precision and recall of all candidates, and the results at the default
+    threshold."""
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
     false = sum(int((j.outcome == FALSE).sum()) for j in default)
@@ -350,16 +348,18 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
 
 
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Positions of the photographs by the median reference length of their faces and, with a rigid
+    """Indices of the photographs by the median reference length of their faces and, with a rigid
     model of the landmarks, by yaw and roll.
 
-    Photographs without faces are in none; the pose is that of the first face.
+    Photographs without faces are in no subset; the pose is that of the first face.
     """
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for i, image in enumerate(images):
         if not len(image.reference_length):
             continue
-        found.setdefault(_band("IED", float(np.median(image.reference_length)), _IED), []).append(i)
+        positions.setdefault(
+            _band("IED", float(np.median(image.reference_length)), _IED), []
+        ).append(i)
         if (
             rigid is not None
             and image.landmarks is not None
@@ -367,13 +367,15 @@ def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> di
         ):
             pose = pose_of(rigid.fit(image.landmarks[0] @ [1, 1j])[0])
             for name, angle, limits in (("yaw", pose.yaw, _YAW), ("roll", pose.roll, _ROLL)):
-                found.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(i)
+                positions.setdefault(_band(name, abs(float(np.degrees(angle))), limits), []).append(
+                    i
+                )
     order = [
         _band(name, low, limits)
         for name, limits in (("IED", _IED), ("yaw", _YAW), ("roll", _ROLL))
         for low in limits[:-1]
     ]
-    return {name: found[name] for name in order if name in found}
+    return {name: positions[name] for name in order if name in positions}
 
 
 def _band(name: str, value: float, limits: Sequence[float]) -> str:

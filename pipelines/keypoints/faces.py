@@ -1,5 +1,4 @@
-"""What is special about faces: their schema, and how their 68 annotated points give nine
-keypoints."""
+"""The schema of faces, and the nine keypoints computed from 68 annotated points."""
 
 from pathlib import Path
 
@@ -7,20 +6,20 @@ import numpy as np
 
 from ...models.keypoints.schema import read_schema
 
-#: The schema of faces; the names below are parts of it.
+#: The schema of faces; the names below are its parts.
 FACES = read_schema(Path(__file__).parent / "faces.toml")
 KEYPOINTS = FACES.keypoints
-#: Keypoints that detectors find: eyes, nose sides and mouth corners.
+#: Keypoints with a detector: eyes, nose sides and mouth corners.
 ANCHORS = FACES.anchors
 N_LANDMARKS = len(FACES.landmark_mirror)
-# An ear nearer to the outer eye corner than this share of nasion to chin lies on the outline of a
-# turned head.
+# An ear closer to the outer eye corner than this share of the nasion-chin distance lies on the
+# outline of a turned head.
 _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keypoints (1, 9, 2) of a face, which are visible, and landmarks (1, 68, 2), in an image of
-    some width and height.
+    """Keypoints (1, 9, 2) of a face, their visibility, and landmarks (1, 68, 2), in an image of a
+    given width and height.
     """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
@@ -33,7 +32,8 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
         raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
     if not np.isfinite(xy).all():
         raise ValueError(
-            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, expected pixels"
+            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, "
+            "expected pixels"
         )
     xy -= 1.0  # iBUG files count pixels from 1
     faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])

@@ -1,5 +1,5 @@
-"""Forms of a result: a table, COCO keypoints and aligned crops, all of the JSON records that the
-command prints."""
+"""Output formats: a table, COCO keypoints and aligned crops, built from the JSON records of the
+command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .drawing import write_image
 if TYPE_CHECKING:
     import pandas as pd
 
-_WHOLE = ("frame", "person")  # columns of whole numbers, empty for photographs
+_WHOLE = ("frame", "person")  # integer columns, empty for photographs
 _FIRST = (
     "source",
     "frame",
@@ -64,9 +64,9 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each face, or other object, of a JSON record; what the record
-    does not know is missing."""
-    # bytes of a name that are not UTF-8 stand as escapes
+    """Yield a row of the table for each face, or other object, of a JSON record; unknown values are
+    missing."""
+    # bytes of a name that are not UTF-8 are escaped
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {
         "source": source,
@@ -87,14 +87,14 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> pd.DataFrame:
-    """Put what was found in photographs or frames into a table, with one row per face.
+    """Convert detections in photographs or frames into a table with one row per face.
 
     Parameters
     ----------
     results : iterable of FileDetections
         From ``detect_files`` or ``detect_video``.
     landmarks : bool, default False
-        With all points of the faces, not the keypoints alone.
+        Include all points of the faces, not only the keypoints.
 
     Returns
     -------
@@ -118,8 +118,8 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table, a row per face, as .csv or .parquet; an existing file is replaced as a whole
-    or not at all."""
+    """Write the table, a row per face, as .csv or .parquet; an existing file is replaced
+    atomically."""
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
         if path.suffix.lower() == ".csv":
@@ -153,8 +153,8 @@ def write_coco(
 ) -> None:
     """Write COCO keypoints: a photograph or frame per image, a face or other object per annotation.
 
-    Numbers are those of the JSON records, (0, 0) the centre of the top left pixel; every point has
-    the visibility 2, and ``score`` is the probability of the face. A frame of a video is called
+    Coordinates are those of the JSON records, with (0, 0) the centre of the top-left pixel; every
+    point has visibility 2, and ``score`` is the probability of the face. Video frames are named
     ``NAME#000012``.
     """
     names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
@@ -209,7 +209,7 @@ def write_coco(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write aligned crops of the faces: ``STEM_face1.png`` by falling probability; of a frame
+    """Write aligned crops of the faces: ``STEM_face1.png`` by decreasing probability; for a frame
     ``STEM_000012_person3.png``."""
     for number, instance in enumerate(result.instances, 1):
         name = f"face{number}" if instance.person is None else f"person{instance.person}"
@@ -223,7 +223,7 @@ def write_crops(stem: Path, result: FileDetections, size: int) -> None:
 
 @dataclass(frozen=True)
 class Forms:
-    """What is written of a result besides what is printed.
+    """The output files of a detection.
 
     Parameters
     ----------
@@ -234,9 +234,9 @@ class Forms:
     crops : path or None
         A folder for aligned crops.
     size : int
-        Side of these in pixels.
+        Side of the crops in pixels.
     landmarks : bool
-        Table and COCO with all points of a face.
+        Include all points of a face in the table and the COCO file.
     """
 
     table: Path | None = None
@@ -247,17 +247,17 @@ class Forms:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are written when everything is there."""
+        """The files that are written once all results are available."""
         return [path for path in (self.table, self.coco) if path is not None]
 
     def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
-        """Raise an error for what cannot be written, and make the folder of the crops.
+        """Check that the outputs can be written, and create the folder of the crops.
 
         Raises
         ------
         ValueError
-            For a name that ends otherwise, a file that cannot be written, a size outside its range,
-            or detections that are not assembled to faces.
+            For an unsupported suffix, a file that cannot be written, a size out of range, or
+            detections that are not assembled into faces.
         ModuleNotFoundError
             If the package that writes .parquet is missing.
         """
@@ -271,7 +271,8 @@ class Forms:
                 )
         if (self.files or self.crops) and options.assembly == Assembly.NONE:
             raise ValueError(
-                "tables, COCO files and crops are of faces; expected an assembly of faces, not 'none'"
+                "tables, COCO files and crops need assembled faces; expected an assembly, not "
+                "'none'"
             )
         check_size(self.size)
         if self.table is not None and self.table.suffix.lower() == ".parquet":
@@ -282,7 +283,7 @@ class Forms:
     def unfinished(
         self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
-        """Records of the photographs that an earlier run finished, to go on from."""
+        """Records of the photographs that an earlier run finished, to resume from."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
@@ -293,7 +294,7 @@ class Forms:
         return Finished(self.files[0], made_from, resume)
 
     def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
-        """Write the files of records, which are read several times."""
+        """Write the files from records, which are read several times."""
         if detector.finder is None:
             return
         n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
@@ -305,34 +306,34 @@ class Forms:
 
 
 class Finished:
-    """Records of what was finished, in a file beside the output, so that a run that was killed can
-    go on.
+    """Records of a run, in a file beside the output, from which an interrupted run can resume.
 
-    The file ``OUT.unfinished`` holds JSON lines: a header that says what the run was made from,
-    then one record per photograph or frame, each written when it is there. Only one record is in
-    memory. No other run has the file until :meth:`close`.
+    The file ``OUT.unfinished`` holds JSON lines: a header with the settings and inputs of the run,
+    then one record per photograph or frame, written as soon as it is finished. Only one record is
+    in memory. The file is locked until :meth:`close`.
 
     Parameters
     ----------
     out : path
         The output.
     made_from : dict
-        Settings and inputs; what JSON can hold.
+        Settings and inputs, as JSON values.
     resume : bool
-        Go on from the records of the file. False: a file that is there already is refused.
+        Resume from the records of the file. False: an existing file is refused.
 
     Raises
     ------
     ValueError
-        If the file is something else, cannot be written, belongs to other settings or inputs or to
-        another run that has not ended, or must not be used.
+        If the file is not of this format, cannot be written, belongs to other settings or inputs or
+        to another running process, or exists without ``resume``.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):
         self.path = out.with_name(out.name + ".unfinished")
         if self.path.exists() and not resume:
             raise ValueError(
-                f"{self.path}: of a run that did not end; go on from it with --resume, or remove it"
+                f"{self.path}: an interrupted run; expected --resume to continue it, or remove "
+                "the file"
             )
         self.n = 0
         self._file = open_locked(self.path, wait=False)
@@ -342,7 +343,7 @@ class Finished:
                 raise ValueError(
                     f"{self.path}: expected a file of an unfinished run, or no file of this name"
                 )
-            if not header.endswith(b"\n"):  # new, or cut short in its first line
+            if not header.endswith(b"\n"):  # new, or truncated in the first line
                 self._file.truncate(0)
                 self._file.seek(0)
                 self._write({"format": _FORMAT, "made_from": made_from})
@@ -366,7 +367,7 @@ class Finished:
             raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep a record."""
+        """Append a record."""
         self._file.seek(0, os.SEEK_END)
         self._write(record)
         self.n += 1
@@ -377,10 +378,10 @@ class Finished:
         yield from map(json.loads, self._file)
 
     def remove(self) -> None:
-        """Remove the file: all outputs are there."""
+        """Remove the file once all outputs are written."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let another run have the file."""
-        with suppress(OSError):  # of a full disk, which has been reported
+        """Release the file."""
+        with suppress(OSError):  # a full disk, which has been reported
             self._file.close()

@@ -1,5 +1,4 @@
-"""Labels of the pictures of a folder, by hand: what is there already, and what is kept as COCO
-keypoints."""
+"""Manual labels of the images of a folder, stored as COCO keypoints."""
 
 import json
 from pathlib import Path
@@ -15,26 +14,26 @@ from .data import read_coco, schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
 _NOTHING: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
-_MARGIN = 0.1  # around the points of an object without a box, in units of their larger range
+_MARGIN = 0.1  # around the points of an object without a box, relative to their larger range
 
 
 class LabelFolder:
-    """The pictures of a folder with their labels, ``annotations.json``.
+    """The images of a folder with their labels, ``annotations.json``.
 
     Objects are dictionaries: ``keypoints``, x, y and visibility (1 hidden, 2 visible) by name, and
-    ``bbox`` where there is one. Proposals for pictures without labels are those of
-    ``proposals.json``, such as ``annealed faces detect --coco`` writes.
+    optionally ``bbox``. Proposals for images without labels come from ``proposals.json``, as
+    written by ``annealed faces detect --coco``.
 
     Parameters
     ----------
     folder : path
     schema : Schema, optional
-        What the points are, where neither the labels nor ``schema.toml`` say it.
+        Schema of the points, if neither the labels nor ``schema.toml`` define it.
 
     Raises
     ------
     ValueError
-        If there is no picture, no schema, or a file that cannot be read.
+        If the folder has no image or no schema, or a file cannot be read.
     """
 
     def __init__(self, folder: Path, schema: Schema | None = None):
@@ -45,11 +44,12 @@ class LabelFolder:
         )
         if not described and schema is None:
             raise ValueError(
-                f"{folder}: expected schema.toml or annotations.json in it, or a model of such objects (--model)"
+                f"{folder}: expected schema.toml or annotations.json in it, or a model of the "
+                "objects (--model)"
             )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING
-        self._version: tuple[int, ...] = ()  # of the file that was read
+        self._version: tuple[int, ...] = ()  # of the file as last read
         self.labels: dict[str, list[dict[str, Any]]] = {}
         self.refresh()
         names = {path.name for path in self.images}
@@ -65,12 +65,12 @@ class LabelFolder:
         }
 
     def refresh(self) -> None:
-        """Read the labels again where another program has changed them.
+        """Reload the labels if another program has changed them.
 
         Raises
         ------
         ValueError
-            If they cannot be read any more.
+            If they can no longer be read.
         """
         path = self.folder / LABELS
         version = _version(path) if path.is_file() else ()
@@ -79,9 +79,9 @@ class LabelFolder:
             self.labels, self._coco, self._version = self._objects(coco), coco, version
 
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Objects of the category by the names of their files."""
+        """Objects of the category by file name."""
         try:
-            found: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
+            objects: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
             names = {image["id"]: image["file_name"] for image in coco["images"]}
             points = {
                 c["id"]: c["keypoints"]
@@ -96,18 +96,17 @@ class LabelFolder:
                         for name, xyv in zip(points[a["category_id"]], values)
                         if xyv[2] > 0
                     }
-                    found[names[a["image_id"]]].append(
+                    objects[names[a["image_id"]]].append(
                         {"keypoints": keypoints, "bbox": a.get("bbox")}
                     )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{self.folder}: not a COCO keypoint file ({type(error).__name__}: {error})"
             ) from None
-        return found
+        return objects
 
     def record(self) -> dict[str, Any]:
-        """What the points are, which pictures have labels, and the mean object, of size 1 around
-        (0, 0)."""
+        """The schema, the labelled images, and the mean object, of size 1 around (0, 0)."""
         whole = [
             o["keypoints"]
             for some in self.labels.values()
@@ -133,13 +132,13 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Keep the objects of a picture, perhaps none, in place of those before; the file is
-        replaced as a whole, with what other programs have written for other pictures.
+        """Replace the objects of an image, possibly by none; the file is replaced atomically and
+        keeps the labels that other programs have written for other images.
 
         Raises
         ------
         ValueError
-            If they are no objects of the schema, or a point lies outside the picture.
+            If they do not fit the schema, or a point lies outside the image.
         """
         self.refresh()
         width, height = image_size(path)
@@ -159,7 +158,7 @@ class LabelFolder:
             xy = values[known, :2]
             if len(xy) < 2 or not ((xy >= -0.5) & (xy <= [width - 0.5, height - 0.5])).all():
                 raise ValueError(
-                    f"{where}: expected two points or more, inside {width} x {height} pixels"
+                    f"{where}: expected at least two points inside {width} x {height} pixels"
                 )
             margin = max(_MARGIN * float(np.ptp(xy, axis=0).max()), 1.0)
             low, high = xy.min(axis=0) - margin, xy.max(axis=0) + margin
@@ -215,6 +214,6 @@ class LabelFolder:
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """What differs between two files that one name has had."""
+    """Fingerprint of a file, which changes when the file is replaced."""
     about = path.stat()
     return about.st_ino, about.st_size, about.st_mtime_ns

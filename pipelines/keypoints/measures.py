@@ -1,13 +1,13 @@
-"""How well keypoints are found: precision and recall of the detections of one keypoint, and errors
-of whole objects in units of their boxes (PCK, OKS).
+"""Measures of keypoint detection: precision and recall for one keypoint, and errors of whole
+objects relative to their boxes (PCK, OKS).
 
 Precision and recall follow the protocol of Barbu et al. (2017), section 3.3.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
 false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
 EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point
-marked invisible, and on a point that a better detection has hit already, it counts neither way.
-Points inside an ignore box still count as points to be found.
+annotated as invisible, and on a point that a better detection has already hit, it counts neither
+way. Points inside an ignore box still count as points to detect.
 """
 
 from collections.abc import Sequence
@@ -29,24 +29,24 @@ _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilitie
 
 @dataclass(frozen=True)
 class MatchedDetections:
-    """Detections of one keypoint in one image, by falling score, with what they are.
+    """Detections of one keypoint in one image, by decreasing score, with their outcomes.
 
     Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or
     ``FALSE``), each (n,); ``face``: the face whose point was hit, -1 for all others; ``n_points``:
-    visible points to be found.
+    visible points to detect.
 
     Attributes
     ----------
     xy : ndarray of shape (n, 2)
         Positions in pixels.
     score : ndarray of shape (n,)
-        Scores, falling.
+        Scores, decreasing.
     outcome : ndarray of shape (n,), int8
         ``HIT``, ``NEITHER`` or ``FALSE``.
     face : ndarray of shape (n,), int
         The face whose point was hit, -1 for all others.
     n_points : int
-        Visible points to be found.
+        Visible points to detect.
     """
 
     xy: np.ndarray
@@ -65,16 +65,15 @@ def judge(
     ignore: ArrayLike = (),
     tolerance: float = 0.05,
 ) -> MatchedDetections:
-    """Decide of each detection of one keypoint in one image: a hit, false, or neither.
+    """Classify each detection of one keypoint in one image as a hit, false, or neither.
 
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Detections in pixels; the best `MAX_DETECTIONS` take part, earlier ones first among
-        equals.
+        Detections in pixels; the best `MAX_DETECTIONS` are used, ties in the given order.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
-        That keypoint of each face, NaN where unknown; whether it can be seen; reference lengths
-        in pixels.
+        That keypoint of each face, NaN where unknown; whether it is visible; reference lengths in
+        pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1.
     tolerance : float
@@ -90,7 +89,7 @@ def judge(
         np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
     )
     distance[np.isnan(distance)] = np.inf
-    # whether a point lies on the circle must not depend on the rounding of its decimals
+    # whether a point lies on the circle must not depend on rounding
     slack = 1e-9
     ignored = in_boxes(at, np.asarray(ignore, float).reshape(-1, 4))
     ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
@@ -112,15 +111,14 @@ def judge(
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall over falling thresholds, one entry per distinct score; ``n_points`` are
-    to be found.
+    """Precision and recall at decreasing thresholds, one entry per distinct score.
 
     Attributes
     ----------
     threshold, precision, recall : ndarray of shape (n,)
-        One entry per distinct score: what a detector with that threshold reaches.
+        One entry per distinct score: the precision and recall of a detector with that threshold.
     n_points : int
-        Points to be found.
+        Points to detect.
     """
 
     threshold: np.ndarray
@@ -138,16 +136,14 @@ class Curve:
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Largest recall with at least that precision, and its threshold; (0, inf) if none."""
+        """Maximum recall with at least that precision, and its threshold; (0, inf) if none."""
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
     def at_balance(self) -> tuple[float, float]:
-        """Recall and threshold where the harmonic mean of precision and recall is largest: (0, inf)
-        without any detection.
-        """
+        """Recall and threshold of the maximum F1 score; (0, inf) without any detection."""
         if not len(self.threshold):
             return 0.0, float("inf")
         best = int(
@@ -158,8 +154,8 @@ class Curve:
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
-        """Precision (NaN without any detection) and recall of the detections that score at least
-        ``threshold``.
+        """Precision (NaN without any detection) and recall of the detections with a score of at
+        least ``threshold``.
         """
         n = int((self.threshold >= threshold).sum())
         return (
@@ -168,7 +164,7 @@ class Curve:
 
 
 def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
-    """Precision-recall curve of judged detections of images; equal scores come in together.
+    """Precision-recall curve of matched detections; equal scores form one entry.
 
     Examples
     --------
@@ -186,7 +182,7 @@ def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
 
 
 def pooled(judged: list[MatchedDetections]) -> Curve:
-    """Curve of all images together."""
+    """Precision-recall curve of all images together."""
     score, outcome = (
         np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome")
     )
@@ -194,10 +190,10 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Share of hits among detections by their probability, whose log-odds the scores are; one row
-    per band with any.
+    """Share of hits among detections by probability, where scores are log-odds; one row per
+    nonempty bin.
 
-    Detections that count neither way are left out; ``probability`` is the mean of a band.
+    Detections that count neither way are excluded; ``probability`` is the mean of a bin.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
     score, hit = (
@@ -216,13 +212,13 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
 
 
 TOLERANCE = 0.1
-"""Share of the root of the area of an object's box."""
+"""Relative to the square root of the area of an object's box."""
 
-Found = Sequence[np.ndarray]
+Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
-    """Roots of the areas of the boxes (n_objects,) of a picture, in pixels."""
+    """Square roots of the box areas (n_objects,) of an image, in pixels."""
     return (
         image.reference_length / BOX_SHARE
         if image.boxes is None
@@ -230,51 +226,52 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
     )
 
 
-def distances(image: AnnotatedImage, found: Found) -> np.ndarray:
-    """Distances (n_objects, n_found, n_keypoints) in units of the root of the object's box's area;
-    NaN for points that are unknown."""
-    shape = len(image.instances), len(found), image.visible.shape[1]
+def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
+    """Distances (n_objects, n_detected, n_keypoints) relative to the square root of the object's
+    box area; NaN for unknown points."""
+    shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
-        [[np.hypot(*(points - truth).T) for points in found] for truth in image.instances]
+        [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
     )
     return apart.reshape(shape) / sizes_of(image)[:, None, None]
 
 
-def in_ignored(image: AnnotatedImage, found: Found) -> np.ndarray:
-    """Whether the middle of each found object (n_found,) lies in a box to ignore."""
+def in_ignored(image: AnnotatedImage, detected: Objects) -> np.ndarray:
+    """Whether the centre of each detected object (n_detected,) lies in an ignore box."""
     return in_boxes(
-        np.array([points.mean(axis=0) for points in found]).reshape(-1, 2), image.ignore
+        np.array([points.mean(axis=0) for points in detected]).reshape(-1, 2), image.ignore
     )
 
 
-def errors_of(image: AnnotatedImage, found: Found) -> tuple[np.ndarray, int]:
-    """Distances (n_objects, n_keypoints) of points from those of the nearest found object, in units
-    of the root of the box's area; infinite where none is near, NaN for points that are hidden or
-    unknown. And how many found objects belong to none.
+def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
+    """Distances (n_objects, n_keypoints) from the points of the matched detected object, relative
+    to the square root of the box area; infinite without a match, NaN for hidden or unknown points.
+    Also the number of detected objects without a match.
 
-    Objects belong to each other, each to one, where the mean of their errors is least and below
-    0.4.
+    Objects are matched one to one by the smallest mean error, which must be below 0.4.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
-    errors, distance = np.where(visible, np.inf, np.nan), distances(image, found)
+    errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
     mean = np.where(np.isfinite(distance), distance, 0).sum(axis=2) / np.maximum(
         np.isfinite(distance).sum(axis=2), 1
     )
-    left = set(range(len(found)))
+    left = set(range(len(detected)))
     for i, j in zip(*np.unravel_index(np.argsort(mean, axis=None), mean.shape)):
         if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
             left.discard(j)
             errors[i, visible[i]] = distance[i, j, visible[i]]
-    return errors, len(left) - int(in_ignored(image, found)[list(left)].sum())
+    return errors, len(left) - int(in_ignored(image, detected)[list(left)].sum())
 
 
 def score(
-    images: Sequence[AnnotatedImage], found: Sequence[Found], background: Sequence[Found] = ()
+    images: Sequence[AnnotatedImage],
+    detected: Sequence[Objects],
+    background: Sequence[Objects] = (),
 ) -> list[dict]:
-    """A row per keypoint and one of all: ``pck``, the share of visible points within `TOLERANCE`,
-    and the median error of those of found objects; the last row has the false objects per
-    picture."""
-    judged = [errors_of(image, of_image) for image, of_image in zip(images, found, strict=True)]
+    """A row per keypoint and one for all: ``pck``, the share of visible points within `TOLERANCE`,
+    and the median error of the points of detected objects; the last row has the false objects per
+    image."""
+    judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
     for name, mine in [*zip(images[0].schema.keypoints, errors.T), ("all", errors.ravel())]:
@@ -292,14 +289,16 @@ def score(
 
 
 def oks_rows(
-    images: Sequence[AnnotatedImage], found: Sequence[Found], probability: Sequence[Sequence[float]]
+    images: Sequence[AnnotatedImage],
+    detected: Sequence[Objects],
+    probability: Sequence[Sequence[float]],
 ) -> list[dict]:
-    """Average precision of objects by object keypoint similarity, a row per threshold and their
+    """Average precision of objects by object keypoint similarity: a row per threshold, and their
     mean.
 
     The similarity is the mean over the visible points of exp(-(d / (2 s sigma))^2 / 2), with the
-    distance d, the root s of the box's area, and sigma = 0.05 for all points; thresholds 0.5 to
-    0.95 as in COCO [1]_.
+    distance d, the square root s of the box area, and sigma = 0.05 for all points; thresholds 0.5
+    to 0.95 as in COCO [1]_.
 
     References
     ----------
@@ -307,7 +306,7 @@ def oks_rows(
     """
     seen = [image.visible & np.isfinite(image.instances).all(axis=2) for image in images]
     similar, rows = [], []
-    for image, objects, visible in zip(images, found, seen, strict=True):
+    for image, objects, visible in zip(images, detected, seen, strict=True):
         near = np.where(
             visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0
         )
@@ -315,7 +314,7 @@ def oks_rows(
     n = sum(int(visible.any(axis=1).sum()) for visible in seen)
     for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
         scores, outcomes = [], []
-        for image, objects, p, similarity in zip(images, found, probability, similar):
+        for image, objects, p, similarity in zip(images, detected, probability, similar):
             free, ignored = np.ones(len(similarity), bool), in_ignored(image, objects)
             for j in np.argsort(-np.asarray(p), kind="stable"):
                 of_free = np.where(free, similarity[:, j], -1.0)

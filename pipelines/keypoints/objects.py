@@ -16,13 +16,13 @@ from ...vision.images import image_size
 from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
-MIN_COMPLETE = 10  # objects with all points: their shape is learnt from these. A choice
-_MANY_OBJECTS = 200  # of fewer, each picture is turned twice. A choice
+MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
+_MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
-    """Annotated pictures whose objects have all points: missing ones are predicted from the others,
-    and stay hidden. A ValueError says in one line what is wrong.
+    """Annotated images whose objects have all points: missing ones are predicted from the others
+    and stay hidden. A ValueError reports a problem in one line.
     """
     images = read_annotations(folder, schema)
     for image in images:
@@ -31,19 +31,23 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for name, n in zip(schema.keypoints, n_seen):
         if n < MIN_COMPLETE:
             raise ValueError(
-                f"{folder}: keypoint {name!r} is visible in {n} objects; expected {MIN_COMPLETE} or more"
+                f"{folder}: keypoint {name!r} is visible in {n} objects; expected at least "
+                f"{MIN_COMPLETE}"
             )
     shape = _shape_of(images, folder)
     return [_completed(image, shape) for image in images]
 
 
 def check_number(images: Sequence[AnnotatedImage]) -> str | None:
-    """What to expect of so few pictures, in one line; None from 100 on. Fewer than 20 are a
+    """A one-line warning for fewer than 100 images; None from 100 on. Fewer than 20 raise a
     ValueError."""
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
-        raise ValueError(f"{n} annotated pictures; expected {MIN_PICTURES} or more, better 100")
-    few = f"{n} annotated pictures: expect a detector for pictures much like these; 100 or more are better"
+        raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
+    few = (
+        f"{n} annotated images: the detector will only work on very similar images; "
+        "at least 100 are recommended"
+    )
     return few if n < 100 else None
 
 
@@ -55,7 +59,8 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
     complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected {MIN_COMPLETE} or more to learn their shape"
+            f"{folder}: {complete.sum()} objects with all points; expected at least {MIN_COMPLETE} "
+            "to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
     return learn_shape(
@@ -69,7 +74,7 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
-    """The picture with predicted points; objects with one point only are ignored."""
+    """The image with predicted points; objects with a single point are ignored."""
     instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):
@@ -85,11 +90,11 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
     )
 
 
-def turned_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """A picture for each object, turned so that this one stands as the mean shape does, up to half
-    the step between the rotations that are searched; the others in it are ignored.
+def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
+    """An image for each object, rotated so that the object is aligned with the mean shape, up to
+    half the step between the searched rotations; other objects in it are ignored.
 
-    The reference length of objects without two named points becomes that of their mean shape.
+    Objects without two named points take the reference length of their mean shape.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

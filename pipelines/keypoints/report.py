@@ -1,5 +1,5 @@
-"""The report of an evaluation or a training: one HTML page without outside assets, and its numbers
-as JSON."""
+"""The report of an evaluation or a training: a self-contained HTML page, and its numbers as
+JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation
 from .measures import FALSE, HIT, TOLERANCE, Curve, errors_of, judge, pooled, score, sizes_of
-from .objects import MIN_COMPLETE, turned_upright
+from .objects import MIN_COMPLETE, rotate_upright
 
 REPORT_FILES, EVALUATION_FILES = (
     ("keypoints.json", "keypoints.html"),
@@ -33,10 +33,13 @@ REPORT_FILES, EVALUATION_FILES = (
 CHEAP: dict[str, Any] = {
     "n_features": 150,
     "rounds": 1,
-}  # of the trainings of a learning curve. A choice
+}  # for the trainings of a learning curve. A choice
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
-_RIGHT = "A point is right within a tenth of the box&rsquo;s size; the threshold is the probability of the object."
+_RIGHT = (
+    "A point is correct within a tenth of the box&rsquo;s size; the threshold is the probability of "
+    "the object."
+)
 
 
 def write_report(
@@ -47,35 +50,37 @@ def write_report(
     n_pictures: int,
     learning_curve: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write the report of a training: ``keypoints.html`` and ``keypoints.json``, into a folder that
-    is there.
+    """Write the report of a training, ``keypoints.html`` and ``keypoints.json``, into an existing
+    folder.
 
     Parameters
     ----------
     folder : path
     detector : KeypointDetector
     decided : sequence of str
-        What was decided from the pictures, a line each.
+        The settings chosen from the images, a line each.
     test : list of AnnotatedImage
-        The pictures that no detector was fitted to.
+        The held-out images.
     n_pictures : int
-        How many there were in all.
+        Total number of images.
     learning_curve : list of dict
-        Of `learning_curve` in the training.
+        The result of `learning_curve` of the training.
 
     Returns
     -------
     dict
-        What the JSON file holds.
+        The content of the JSON file.
     """
     schema = test[0].schema
-    found = [detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test]
-    sure = [[one for one in result.instances if one.probability >= 0.5] for result in found]
+    results = [
+        detector.find(image.pixels(), DetectionOptions(min_probability=0.0)) for image in test
+    ]
+    sure = [[one for one in result.instances if one.probability >= 0.5] for result in results]
     points = [
         [np.array([one.keypoints[n][:2] for n in schema.keypoints]) for one in some]
         for some in sure
     ]
-    rows, curves = score(test, points), _curves(test, found)
+    rows, curves = score(test, points), _curves(test, results)
     for row in rows:
         row["average_precision"] = curves[row["keypoint"]].average_precision
     anchors = [] if detector.schema is None else detector.schema.anchors
@@ -105,7 +110,7 @@ def write_report(
         REPORT_FILES,
         record,
         f"{schema.category}: keypoints",
-        f"A detector of {schema.category}: what it learnt",
+        f"Training report: detector of {schema.category}",
         body,
     )
     return record
@@ -114,10 +119,10 @@ def write_report(
 def write_evaluation(
     folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str
 ) -> None:
-    """Write the report of an evaluation: ``report.html`` and ``report.json``, into a folder that is
-    there.
+    """Write the report of an evaluation, ``report.html`` and ``report.json``, into an existing
+    folder.
 
-    It shows parts of the photographs: mind their terms of use before passing it on.
+    It shows parts of the photographs; check their terms of use before sharing it.
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]
@@ -130,7 +135,7 @@ def write_evaluation(
         every = [
             one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some
         ]
-        words = f"A point is right within {tolerance:.0%} of the reference length."
+        words = f"A point is correct within {tolerance:.0%} of the reference length."
         body += _precision_recall(of | {"all": pooled(every)}, words)
     for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
         rows = {
@@ -143,7 +148,10 @@ def write_evaluation(
             if tiles := [
                 _crossed(image.pixels(), xy, width) for image, xy, width in places[:_N_TILES]
             ]:
-                body += f'<figure><img src="{jpeg_url(np.hstack(tiles))}" alt=""><figcaption>{title}</figcaption></figure>'
+                body += (
+                    f'<figure><img src="{jpeg_url(np.hstack(tiles))}" '
+                    f'alt=""><figcaption>{title}</figcaption></figure>'
+                )
     _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
 
 
@@ -160,7 +168,7 @@ def _write(
 def _ranked(
     evaluation: Evaluation, keypoint: str, outcome: int
 ) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
-    """Image, position and width of the part to show of all detections with that outcome, by falling
+    """Image, position and width of the crop for all detections with that outcome, by decreasing
     score."""
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
@@ -187,18 +195,20 @@ def _missed(
 
 
 def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
-    """Square part of an image around a point, with a cross at the point."""
+    """Square crop around a point, with a cross at the point."""
     part = square_around(pixels, xy, width, _SIDE)
     for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
         cv2.drawMarker(part, (_SIDE // 2, _SIDE // 2), colour, cv2.MARKER_CROSS, 12, thickness)
     return part
 
 
-def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) -> dict[str, Curve]:
-    """Precision and recall of the points of each name within `TOLERANCE`, and of all, over falling
-    probabilities of the objects."""
+def _curves(
+    images: Sequence[AnnotatedImage], results: Sequence[DetectionResult]
+) -> dict[str, Curve]:
+    """Precision and recall of each keypoint within `TOLERANCE`, and of all, at decreasing object
+    probabilities."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
-    for image, result in zip(images, found):
+    for image, result in zip(images, results):
         probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
             xy = [instance.keypoints[name][:2] for instance in result.instances]
@@ -213,12 +223,13 @@ def _curves(images: Sequence[AnnotatedImage], found: Sequence[DetectionResult]) 
 def _summary(record: dict[str, Any]) -> str:
     whole, s = record["rows"][-1], record["settings"]
     return (
-        f"<p>On {s['held_out']} of {s['pictures']} pictures, which no detector was fitted to, <b>{whole['pck']:.1%}</b> of the "
+        f"<p>On {s['held_out']} of {s['pictures']} images, which were held out, "
+        f"<b>{whole['pck']:.1%}</b> of the "
         "visible points lie within a tenth of the box&rsquo;s size (PCK), and there are "
-        f"{whole['false_per_image']:.2g} false objects per picture.</p>"
+        f"{whole['false_per_image']:.2g} false objects per image.</p>"
     ) + small(
-        "Thresholds and probabilities were set on these pictures: new ones are a little harder. "
-        "<code>annealed keypoints evaluate</code> measures on others."
+        "Thresholds and probabilities were set on these images, so new images are slightly harder. "
+        "Evaluate other images with <code>annealed keypoints evaluate</code>."
     )
 
 
@@ -234,7 +245,8 @@ def _precision_recall(curves: dict[str, Curve], right: str = _RIGHT) -> str:
         colour = BLUE if name == "all" else ORANGE if name == worst else GREY
         axes.line(np.append(0.0, curve.recall), np.append(1.0, curve.precision), colour)
     words = (
-        f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: {escape(worst)}, the hardest, "
+        f"Blue: all points, average precision {curves['all'].average_precision:.3f}. Orange: "
+        f"{escape(worst)}, the hardest, "
         f"{curves[worst].average_precision:.3f}. Grey: the others. {right}"
     )
     return f"<h2>Precision and recall</h2>{axes.svg('precision against recall')}{small(words)}"
@@ -247,8 +259,8 @@ def _errors(record: dict[str, Any]) -> str:
         for row in record["rows"]
     ]
     head = [*COLUMNS["pck"].values(), "average precision", "own detector"]
-    words = "Median error of the points of found objects, in units of the box&rsquo;s size. "
-    words += "Points without a detector follow from the shape."
+    words = "Median error of the points of detected objects, relative to the size of the box. "
+    words += "Points without a detector are inferred from the shape."
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
@@ -257,8 +269,8 @@ def _worst(
     sure: Sequence[Sequence[Instance]],
     points: Sequence[Sequence[np.ndarray]],
 ) -> str:
-    """The pictures with the largest errors, an object that is missing or false counting as 1."""
-    judged = [errors_of(image, found) for image, found in zip(images, points)]
+    """The images with the largest errors; a missing or false object counts as 1."""
+    judged = [errors_of(image, detected) for image, detected in zip(images, points)]
     size = [
         float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged
     ]
@@ -284,21 +296,31 @@ def _worst(
             ),
             460,
         )
-        caption = f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, {judged[i][1]} false"
-        figures.append(
-            f'<figure><img src="{drawn}" alt="" width="300"><figcaption>{escape(caption)}</figcaption></figure>'
+        caption = (
+            f"{images[i].name}: {np.isposinf(judged[i][0]).all(axis=1).sum()} missing, "
+            f"{judged[i][1]} false"
         )
-    words = "Crosses: annotated points. Discs and boxes: what was found, with the probability of the object."
-    return f'<h2>The pictures it gets most wrong</h2><div class="curves">{"".join(figures)}</div>{small(words)}'
+        figures.append(
+            f'<figure><img src="{drawn}" alt="" '
+            f'width="300"><figcaption>{escape(caption)}</figcaption></figure>'
+        )
+    words = (
+        "Crosses: annotated points. Discs and boxes: what was found, with the probability of the "
+        "object."
+    )
+    return (
+        "<h2>Images with the largest errors</h2><div "
+        f'class="curves">{"".join(figures)}</div>{small(words)}'
+    )
 
 
 def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
-    rows, title = record["learning_curve"], "<h2>Would more pictures help?</h2>"
+    rows, title = record["learning_curve"], "<h2>Learning curve</h2>"
     if len(rows) < 2:
-        return f"{title}<p>There are too few pictures to tell.</p>"
+        return f"{title}<p>There are too few images for a learning curve.</p>"
     axes = Axes((0.0, rows[-1]["pictures"]), (0.0, 1.0), width=460, height=300)
     numbers, values = [row["pictures"] for row in rows], [row["pck"] for row in rows]
-    axes.frame("pictures", "PCK", x_ticks=numbers)
+    axes.frame("images", "PCK", x_ticks=numbers)
     axes.line(numbers, values)
     for a, b in zip(*axes.at(numbers, values)):
         axes.add(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4" fill="{BLUE}" stroke="white"/>')
@@ -306,27 +328,32 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         values[-1] - values[-2],
         float(np.sqrt(2 * max(values[-1] * (1 - values[-1]), 0.01) / n_objects)),
     )
-    said = (
-        "More are likely to help"
+    advice = (
+        "More images are likely to help"
         if gain > noise
-        else "Do not expect much of more pictures of this kind"
+        else "More images of this kind are unlikely to help"
     )
     words = (
-        f"Trained anew on {', '.join(map(str, numbers))} of the pictures, with at most {CHEAP['n_features']} features and one "
-        "round of mining (cheaper than the detector itself), and evaluated on the same pictures as above."
+        f"Retrained on {', '.join(map(str, numbers))} of the images, with at most "
+        f"{CHEAP['n_features']} features and one "
+        "round of mining (cheaper than the detector itself), and evaluated on the same images "
+        "as above."
     )
-    change = f"From {numbers[-2]} to {numbers[-1]} pictures the PCK changed by {gain:+.3f}; chance alone makes about {noise:.3f}"
-    answer = f"{change}. {said}."
-    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of pictures')}{small(words)}"
+    change = (
+        f"From {numbers[-2]} to {numbers[-1]} images the PCK changed by {gain:+.3f}; chance "
+        f"alone makes about {noise:.3f}"
+    )
+    answer = f"{change}. {advice}."
+    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of images')}{small(words)}"
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
-    """The mean window of each point with a detector, and its strongest features over it."""
+    """The mean window of each point with a detector, overlaid with its strongest features."""
     schema, body = images[0].schema, ""
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
-    # fewer objects do not say how they stand: then as they are in the pictures
+    # too few objects to estimate their rotation: shown as in the images
     known = sum(len(image.instances) for image in shown) >= MIN_COMPLETE
-    shown = shown if schema.upright or not known else turned_upright(shown)
+    shown = shown if schema.upright or not known else rotate_upright(shown)
     side = detector.pool.window / detector.reference_length
     pixels = [image.pixels() for image in shown]
     for name, features in strongest_features(detector, _N_FEATURES).items():
@@ -341,7 +368,8 @@ def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
             tiles = "".join(_tile(mean, feature, detector.pool.window) for feature in features)
             body += f'<h3>{escape(name)}</h3><div class="curves">{tiles}</div>'
     words = (
-        f"The mean of up to {_N_WINDOWS} windows, and the strongest features of each detector: green areas are compared with "
+        f"The mean of up to {_N_WINDOWS} windows, and the strongest features of each detector: "
+        "green areas are compared with "
         "orange ones; a blue line counts edges that run along it."
     )
     return f"<h2>The features of each detector</h2>{small(words)}{body}"
@@ -351,20 +379,27 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
     unit, parts = _SIDE / window, [f'<image href="{mean}" width="{_SIDE}" height="{_SIDE}"/>']
     for x, y, width, height, weight in feature["cells"]:
         fill = "none" if "angle" in feature else "#40e0a0" if weight > 0 else "#eb8214"
-        place = f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" height="{height * unit:.1f}"'
-        parts.append(
-            f'<rect {place} fill="{fill}" fill-opacity="0.45" stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
+        place = (
+            f'x="{x * unit:.1f}" y="{y * unit:.1f}" width="{width * unit:.1f}" '
+            f'height="{height * unit:.1f}"'
         )
-        if "angle" in feature:  # an edge runs across its gradient
-            along = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
+        parts.append(
+            f'<rect {place} fill="{fill}" fill-opacity="0.45" '
+            f'stroke="{"#2f86c9" if fill == "none" else "#222"}"/>'
+        )
+        if "angle" in feature:  # an edge is perpendicular to its gradient
+            edge = np.exp(1j * (feature["angle"] + np.pi / 2)) * 0.42 * unit
             a, b = (x + width / 2) * unit, (y + height / 2) * unit
-            dx, dy = along.real * width, along.imag * height
+            dx, dy = edge.real * width, edge.imag * height
             line = f'x1="{a - dx:.1f}" y1="{b - dy:.1f}" x2="{a + dx:.1f}" y2="{b + dy:.1f}"'
             parts.append(f'<line {line} stroke="#2f86c9" stroke-width="4"/>')
     title = escape(feature["name"])
-    return f'<svg viewBox="0 0 {_SIDE} {_SIDE}" width="{_SIDE}" role="img"><title>{title}</title>{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" width="{_SIDE}" '
+        f'role="img"><title>{title}</title>{"".join(parts)}</svg>'
+    )
 
 
 def _how(record: dict[str, Any]) -> str:
     lines: Iterable[str] = (f"<li>{escape(line)}</li>" for line in record["decisions"])
-    return f"<h2>What was decided</h2><ul>{''.join(lines)}</ul>{small(f'annealed {__version__}.')}"
+    return f"<h2>Settings chosen</h2><ul>{''.join(lines)}</ul>{small(f'annealed {__version__}.')}"

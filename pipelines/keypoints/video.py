@@ -1,4 +1,4 @@
-"""``annealed faces detect`` on a video file or a camera: faces are followed from frame to frame."""
+"""``annealed faces detect`` on a video file or a camera, with faces tracked from frame to frame."""
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from ..common.video import writing_video
 from .detect import FileDetections, timed, warm_up
 from .drawing import draw_symbols
 
-_RATE = 25.0  # frames per second where the source does not say
+_RATE = 25.0  # frames per second if the source has no frame rate
 
 
 FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
@@ -26,7 +26,7 @@ FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return what is done with each frame (H, W, 3) and its time in seconds, in their order."""
+    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order."""
     options = detector.resolve(options)
     cutoff = _cutoff(smooth)
     finder, min_probability = (
@@ -41,7 +41,8 @@ def frame_processor(
     ):
         if smooth not in ("auto", "off"):
             raise ValueError(
-                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no "
+                "threshold"
             )
         return lambda frame, time: detector.find(frame, options)
     tracker = InstanceTracker(
@@ -81,15 +82,15 @@ def detect_video(
     overlay: Path | None = None,
     smooth: float | str = "auto",
 ) -> Generator[FileDetections]:
-    """Detect keypoints in every N-th frame; stop the iteration to end early, the overlay is
-    complete all the same.
+    """Detect keypoints in every N-th frame; the overlay is complete even if the iteration is
+    stopped early.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
-    with the detections of the last one that was processed. By default ``roll`` is 0: frames without
-    a face are many, and searched once. Faces are followed, and their persons numbered
-    (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every
-    candidate or no face is requested. ``smooth`` is the cut-off frequency at rest in Hz of the
-    filter that keeps their points still, "auto" for
+    with the latest detections. By default ``roll`` is 0, because frames without a face are frequent
+    and are searched once. Faces are tracked, and persons are numbered
+    (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every candidate
+    or no face is requested. ``smooth`` is the cut-off frequency at rest in Hz of the filter that
+    smooths their points, "auto" for
     :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
     """
     options = options or DetectionOptions(roll=0.0)
@@ -97,7 +98,7 @@ def detect_video(
     camera = isinstance(source, int)
     name = f"camera {source}" if camera else str(source)
     if every < 1:
-        raise ValueError(f"every={every}: expected a whole number of at least 1")
+        raise ValueError(f"every={every}: expected an integer of at least 1")
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
     with ExitStack() as stack:
         stack.callback(capture.release)
@@ -124,4 +125,4 @@ def detect_video(
                 except GeneratorExit:
                     break
         if number < 0:
-            raise ValueError(f"{name}: a video without a readable frame")
+            raise ValueError(f"{name}: expected a video with a readable frame")

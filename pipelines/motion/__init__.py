@@ -1,1 +1,1 @@
-"""Motion segmentation: the benchmark's protocol, compared methods, reports, segmenting files."""
+"""Motion segmentation: the benchmark protocol, compared methods, reports, segmentation of files."""

@@ -1,6 +1,4 @@
-"""Hopkins155 as the motion experiments need it: categories, candidates and features of all
-sequences.
-"""
+"""Hopkins155 for the motion experiments: categories, candidates and features of all sequences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +14,14 @@ from ...vision.tracks.tracks import Tracks
 from ..common.timing import timed
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
-# What ``--pool`` means: the sets of families, and the features.
+# The values of ``--pool``: sets of families, and features.
 POOLS: dict[str, tuple[tuple[str, ...], Features]] = {
     "all": (tuple(FAMILY_SETS), JoinedFeatures()),
     "paper": (("paper",), PAPER_FEATURES),
     "trajectories": (("paper",), TRAJECTORY_FEATURES),
 }
 
-# Categories of the benchmark's videos; its files do not hold them.
+# Categories of the benchmark's videos, which its files do not contain.
 _ARTICULATED = {
     "arm",
     "articulated",
@@ -52,12 +50,12 @@ def category(video: str) -> str:
 
 @dataclass
 class Benchmark:
-    """Candidates and features of all sequences, made once.
+    """Candidates and features of all sequences, computed once.
 
     Attributes
     ----------
     sets : dict of str to list of CandidateSet
-        For each name in ``FAMILY_SETS`` one set per sequence.
+        One set per sequence for each name in ``FAMILY_SETS``.
     n_motions : ndarray of shape (n_sequences,)
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
@@ -85,7 +83,7 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Columns of "all", "likelihood" or "prior" features of a part: "all", "subspaces" or
+        """Columns of the "all", "likelihood" or "prior" features of a part: "all", "subspaces" or
         "pairs".
         """
         parts = (
@@ -102,9 +100,7 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Complete tracks of a sequence with its points in random order, and the sequence in that
-    order.
-    """
+    """Complete tracks of a sequence with shuffled points, and the sequence in that order."""
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 
@@ -115,7 +111,7 @@ def prepare(
     features: Features | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
-    """Candidates and features of labelled sequences, with their points in random order.
+    """Candidates and features of labelled sequences, with shuffled points.
 
     Parameters
     ----------

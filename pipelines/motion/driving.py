@@ -1,8 +1,7 @@
-"""Made driving scenes: a camera that moves forward through a deep scene, bodies that move by
-themselves, and tracks with the errors and gaps of real trackers.
+"""Synthetic driving scenes: a camera that moves forward through a deep scene, moving bodies, and
+tracks with the errors and gaps of real trackers.
 
-Kinds differ in lens, depth, size of the picture and errors; those of ``TEST_KINDS`` serve for
-measuring alone.
+Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
 """
 
 from dataclasses import dataclass
@@ -14,31 +13,29 @@ from ...vision.tracks.io import TrackSequence
 from .synthetic import project
 
 WIDTH = 1000.0  # pixels
-_MIN_POINTS = 8  # of a motion
-_MIN_MOVED = (
-    3.0  # pixels that a body's points move by themselves, for it to be a motion to be found
-)
+_MIN_POINTS = 8  # per motion
+_MIN_MOVED = 3.0  # minimum own movement of a body's points, in pixels, to count as a motion
 
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """How scenes of a kind look; all values are choices.
+    """Settings of a kind of scenes; all values are choices.
 
     Parameters
     ----------
     lens : (float, float)
-        Focal length over the picture's width.
+        Focal length divided by the image width.
     aspect : (float, float)
-        Width of the picture over its height.
+        Width of the image divided by its height.
     depth : (float, float)
-        Of the background, in metres.
+        Depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
-        Of the positions: normal of one size; or of a size that differs from point to point and
-        grows with its speed: with heavy tails, also adding up from frame to frame, or with a tenth
-        of the points several pixels off.
+        Errors of the positions: normal with a common size; or with a size that varies by point and
+        grows with its speed: with heavy tails, also accumulating over frames, or with a tenth of
+        the points off by several pixels.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
-        Least and greatest number of what moves by itself.
+        Minimum and maximum number of moving bodies.
     """
 
     lens: tuple[float, float]
@@ -63,7 +60,7 @@ KINDS = TRAINING_KINDS | TEST_KINDS
 
 
 def driving_sequence(kind: str, seed: int) -> TrackSequence:
-    """Make the tracks of a driving scene.
+    """Generate the tracks of a driving scene.
 
     Parameters
     ----------
@@ -74,19 +71,20 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     Returns
     -------
     TrackSequence
-        NaN where a point is not seen; each is its own video, named ``driving_KIND_SEED``.
+        NaN where a point is not visible; each scene is a separate video, named
+        ``driving_KIND_SEED``.
     """
     settings = KINDS[kind]
     for attempt in range(100):
         rng = np.random.default_rng([seed, attempt, *kind.encode()])
-        found = _scene(rng, settings)
-        if found is not None:
-            return TrackSequence(f"driving_{kind}_{seed}", *found)
+        scene = _scene(rng, settings)
+        if scene is not None:
+            return TrackSequence(f"driving_{kind}_{seed}", *scene)
     raise AssertionError(f"no scene of kind {kind!r} in a hundred attempts")
 
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
-    """Tracks (F, P, 2) and motions (P,); None where too little moves in view."""
+    """Tracks (F, P, 2) and motions (P,); None if too little motion is visible."""
     n_frames, focal = (
         int(rng.integers(kind.frames[0], kind.frames[1] + 1)),
         rng.uniform(*kind.lens) * WIDTH,
@@ -114,15 +112,15 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
         labels.append(np.full(len(chosen), motion))
     if len(tracks) < 2 or labels[0][0] != 0:
         return None
-    found = np.concatenate(tracks, axis=1)
-    return found + _errors(rng, found, kind.errors), np.unique(
+    positions = np.concatenate(tracks, axis=1)
+    return positions + _errors(rng, positions, kind.errors), np.unique(
         np.concatenate(labels), return_inverse=True
     )[1]
 
 
 def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) from the world to the camera and its places (F, 3): forward, a slow turn,
-    and a little pitching. x points right, y down, z ahead."""
+    """Rotations (F, 3, 3) from the world to the camera and its positions (F, 3): forward motion, a
+    slow turn and slight pitching. x points right, y down, z ahead."""
     t = np.arange(n_frames)
     yaw = t * rng.normal(0.0, 0.004)
     pitch = np.cumsum(rng.normal(0.0, 0.001, n_frames))
@@ -140,8 +138,8 @@ def _background(
     focal: float,
     size: np.ndarray,
 ) -> np.ndarray:
-    """Points (F, n, 3) that do not move: the ground, facades along the road, and what stands
-    about; each is in view in one frame at least."""
+    """Static points (F, n, 3): the ground, facades along the road, and other objects; each is in
+    view in at least one frame."""
     n = 12 * n_points
     frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * size, np.full(n, focal)]) / focal
@@ -161,7 +159,7 @@ def _body(
     kind: DrivingKind,
     camera: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Points (F, n, 3) on the sides of a box that drives along, against or across."""
+    """Points (F, n, 3) on the sides of a box that moves along, against or across the road."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
     heading = rng.choice(
         [0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]
@@ -191,8 +189,8 @@ def _body(
 
 
 def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
-    """How far a body's points move by themselves: the median difference from what would stand
-    still, in pixels, where they are seen last."""
+    """Own movement of a body's points: the median difference from a static body in pixels, in the
+    last frame in which they are visible."""
     apart = np.linalg.norm(pixels - still, axis=2)
     seen = np.isfinite(apart)
     return (
@@ -203,8 +201,8 @@ def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
 
 
 def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
-    """Some of the points: those in view in all frames, and a share of others that are in view in at
-    least five frames and a third of all."""
+    """Selected points: those in view in all frames, and a share of those in view in at least five
+    frames and a third of all."""
     count = np.isfinite(pixels).all(axis=2).sum(axis=0)
     whole = rng.permutation(np.flatnonzero(count == len(pixels)))
     part = rng.permutation(

@@ -1,6 +1,6 @@
-"""The table of the motion experiments: all methods over random divisions of Hopkins155 into ten
-folds by video (Barbu et al. (2017), section 3.4); settings of FSA chosen by an inner
-cross-validation in every round.
+"""The table of the motion experiments: all methods over random partitions of Hopkins155 into ten
+folds by video (Barbu et al. (2017), section 3.4); settings of FSA are chosen by nested
+cross-validation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ class Result:
     train : ndarray of shape (n_partitions, n_sequences)
         Mean error over the rounds in which it was a training video.
     chosen : list of dict
-        For nested choice: what was chosen in each round.
+        With nested cross-validation: the choice of each round.
     """
 
     method: str
@@ -60,14 +60,14 @@ def evaluate(
     methods : sequence of str, default METHODS
         Names in ``METHODS``.
     n_partitions : int, default 10
-        Random divisions of the videos into ten folds.
+        Number of random partitions of the videos into ten folds.
     choose : bool, default False
-        Also choose features, response and number of features of FSA inside the training folds: many
-        times the work. Needs the family set "pairs".
+        Also choose features, response and number of features of FSA inside the training folds,
+        which is many times slower. Needs the family set "pairs".
     progress : function
-        Of the steps, one for each partition of each method, and their number; hands them on.
+        Wraps the iterable of steps, one for each partition of each method, given with their number.
     checkpoint : Checkpoint or None, default None
-        Keeps finished partitions, for the next call with the same sequences (:func:`made_from`).
+        Stores finished partitions for the next call with the same sequences (:func:`made_from`).
 
     Returns
     -------
@@ -104,7 +104,7 @@ def evaluate(
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
-    """Settings and data that a checkpoint of :func:`evaluate` depends on: labelled tracks, families
+    """Settings and data that identify a checkpoint of :func:`evaluate`: labelled tracks, families
     of candidates, features.
     """
     digest = sha256()
@@ -125,15 +125,13 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
 def _chosen_results(
     benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint
 ) -> list[Result]:
-    """The row in which features, response and number of features are chosen in the
-    training folds.
-    """
+    """The row whose features, response and number of features are chosen in the training folds."""
     rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
-        found = cells(key, partial(nested_errors, benchmark, fold))
-        own, inner, outer = (np.array(found[name]) for name in ("fold", "inner", "outer"))
-        rounds.append(choose_in_training_folds(own, inner, outer))
+        errors = cells(key, partial(nested_errors, benchmark, fold))
+        folds, inner, outer = (np.array(errors[name]) for name in ("fold", "inner", "outer"))
+        rounds.append(choose_in_training_folds(folds, inner, outer))
         next(steps, None)
     test, train, chosen = zip(*rounds)
     label = "FSA, features, response and their number chosen in training folds"
@@ -148,16 +146,16 @@ def evaluate_auto(
     n_partitions: int = 10,
     columns: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Accuracy of the choice of the number of motions, ten folds by video.
+    """Accuracy of the chosen number of motions, with ten folds by video.
 
     Parameters
     ----------
     sequences : sequence of TrackSequence
         With labels.
     ranker : SegmentationRanker
-        Gives families, features and settings; need not be trained.
+        Provides families, features and settings; may be untrained.
     n_partitions : int, default 10
-        Random divisions into folds.
+        Number of random partitions into folds.
     columns : ndarray of int or None, default None
         Features that may be selected; None means all.
 
@@ -165,15 +163,15 @@ def evaluate_auto(
     -------
     dict
         Means over the partitions: ``accuracy`` (share of sequences with the right number),
-        ``accuracy_2``, ``accuracy_3``, ``probability`` (mean of those given), ``error``
+        ``accuracy_2``, ``accuracy_3``, ``probability`` (mean reported probability), ``error``
         (misclassification in percent of the segmentation into the chosen number).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
     for number, sequence in enumerate(sequences):
-        found = ranker.sets_by_number(*shuffled_tracks(sequence, number))
-        sets.append(found[n_motions[number]].without_small(ranker.min_motion_size))
-        mixed.append(joined(list(found.values())).without_small(ranker.min_motion_size))
+        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number))
+        sets.append(sets_by_number[n_motions[number]].without_small(ranker.min_motion_size))
+        mixed.append(joined(list(sets_by_number.values())).without_small(ranker.min_motion_size))
     videos = np.array([one.video for one in sets])
     right, errors, chances = np.zeros((3, n_partitions, len(sets)))
     for p in range(n_partitions):
@@ -200,7 +198,7 @@ def evaluate_auto(
 def folds(
     videos: np.ndarray, random_state: int | np.random.RandomState | None, n_folds: int = N_FOLDS
 ) -> np.ndarray:
-    """Divide sequences at random into folds; all sequences of one video are in one fold.
+    """Partition sequences at random into folds; all sequences of one video are in one fold.
 
     Parameters
     ----------
@@ -235,7 +233,7 @@ def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) ->
 def cross_validate(
     sets: Sequence[CandidateSet], fold: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of one division into folds.
+    """Errors of one partition into folds.
 
     Parameters
     ----------
@@ -249,7 +247,7 @@ def cross_validate(
     Returns
     -------
     test : ndarray of shape (n_sequences,)
-        Error in percent when the sequence's own fold was left out.
+        Error in percent when the sequence's fold was held out.
     train : ndarray of shape (n_sequences,)
         Mean error in percent over the other rounds.
     """
@@ -264,15 +262,15 @@ def cross_validate(
 
 
 def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
-    """Fit all choices of ``GRID`` with every fold, and every pair of folds, left out.
+    """Fit all choices of ``GRID`` with every fold, and every pair of folds, held out.
 
-    The inner folds of a round are the other outer folds. Leaving out a pair of folds therefore
-    serves two rounds: each of the two is once the round's fold and once the inner fold.
+    The inner folds of a round are the other outer folds. Holding out a pair of folds therefore
+    serves two rounds: each of the two is once the outer fold and once the inner fold.
 
     Returns
     -------
     dict of str to ndarray
-        ``fold``, ``inner`` and ``outer``, what :func:`choose_in_training_folds` takes.
+        ``fold``, ``inner`` and ``outer``, the arguments of :func:`choose_in_training_folds`.
     """
     folds = np.unique(fold)
     inner_errors, outer = np.full((2, len(GRID), len(folds), len(fold)), np.nan)
@@ -287,7 +285,8 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
                 if inner == round_:
                     outer[c, round_] = errors
                 else:
-                    # A sequence of one fold of the pair is an inner test of the round of the other.
+                    # A sequence in one fold of the pair is an inner test for the round of the
+                    # other.
                     inner_errors[
                         c, np.where(fold[held_out] == round_fold, inner, round_), held_out
                     ] = errors
@@ -297,24 +296,24 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
 def choose_in_training_folds(
     fold: np.ndarray, inner: np.ndarray, outer: np.ndarray, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Take in each round the choice with the least mean inner error; among equals the first.
+    """Take in each round the choice with the smallest mean inner error; ties go to the first.
 
     Parameters
     ----------
     fold : ndarray of shape (n_sequences,)
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent of a sequence when its own fold and the fold of the round were left out;
-        NaN within the latter.
+        Error in percent of a sequence when its fold and the fold of the round were held out; NaN
+        within the latter.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent when the fold of the round alone was left out.
+        Error in percent when only the fold of the round was held out.
     grid : sequence of Choice
 
     Returns
     -------
     test, train : ndarray of shape (n_sequences,)
-        Error in percent in the round of the own fold, and the mean over the other rounds.
+        Error in percent in the round of the sequence's fold, and the mean over the other rounds.
     chosen : list of dict
-        One for each round, with the inner error.
+        One per round, with the inner error.
     """
     folds = np.unique(fold)
     test, train, chosen = np.zeros(len(fold)), np.zeros(len(fold)), []

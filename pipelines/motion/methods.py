@@ -1,5 +1,5 @@
-"""Methods of the motion experiments: rankings of candidate segmentations, and the settings that
-they are chosen from.
+"""Methods of the motion experiments: rankings of candidate segmentations, and the grid of their
+settings.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,15 +41,15 @@ class Choice:
         }
 
 
-# Section 7.3.2 of Barbu et al. (2014): its mu belongs to its own schedule.
+# Section 7.3.2 of Barbu et al. (2014), whose mu refers to its own schedule.
 PAPER = RankerSettings("piecewise", 40, schedule="inverse_arxiv")
-# Of the candidates without pairs of frames; known from earlier experiments on all the data, and
-# marked so wherever it is shown.
+# For the candidates without pairs of frames; known from earlier experiments on all the data, and
+# labelled so wherever it is shown.
 HINDSIGHT = RankerSettings("linear", 200)
-# Chosen on Hopkins155, by folds, and the made training scenes, each kind left out in turn
-# (experiments/pages/motion_results.md has its own choices).
+# Chosen by cross-validation on Hopkins155, and on the synthetic training scenes with each kind held
+# out in turn (experiments/pages/motion_results.md has its own choices).
 SHIPPED = RankerSettings("linear", 40, n_steps=100, balance=1.0, standardize=True)
-# What the nested protocol chooses from, inside the training folds; among equals the first wins.
+# The grid of the nested protocol, searched inside the training folds; ties go to the first.
 GRID = (
     *(
         Choice("pairs", RankerSettings("linear", k, n_steps=100), "pairs")
@@ -60,15 +60,15 @@ GRID = (
 )
 
 
-# Scores the candidates of each of several sequences.
+# Scores the candidates of several sequences.
 Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
 Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the table: the candidates that are ranked, and a function that learns a scorer from
-    training sets.
+    """A line of the table: the ranked candidates, and a function that fits a scorer to training
+    sets.
     """
 
     name: str
@@ -78,18 +78,18 @@ class Method:
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
     """Lines of the table for the names in ``METHODS``."""
-    found = []
+    methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
         part = "pairs" if families == "pairs" else "subspaces"
         columns = benchmark.columns("all", part)
         if "oracle" in names:
-            found.append(Method(f"oracle, {families}", families, lambda train: oracle_rule))
+            methods.append(Method(f"oracle, {families}", families, lambda train: oracle_rule))
         if "fit" in names and families != "pairs":
-            found.append(Method(f"fit, {families}", families, lambda train: rule))
+            methods.append(Method(f"fit, {families}", families, lambda train: rule))
         for name, label, fit in _LEARNT:
             if name in names and (families == "pairs" or name in ("rankboost", "lambdarank")):
-                found.append(
+                methods.append(
                     Method(f"{label}, {families}", families, partial(fit, columns=columns))
                 )
         if "fsa" in names:
@@ -98,15 +98,15 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
                 fit_kind = partial(
                     fit_fsa, settings=settings, columns=benchmark.columns(kind, part)
                 )
-                found.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
-    return found
+                methods.append(Method(f"FSA, {families}, {kind} ({remark})", families, fit_kind))
+    return methods
 
 
 def check_methods(names: Sequence[str]) -> None:
     """Raise a ValueError if a method is unknown, or needs a package that is not installed."""
     check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
-        raise ValueError("method 'lambdarank' needs lightgbm; install it or leave the method out")
+        raise ValueError("method 'lambdarank' needs lightgbm; install it or omit the method")
 
 
 def has_lightgbm() -> bool:
@@ -115,14 +115,14 @@ def has_lightgbm() -> bool:
 
 
 def fit_fsa(train: Sequence[CandidateSet], settings: RankerSettings, columns: np.ndarray) -> Scorer:
-    """Learn an FSA ranking."""
+    """Fit an FSA ranking."""
     return RankingFunction.learn(train, settings, columns).scores_of_sets
 
 
 def fit_rankboost(
     train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
 ) -> Scorer:
-    """Learn RankBoost with 100 rounds on features relative to the range within the sequence."""
+    """Fit RankBoost with 100 rounds on features scaled to the range within the sequence."""
     train = [one for one in train if len(one) > 1]
     ranker = RankBoost(100).fit(
         relative_rows(train, "piecewise", columns), pairs=ranked_pairs(train)
@@ -133,8 +133,7 @@ def fit_rankboost(
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Learn pairwise ridge regression: differences of features predict which candidate of a pair is
-    better.
+    """Fit pairwise ridge regression: feature differences predict the better candidate of a pair.
 
     The shrinkage is a share of the mean diagonal of the moments; 0.1 is a choice.
     """
@@ -150,7 +149,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Take the single feature whose least value gives the least mean error on the training
+    """Take the single feature whose minimum gives the smallest mean error on the training
     sequences.
     """
     errors = np.zeros(len(columns))
@@ -163,13 +162,13 @@ def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
 def fit_lambdarank(
     train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
 ) -> Scorer:
-    """Learn LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the same features."""
+    """Fit LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the same features."""
     import lightgbm
 
     train = [one for one in train if len(one) > 1]
-    # Grades: position among the different errors of the sequence, the best highest.
+    # Grades: rank among the distinct errors of the sequence, the best highest.
     grades = [np.unique(-one.known_errors.round(12), return_inverse=True)[1] for one in train]
-    # Columns are sampled per tree, as is usual where there are about as many columns as rows.
+    # Columns are sampled per tree, as is usual with about as many columns as rows.
     ranker = lightgbm.LGBMRanker(
         n_estimators=100,
         min_child_samples=5,
@@ -191,24 +190,24 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Rule of velocity clustering: least mean distance to the subspaces in raw coordinates."""
+    """Rule of velocity clustering: smallest mean distance to the subspaces in raw coordinates."""
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]
 
 
 def oracle_rule(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the truth: an upper bound of all rankings."""
+    """Score by the true error: an upper bound for all rankings."""
     return [-one.known_errors for one in sets]
 
 
-# Learnt methods beside FSA: name, label, function.
+# Trained methods other than FSA: name, label, function.
 _LEARNT: tuple[tuple[str, str, Callable[..., Scorer]], ...] = (
     ("rankboost", "RankBoost", fit_rankboost),
     ("lambdarank", "LambdaRank", fit_lambdarank),
     ("ridge", "pairwise ridge", fit_ridge),
     ("rule", "best single feature", fit_best_rule),
 )
-# Settings of FSA for each set of candidates, and what the table says of them.
+# Settings of FSA for each set of candidates, and their remark in the table.
 _FSA = {
     "paper": (PAPER, "settings of the paper"),
     "joined": (HINDSIGHT, "settings known in hindsight"),

@@ -1,4 +1,4 @@
-"""Tables and pictures of the motion experiments, in the layout of Table VII and Figure 9 of the
+"""Tables and figures of the motion experiments, in the layout of Table VII and Figure 9 of the
 papers.
 """
 
@@ -29,23 +29,23 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Category, number of motions and mask of the sequences of each line of Table VII; empty groups
-    are left out.
+    """Category, number of motions and mask of the sequences of each line of Table VII, without
+    empty groups.
     """
-    found: list[tuple[str, int | str, np.ndarray]] = []
+    lines: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
             inside = (benchmark.n_motions == k) & (
                 (benchmark.categories == category) | (category == "all")
             )
             if inside.any():
-                found.append((category, int(k), inside))
-    return [*found, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
+                lines.append((category, int(k), inside))
+    return [*lines, ("all", "all", np.ones(len(benchmark.n_motions), bool))]
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row per method and group: averages and medians in percent, and the spread over the
-    partitions.
+    """One row per method and group: averages and medians in percent, and the standard deviation
+    over the partitions.
     """
     rows = []
     for result in results:
@@ -69,7 +69,7 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """The sequences with the greatest mean test error, and the best that their candidates offer."""
+    """The sequences with the largest mean test error, and the error of their best candidate."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
@@ -83,8 +83,8 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line per method: test averages of the main groups, the spread, and the training
-    average.
+    """Print one line per method: test averages of the main groups, the standard deviation, and the
+    training average.
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -97,17 +97,17 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
             [method, 0, every["train_average"], every["test_average"], every["test_sd"], *by_number]
         )
     numbers = [f"{k} motions" for k in dict.fromkeys(r["motions"] for r in rows) if k != "all"]
-    heads = ["method", "least motion", "train", "test", "sd", *numbers]
+    heads = ["method", "min motion", "train", "test", "sd", *numbers]
     print_table("misclassification in percent, ten folds by video", heads, lines)
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The full table as markdown, one line per method and group."""
+    """The full table as Markdown, one line per method and group."""
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
     heads = [
         "method",
-        "least motion",
+        "min motion",
         "category",
         "motions",
         "train average",
@@ -150,7 +150,7 @@ def write_report(
     results: Sequence[Result],
     sequences: Sequence[TrackSequence],
 ) -> None:
-    """Write ``table.md``, ``results.json``, ``cumulative.png`` and pictures of the worst sequences
+    """Write ``table.md``, ``results.json``, ``cumulative.png`` and figures of the worst sequences
     of the last FSA line.
 
     Raises
@@ -160,7 +160,7 @@ def write_report(
     """
     text = "# Motion segmentation: misclassification in percent\n\n" + markdown(record["rows"])
     for result in results:
-        text += f"\n## Worst sequences: {result.method}, least motion 0\n\n"
+        text += f"\n## Worst sequences: {result.method}, min motion 0\n\n"
         lines = [
             (w["sequence"], f"{w['error']:.2f}", f"{w['best_candidate']:.2f}")
             for w in worst(benchmark, result)
@@ -174,7 +174,8 @@ def write_report(
             chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
             text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
-    # Rankings on part of the features are in the table; in the picture they would hide the others.
+    # Rankings on part of the features are only in the table; in the figure they would hide the
+    # others.
     drawn = [
         r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))
     ]
@@ -230,12 +231,12 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Truth beside the answers of one sequence and its best candidate, in the last frame;
-    ``errors`` of the answers in percent.
+    """Ground truth, predictions and best candidate of one sequence, in the last frame; ``errors``
+    of the predictions in percent.
     """
     from matplotlib.figure import Figure
 
-    # The candidates belong to the shuffled points of prepare().
+    # The candidates refer to the shuffled points of prepare().
     sequence = sequence.shuffled(index)
     assert sequence.labels is not None
     truth = by_size(sequence.labels)
@@ -246,7 +247,7 @@ def draw_worst(
     counts = Counter(round(float(e), 6) for e in errors)
     panels = [("truth", truth)]
     panels += [
-        (f"answer in {n} of {len(errors)}: {e:.1f} %", known[e])
+        (f"prediction in {n} of {len(errors)}: {e:.1f} %", known[e])
         for e, n in counts.most_common(2)
         if e in known
     ]
@@ -263,7 +264,7 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Labels renamed so that they agree with the truth as often as they can, for equal colours.
+    """Labels permuted to agree best with the ground truth, for equal colours.
 
     Examples
     --------

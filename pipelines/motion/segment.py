@@ -1,4 +1,4 @@
-"""Segment files and train the ranking: what ``annealed motion segment`` and ``train`` do."""
+"""Segments files and trains the ranking (``annealed motion segment`` and ``train``)."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,24 +24,24 @@ from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 
-Bar = Callable[[Iterable], Iterable]  # passes an iterable through and shows progress
+Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
-MAX_FEW = 4  # sequences up to which a command compiles nothing: plain forms take half a second longer for each. A choice
-OWN_WEIGHT = (
-    3  # of a user's sequence beside a made one; chosen with the ranker's settings (methods.SHIPPED)
-)
-MAX_TRACKS = (
-    1500  # of a video, those seen longest; a choice: affinities of all pairs are held in memory
-)
+# Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
+MAX_FEW = 4
+# Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
+# (methods.SHIPPED)
+OWN_WEIGHT = 3
+# The longest tracks of a video; a choice, since affinities of all pairs are held in memory
+MAX_TRACKS = 1500
 
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and those of a
-    video seen in too few frames.
+    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and for video
+    tracks with too few frames.
 
-    ``unseen`` are the tracks that got the largest motion because nothing is known about them;
-    ``tracks`` (F, P, 2) in pixels, NaN where not seen.
+    ``unseen`` are the tracks that are assigned to the largest motion for lack of data; ``tracks``
+    (F, P, 2) are in pixels, NaN where not visible.
     """
 
     sequence: str
@@ -51,15 +51,15 @@ class FileSegmentation:
     tracks: np.ndarray
 
     def record(self) -> dict[str, Any]:
-        """As the command line prints it."""
-        found, listed = (
+        """Return the JSON object of the command line."""
+        result, listed = (
             self.segmentation,
             zip(self.segmentation.candidates, self.segmentation.scores),
         )
         return {
             "sequence": self.sequence,
-            "motions": found.n_motions,
-            "probability_of_motions": found.probability_of_motions,
+            "motions": result.n_motions,
+            "probability_of_motions": result.probability_of_motions,
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
             "candidates": [
@@ -71,11 +71,17 @@ class FileSegmentation:
     def describe(self) -> str:
         """One line of text: the name, and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
-        text = f"{self.sequence}: {self.segmentation.n_motions} motions of {', '.join(str(n) for n in sizes)} tracks"
+        text = (
+            f"{self.sequence}: {self.segmentation.n_motions} motions of "
+            f"{', '.join(str(n) for n in sizes)} tracks"
+        )
         if self.segmentation.probability_of_motions < 1.0:
-            text += f"; the number is right with probability {self.segmentation.probability_of_motions:.2f}"
+            text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
         if len(self.unseen):
-            text += f"; {len(self.unseen)} hardly seen, put into the largest motion: {first_of(list(map(str, self.unseen)), 10)}"
+            text += (
+                f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
+                f"{first_of(list(map(str, self.unseen)), 10)}"
+            )
         return text
 
 
@@ -95,19 +101,19 @@ def segment_file(
     ----------
     ranker : SegmentationRanker
     path : path
-        ``.npz``, ``.csv``, ``.mat``; anything else is opened as a video.
+        ``.npz``, ``.csv`` or ``.mat``; any other file is opened as a video.
     n_motions : int or None
-        None chooses.
+        None: chosen automatically.
     overlay : path or None, default None
-        Video to write with coloured tracks; on black where the file holds tracks alone.
+        Output video with coloured tracks, on black if the file holds only tracks.
     outliers : bool, default False
-        Label -1 for points that no motion fits.
+        Label points that fit no motion -1.
     on_frame : function or None, default None
-        Called without arguments after each frame of a video that was tracked.
+        Called without arguments after each tracked frame of a video.
     tracks_out : path or None, default None
         File for the labelled tracks, see :func:`.io.write_tracks`.
     masks : path or None, default None
-        Folder for masks of what moves in a video, see :func:`write_overlay`.
+        Folder for masks of the moving objects in a video, see :func:`write_overlay`.
 
     Returns
     -------
@@ -116,36 +122,39 @@ def segment_file(
     Raises
     ------
     ValueError
-        If the file cannot be read or segmented, or the overlay not be written.
+        If the file cannot be read or segmented, or the overlay cannot be written.
     """
     if path.exists() and not path.is_file():
         raise ValueError(
-            f"{path}: {'a folder' if path.is_dir() else 'not an ordinary file'}, expected tracks or a video"
+            f"{path}: {'a folder' if path.is_dir() else 'not a regular file'}, expected tracks or "
+            "a video"
         )
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
-        found = ranker.segment(sequence.tracks, n_motions, outliers)
+        result = ranker.segment(sequence.tracks, n_motions, outliers)
         if masks is not None:
-            raise ValueError(f"{path}: tracks without pictures have no masks; expected a video")
+            raise ValueError(f"{path}: masks need images; expected a video")
         if overlay is not None:
-            write_video(overlay, frames_on_black(sequence.tracks, found.labels), 10.0)
-        _write_tracks(tracks_out, sequence.tracks, found.labels)
-        return FileSegmentation(sequence.name, found.labels, found, found.unseen, sequence.tracks)
+            write_video(overlay, frames_on_black(sequence.tracks, result.labels), 10.0)
+        _write_tracks(tracks_out, sequence.tracks, result.labels)
+        return FileSegmentation(
+            sequence.name, result.labels, result, result.unseen, sequence.tracks
+        )
     tracks = Tracker().track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
-        raise ValueError(f"{path}: no point could be followed long enough")
+        raise ValueError(f"{path}: no point could be tracked long enough")
     if len(kept) > MAX_TRACKS:
         seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
         longest = np.sort(np.argsort(-seen, kind="stable")[:MAX_TRACKS])
         long_tracks, kept = long_tracks[:, longest], kept[longest]
-    found = ranker.segment(long_tracks, n_motions, outliers)
+    result = ranker.segment(long_tracks, n_motions, outliers)
     labels = np.full(tracks.shape[1], -1, np.int64)
-    labels[kept] = found.labels
+    labels[kept] = result.labels
     _write_tracks(tracks_out, tracks, labels)
     if masks is not None or overlay is not None:
         write_overlay(path, overlay, tracks, labels, masks)
-    return FileSegmentation(path.stem, labels, found, kept[found.unseen], tracks)
+    return FileSegmentation(path.stem, labels, result, kept[result.unseen], tracks)
 
 
 def _write_tracks(out: Path | None, tracks: np.ndarray, labels: np.ndarray) -> None:
@@ -161,29 +170,29 @@ def write_overlay(
     labels: np.ndarray,
     masks: Path | None = None,
 ) -> None:
-    """Write the video with coloured tracks, and masks of what moves.
+    """Write the video with coloured tracks, and masks of the moving objects.
 
     ``000001.png.png`` is the mask of the first frame, as COLMAP expects it beside ``000001.png``
-    (the names that ``ffmpeg -i VIDEO %06d.png`` gives): 0, nothing to be matched, where something
-    moves by itself, 255 in the background, the motion whose tracks span the greatest area.
+    (the names that ``ffmpeg -i VIDEO %06d.png`` gives): 0 (not to be matched) on moving objects,
+    255 in the background, which is the motion whose tracks span the largest area.
 
     Parameters
     ----------
     video : path
-        The video that was tracked.
+        The tracked video.
     out : path or None
-        The suffix decides the container (mp4, avi); None: masks alone.
+        The suffix sets the container (mp4, avi); None: only masks.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
     masks : path or None, default None
-        An existing folder; the video then shows them, in the colours of what moves.
+        An existing folder; the video then also shows the masks, in the colours of the motions.
 
     Raises
     ------
     ValueError
-        If the video cannot be read, or a file not be written.
+        If the video cannot be read, or a file cannot be written.
     """
     background, frames = background_of(tracks, labels), read_frames(video)
     labelled = (
@@ -213,7 +222,7 @@ def write_overlay(
 
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
-    """The ranker with the settings of the shipped model, not trained."""
+    """The untrained ranker with the settings of the shipped model."""
     from .methods import SHIPPED
 
     return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
@@ -221,7 +230,7 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 def shipped_columns(features: Features) -> np.ndarray:
     """Features that the shipped model may select: all but distances to subspaces in spaces of more
-    than 2.5K dimensions, which are slow; rankings without them are as good."""
+    than 2.5K dimensions, which are slow and do not improve the ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()
@@ -244,12 +253,12 @@ def train_ranker(
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
     synthetic : int, default 0
-        Synthetic perspective sequences, the first of the training seeds: the ranking learns from
-        them too, the choice of the number of motions does not.
+        Number of synthetic perspective sequences, by the first training seeds; they train the
+        ranking but not the choice of the number of motions.
     driving : int, default 0
-        The same for made driving scenes, so many of each kind to train on.
+        The same for synthetic driving scenes: their number per training kind.
     progress : function
-        Passes an iterable through and shows progress.
+        Wraps an iterable and shows progress.
 
     Returns
     -------
@@ -272,12 +281,12 @@ def train_ranker(
         n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            found = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
-            if found:
-                mixed.append(joined(list(found.values())))
+            by_number = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
+            if by_number:
+                mixed.append(joined(list(by_number.values())))
             sets.append(
-                found[n_motions]
-                if n_motions in found
+                by_number[n_motions]
+                if n_motions in by_number
                 else ranker.candidate_set(tracks, n_motions, shuffled)
             )
         except ValueError as error:

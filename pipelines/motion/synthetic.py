@@ -1,4 +1,4 @@
-"""Synthetic perspective sequences: several rigid bodies, a camera that moves, lost tracks, drifting
+"""Synthetic perspective sequences: several rigid bodies, a moving camera, lost tracks, drifting
 points.
 """
 
@@ -17,32 +17,32 @@ _MIN_FRAMES_SEEN = 8
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """How hard the scenes are; all values are choices.
+    """Settings of the difficulty of the scenes; all values are choices.
 
     Parameters
     ----------
     motions : tuple of int, default (2, 3)
         Numbers of motions; the background counts as one.
     frames : tuple of int, default (50, 100)
-        Least and greatest number of frames.
+        Minimum and maximum number of frames.
     noise : float, default 0.3
         Standard deviation of the positions in pixels.
-    lost : float, default 0.5
-        Share of the points that are followed in a part of the frames only; a third of all have a
-        short gap besides.
+    lost_fraction : float, default 0.5
+        Share of the points that are tracked in only a part of the frames; a third of all points
+        also have a short gap.
     drifting : float, default 0.03
-        Share of the points that leave their true path and drift away for the rest of their track.
+        Share of the points that drift away from their true path for the rest of their track.
     """
 
     motions: tuple[int, ...] = (2, 3)
     frames: tuple[int, int] = (50, 100)
     noise: float = 0.3
-    lost: float = 0.5
+    lost_fraction: float = 0.5
     drifting: float = 0.03
 
 
 def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> TrackSequence:
-    """Make the tracks of a synthetic scene.
+    """Generate the tracks of a synthetic scene.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     Returns
     -------
     TrackSequence
-        NaN where a point is outside the image, behind the camera or lost. Each is its own video,
-        named ``perspective_SEED``. A point that drifts keeps the label of its body.
+        NaN where a point is outside the image, behind the camera or lost. Each scene is a separate
+        video, named ``perspective_SEED``. A point that drifts keeps the label of its body.
     """
     settings = settings or SceneSettings()
     rng = np.random.default_rng(seed)
@@ -80,26 +80,26 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
             turned = np.einsum("tij,pj->tpi", rotations, points) + (centre + places)[:, None]
         tracks.append(project(turned, camera, focal, np.array(SIZE), 0.3))
         labels.append(np.full(len(points), motion))
-    found, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
-    _lose(rng, found, settings)
-    _drift(rng, found, settings)
-    found += settings.noise * rng.standard_normal(found.shape)
-    seen = np.isfinite(found).all(axis=2)
+    positions, truth = np.concatenate(tracks, axis=1), np.concatenate(labels)
+    _lose(rng, positions, settings)
+    _drift(rng, positions, settings)
+    positions += settings.noise * rng.standard_normal(positions.shape)
+    seen = np.isfinite(positions).all(axis=2)
     kept = seen.sum(axis=0) >= _MIN_FRAMES_SEEN
-    # A motion of which hardly anything is left in view is not one to be found.
+    # A motion with too few visible points does not count.
     kept &= (np.bincount(truth[kept], minlength=n_motions) >= 8)[truth]
     if len(np.unique(truth[kept])) < 2:
         return perspective_sequence(seed + 1_000_000, settings)
     return TrackSequence(
-        f"perspective_{seed}", found[:, kept], np.unique(truth[kept], return_inverse=True)[1]
+        f"perspective_{seed}", positions[:, kept], np.unique(truth[kept], return_inverse=True)[1]
     )
 
 
 def _path(
     rng: np.random.Generator, n_frames: int, speed: float, turn: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, with a slow
-    oscillation on top.
+    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, plus a slow
+    oscillation.
     """
     t = np.arange(n_frames)[:, None]
     axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
@@ -109,8 +109,8 @@ def _path(
 
 
 def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
-    """Points (n, 3) of a scene with relief, seen in the whole first image: a wall, a floor, or
-    clutter at all depths.
+    """Points (n, 3) of a scene with relief that fills the first image: a wall, a floor, or clutter
+    at all depths.
     """
     n = int(rng.integers(80, 200))
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * SIZE, np.full(n, focal)]) / focal
@@ -141,8 +141,8 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Pixels (F, P, 2) of points (F, P, 3), by the rotations and places of a camera; NaN outside an
-    image of this size and nearer than that.
+    """Pixels (F, P, 2) of points (F, P, 3), by the rotations and positions of a camera; NaN outside
+    the image or closer than the minimum depth.
     """
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
@@ -154,22 +154,22 @@ def project(
 
 
 def _lose(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
-    """Follow some points in a part of the frames only, and leave short gaps in others."""
+    """Track some points in only a part of the frames, and leave short gaps in others."""
     n_frames, n_points, _ = tracks.shape
-    for p in np.flatnonzero(rng.random(n_points) < settings.lost):
+    for p in np.flatnonzero(rng.random(n_points) < settings.lost_fraction):
         length = int(rng.uniform(0.3, 0.9) * n_frames)
         start = int(rng.integers(n_frames - length + 1))
         tracks[:start, p] = tracks[start + length :, p] = np.nan
-    if settings.lost > 0:
+    if settings.lost_fraction > 0:
         for p in np.flatnonzero(rng.random(n_points) < 1 / 3):
             start = int(rng.integers(n_frames))
             tracks[start : start + int(rng.integers(3, 10)), p] = np.nan
 
 
 def _drift(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
-    """Let some points slide away from their true path, as at the border of an occluding body."""
+    """Let some points drift away from their true path, as at the border of an occluding body."""
     n_frames, n_points, _ = tracks.shape
     for p in np.flatnonzero(rng.random(n_points) < settings.drifting):
         start = int(rng.integers(n_frames))
-        away = rng.standard_normal(2) * 0.8
-        tracks[start:, p] += np.arange(n_frames - start)[:, None] * away
+        drift = rng.standard_normal(2) * 0.8
+        tracks[start:, p] += np.arange(n_frames - start)[:, None] * drift

@@ -1,4 +1,4 @@
-"""What ``annealed pets classify`` does to each photograph."""
+"""Classifies photographs (``annealed pets classify``)."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +11,16 @@ from ...vision.words.pet_features import Photograph
 
 @dataclass(frozen=True)
 class Classification:
-    """The likeliest class of one photograph.
+    """The most likely class of one photograph.
 
     Attributes
     ----------
     image : str
-        The file as it was named.
+        The file as given by the caller.
     label : str
     probability : float
     photograph : Photograph or None
-        As it was read, where it was kept.
+        As read, if kept.
     """
 
     image: str
@@ -40,7 +40,7 @@ def classify_file(
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]
     best = int(probabilities.argmax())
-    found = Classification(
+    result = Classification(
         str(path), classifier.classes[best], float(probabilities[best]), photograph
     )
-    return found if keep_photograph else replace(found, photograph=None)
+    return result if keep_photograph else replace(result, photograph=None)

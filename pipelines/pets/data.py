@@ -1,4 +1,4 @@
-"""Folders of photographs with classes: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
+"""Folders of labelled photographs: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
 subfolder per class.
 """
 
@@ -22,7 +22,7 @@ class PetFile:
     """A photograph on disk: its class, its head box (x_min, y_min, x_max, y_max in pixels), its
     breed ("" if unknown), its split.
 
-    The split is "train", "test", or empty where the data have none.
+    The split is "train", "test", or empty if the data have none.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class PetFile:
     head : tuple of four float or None
         x_min, y_min, x_max, y_max in pixels.
     breed : str
-        Empty where unknown.
+        Empty if unknown.
     split : str
-        "train", "test", or empty where the data have no split.
+        "train", "test", or empty if the data have no split.
     """
 
     path: Path
@@ -43,7 +43,8 @@ class PetFile:
     split: str = ""
 
     def read(self, side: int | None = None) -> Photograph:
-        """Read the photograph, its longer side brought to ``side``; a ValueError names the file."""
+        """Read the photograph with its longer side resized to ``side``; a ValueError names the
+        file."""
         photograph = Photograph(read_image(self.path), self.head)
         try:
             return photograph if side is None else photograph.resized(side)
@@ -53,7 +54,7 @@ class PetFile:
 
 @dataclass
 class Photographs(Sequence[Photograph]):
-    """Photographs that are read when asked for, so that any number of them fits into memory."""
+    """Photographs that are read on demand, so that any number of them fits into memory."""
 
     files: Sequence[PetFile]
     side: int
@@ -68,7 +69,7 @@ class Photographs(Sequence[Photograph]):
 def read_pets(folder: str | Path) -> list[PetFile]:
     """List the photographs of a folder.
 
-    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and, if wanted,
+    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and optionally
     ``head_xmin, head_ymin, head_xmax, head_ymax``, ``breed``, ``split``); the official Oxford-IIIT
     tree (``images/``, ``annotations/``); files named ``CLASS.NUMBER.jpg``, as Kaggle's "Dogs vs.
     Cats" (in the folder, or in its subfolder ``train``); or one subfolder per class.
@@ -89,7 +90,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
         files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
-            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per class"
+            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, "
+            "CLASS.NUMBER.jpg, or one subfolder per class"
         )
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
@@ -98,16 +100,14 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
 
 def _from_names(folder: Path) -> list[PetFile]:
-    """Photographs ``CLASS.NUMBER.jpg`` in the order of classes and numbers; none where a name is
-    another.
-    """
-    found = []
+    """Photographs ``CLASS.NUMBER.jpg`` sorted by class and number; empty if a name differs."""
+    files = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
         if match is None:
             return []
-        found.append((match[1], int(match[2]), path))
-    return [PetFile(path, label) for label, _, path in sorted(found)]
+        files.append((match[1], int(match[2]), path))
+    return [PetFile(path, label) for label, _, path in sorted(files)]
 
 
 def _images(folder: Path) -> list[Path]:
@@ -143,7 +143,7 @@ def _box(texts: Sequence[str], where: str) -> tuple[float, float, float, float] 
         x0, y0, x1, y1 = (float(t) for t in texts)
     except ValueError:
         raise ValueError(
-            f"{where}: head box {', '.join(texts)}; expected four numbers, or nothing"
+            f"{where}: head box {', '.join(texts)}; expected four numbers, or none"
         ) from None
     return x0, y0, x1, y1
 
@@ -176,7 +176,8 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(
-                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, and a breed"
+                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, "
+                "and a breed"
             )
         yield row
 
@@ -197,7 +198,8 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
-    """The photographs that can be read, with the head box inside, and one line for each other."""
+    """The readable photographs whose head box lies inside, and one line for each other
+    photograph."""
     reasons = list((file_map or by_processes())(_reason, side, files))
     return [file for file, reason in zip(files, reasons) if reason is None], [
         reason for reason in reasons if reason is not None
@@ -205,7 +207,7 @@ def usable(
 
 
 def _reason(side: int, file: PetFile) -> str | None:
-    """Why a photograph cannot be read."""
+    """The reason why a photograph cannot be read."""
     try:
         file.read(side)
     except ValueError as error:

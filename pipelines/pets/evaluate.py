@@ -1,5 +1,5 @@
-"""Evaluation of image classifiers: errors with and without head boxes, beside classifiers on all
-columns.
+"""Evaluation of image classifiers: errors with and without head boxes, compared with classifiers on
+all columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from .data import PetFile, Photographs
 
 _PLAIN = ("method", "columns", "photographs", "errors", "error")
 COLUMNS = (
-    {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "seconds to learn"}
+    {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "training seconds"}
 )
-# Beside the model: the methods, and settings in which they differ from the model's own.
+# Compared methods, and the settings in which they differ from the model's.
 OTHERS: list[tuple[str, str, dict[str, Any]]] = [
     *((method, method, {}) for method in METHODS),
     ("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2}),
@@ -33,9 +33,9 @@ class Evaluation:
     """Results of an evaluation.
 
     ``rows``: one per method, without and with head boxes, keys as in ``COLUMNS``; ``breeds``:
-    errors of the model by breed, where the data name breeds. ``X_test`` and ``X_train`` are CSR
+    errors of the model by breed, if the data have breeds. ``X_test`` and ``X_train`` are CSR
     matrices; ``probabilities`` of the model on the test rows by part (NaN rows: not classified by
-    that part); ``seconds``: median processor time for the columns of one photograph, without
+    that part); ``seconds``: median processor time to compute the columns of one photograph, without
     reading the file.
 
     Attributes
@@ -43,13 +43,13 @@ class Evaluation:
     rows : list of dict
         One per method, without and with head boxes; keys as in ``COLUMNS``.
     breeds : list of dict
-        Errors of the model by breed, where the data name breeds.
+        Errors of the model by breed, if the data have breeds.
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Of the model on the test rows of each part (NaN rows: not classified by that part).
+        Probabilities of the model on the test rows by part (NaN rows: not classified by that part).
     seconds : float
-        Median processor time for the columns of one photograph, without reading the file.
+        Median processor time to compute the columns of one photograph, without reading the file.
     """
 
     rows: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class Evaluation:
 
 
 def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
-    """Training and test photographs; data without a split are all test."""
+    """Training and test photographs; without a split, all are test photographs."""
     train = [f for f in files if f.split == "train"]
     test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
     return train, test
@@ -79,8 +79,8 @@ def evaluate_classifier(
     files: Sequence[PetFile],
     watch: Callable[[Sequence, int], Any] = lambda items, n: items,
 ) -> Evaluation:
-    """Errors of a model on the test photographs; where the data have a training split, other
-    methods learnt from it beside it.
+    """Errors of a model on the test photographs, and of other methods if the data have a training
+    split.
     """
     train, test = divide(files)
     if not test:
@@ -98,7 +98,7 @@ def evaluate_classifier(
         rows.append(sp.csr_matrix(row))
         seconds.append(took)
     X = sp.vstack(rows, format="csr")
-    found = Evaluation(
+    evaluation = Evaluation(
         [], [], test, train, X[len(train) :], X[: len(train)], seconds=float(np.median(seconds))
     )
     y_test = np.array([model.classes.index(f.label) for f in test])
@@ -107,21 +107,26 @@ def evaluate_classifier(
         if not asked.any():
             continue
         probabilities = np.full((len(test), len(model.classes)), np.nan)
-        probabilities[asked] = model.probabilities(found.X_test[asked], part)
-        found.probabilities[part] = probabilities
+        probabilities[asked] = model.probabilities(evaluation.X_test[asked], part)
+        evaluation.probabilities[part] = probabilities
         wrong = probabilities[asked].argmax(axis=1) != y_test[asked]
-        found.rows.append(
+        evaluation.rows.append(
             _row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong)
         )
-        found.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
+        evaluation.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
         learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
             codes = np.array([model.classes.index(label) for label in y_train])
-            found.rows += _competitors(
-                model, part, found.X_train[learnable], codes, found.X_test[asked], y_test[asked]
+            evaluation.rows += _competitors(
+                model,
+                part,
+                evaluation.X_train[learnable],
+                codes,
+                evaluation.X_test[asked],
+                y_test[asked],
             )
-    return found
+    return evaluation
 
 
 def _row(
@@ -150,8 +155,8 @@ def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[di
 def _competitors(
     model: ImageClassifier, part: str, X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The other methods of the model's own settings, nearest neighbours and a linear SVM, on the
-    same columns.
+    """Other methods with the model's settings, nearest neighbours and a linear SVM, on the same
+    columns.
     """
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
@@ -167,7 +172,7 @@ def _competitors(
         rows.append(
             _row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds)
         )
-    if part == WHOLE:  # the others see all 31,000 columns, or all that need no head box
+    if part == WHOLE:  # the others use all 31,000 columns, or all that need no head box
         X, X_test = X[:, pool], X_test[:, pool]
     k = min(5, len(y))
     others = {

@@ -1,4 +1,4 @@
-"""Pictures of what an image classifier uses: words, pairs of words, evidence (Ma (thesis), Figures
+"""Figures of the visual words, word pairs and evidence of an image classifier (Ma (thesis), Figures
 4.2, 4.3 and 4.6).
 """
 
@@ -21,10 +21,10 @@ from ..console import markdown_table
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation, classified
 
-N_WORDS = 12  # rows of the picture of words
+N_WORDS = 12  # rows of the figure of words
 N_PAIRS = 6
 N_PATCHES = 10  # patches of each word
-N_EXPLAINED = 4  # photographs of each kind in the picture of evidence
+N_EXPLAINED = 4  # photographs of each kind in the figure of evidence
 REPORT_FILES = (
     "results.json",
     "table.md",
@@ -33,12 +33,12 @@ REPORT_FILES = (
     "component_*.png",
     "evidence_*.png",
 )
-PATCH = 72  # pixels of a patch in the pictures
-SCALE = 2.0  # patches are so many times as wide as the keypoint's window: Figure 4.6
+PATCH = 72  # pixels of a patch in the figures
+SCALE = 2.0  # width of a patch relative to the keypoint's window: Figure 4.6
 
 
 class Patches:
-    """Patches of words in training photographs, whose columns are X; each photograph is read and
+    """Patches of words in training photographs with columns X; each photograph is read and
     described once.
     """
 
@@ -49,19 +49,19 @@ class Patches:
         self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
-        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs
-        where it is most frequent.
+        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs in
+        which it is most frequent.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
-        found = []
+        patches = []
         for i in self.by_column.indices[first:last][order]:
             image, columns, windows = self._describe(int(i))
             places = windows[columns == column]
             if len(places):
                 x, y, width, height = places[len(places) // 2]
-                found.append(_patch(image, x, y, SCALE * width, SCALE * height))
-        return found
+                patches.append(_patch(image, x, y, SCALE * width, SCALE * height))
+        return patches
 
     def _describe(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if i not in self._seen:
@@ -71,7 +71,7 @@ class Patches:
 
 
 def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
-    """A window brought to PATCH pixels, the border's pixels repeated where it sticks out."""
+    """A window resized to PATCH pixels, with border pixels repeated outside the image."""
     place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return cv2.warpAffine(
@@ -80,7 +80,7 @@ def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -
 
 
 def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Patches side by side, white where there are fewer."""
+    """Patches side by side, padded with white."""
     white = [np.full((PATCH, PATCH, 3), 255, np.uint8)] * (n - len(patches))
     return np.hstack(
         [np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]]
@@ -94,8 +94,8 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """The strongest words of a part, each with patches of training photographs and the class that
-    it is evidence for.
+    """Draw the strongest words of a part, each with patches of training photographs and the class
+    that it supports.
     """
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
@@ -125,8 +125,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Pairs of words whose product sDist of order 2 uses on the chosen columns, side by side
-    (Figure 4.6).
+    """Draw pairs of words whose product is used by sDist of order 2 on the selected columns (Figure
+    4.6).
     """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
@@ -147,7 +147,8 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Share of the first class minus share of the second in bins of a component (Figure 4.2).
+    """Draw the share of the first class minus that of the second in bins of a component (Figure
+    4.2).
 
     ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels``
     their two classes.
@@ -175,7 +176,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Photographs, each above the same with its evidence: red for the label, blue against it."""
+    """Draw photographs, each above a copy with its evidence: red for the label, blue against it."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -198,44 +199,48 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 
 
 def write_report(
-    folder: Path, record: dict[str, Any], model: ImageClassifier, found: Evaluation
+    folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
-    """Write ``table.md``, ``results.json`` and the pictures; those of words need the training
+    """Write ``table.md``, ``results.json`` and the figures; those of words need the training
     photographs.
     """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
-    if found.breeds:
-        breeds = ([b["heads"], b["breed"], b["photographs"], b["errors"]] for b in found.breeds)
+    if evaluation.breeds:
+        breeds = (
+            [b["heads"], b["breed"], b["photographs"], b["errors"]] for b in evaluation.breeds
+        )
         text += "\n## By breed\n\n" + markdown_table(
             ["head boxes", "breed", "photographs", "errors"], breeds
         )
     write_texts(folder, {"table.md": text, "results.json": record})
-    for part in found.probabilities:
-        asked, shown = classified(part, found.train), classified(part, found.test)
-        files = [f for f, a in zip(found.train, asked) if a]
+    for part in evaluation.probabilities:
+        asked, shown = classified(part, evaluation.train), classified(part, evaluation.test)
+        files = [f for f, a in zip(evaluation.train, asked) if a]
         y = np.array([model.classes.index(f.label) for f in files if f.label in model.classes])
         if len(files) and len(y) == len(files) and len(np.unique(y)) == len(model.classes):
-            X = found.X_train[asked]
+            X = evaluation.X_train[asked]
             patches = Patches(model, files, X)
             draw_words(folder / f"words_{part}.png", model, part, patches)
             draw_pairs(folder / f"pairs_{part}.png", model, part, patches, y)
             if len(model.classes) == 2:
                 metric = metric_on(X, y, model.selected(part), model.settings.max_order)
-                component = first_component(metric.transform(found.X_test[shown]))
-                labels = [f.label for f, a in zip(found.test, shown) if a]
+                component = first_component(metric.transform(evaluation.X_test[shown]))
+                labels = [f.label for f, a in zip(evaluation.test, shown) if a]
                 draw_component(folder / f"component_{part}.png", component, labels)
         if isinstance(model.scorers[part][0], AdditiveScorer):
-            draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, found))
+            draw_evidence(folder / f"evidence_{part}.png", _explained(model, part, evaluation))
 
 
 def _explained(
-    model: ImageClassifier, part: str, found: Evaluation
+    model: ImageClassifier, part: str, evaluation: Evaluation
 ) -> list[tuple[str, Explanation]]:
-    """The surest photographs of the classes, and the surest errors."""
-    probabilities = found.probabilities[part]
-    y = np.array([model.classes.index(f.label) for f in found.test])
-    sure = np.where(classified(part, found.test), np.nan_to_num(probabilities).max(axis=1), -1.0)
+    """The most confident photographs of the classes, and the most confident errors."""
+    probabilities = evaluation.probabilities[part]
+    y = np.array([model.classes.index(f.label) for f in evaluation.test])
+    sure = np.where(
+        classified(part, evaluation.test), np.nan_to_num(probabilities).max(axis=1), -1.0
+    )
     order = [i for i in np.argsort(-sure, kind="stable") if sure[i] >= 0]
     right = np.nan_to_num(probabilities).argmax(axis=1) == y
     chosen = [
@@ -245,7 +250,11 @@ def _explained(
     chosen.append([i for i in order if not right[i]][: N_EXPLAINED // 2])
     shown = []
     for i in (i for group in chosen for i in group):
-        file = found.test[i] if part == HEADS else PetFile(found.test[i].path, found.test[i].label)
+        file = (
+            evaluation.test[i]
+            if part == HEADS
+            else PetFile(evaluation.test[i].path, evaluation.test[i].label)
+        )
         shown.append(
             (f"{file.path.name}: {file.label}", model.explain(file.read(model.features.side)))
         )

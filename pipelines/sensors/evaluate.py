@@ -1,5 +1,5 @@
-"""Protocols: whole days are left out; errors per minute and averaged over the activities, with
-bootstrap intervals over days.
+"""Evaluation protocols: whole days are held out; errors per minute and averaged over the
+activities, with bootstrap intervals over days.
 """
 
 from collections import Counter
@@ -16,9 +16,9 @@ from ..common.checkpoints import Checkpoint
 from .readers import IDLE
 from .selection import METHODS, select_sensors
 
-RIDGE = 2.0  # twice crfsuite's c2, a choice: 0.2 gives the same errors, 20 larger ones
+RIDGE = 2.0  # twice crfsuite's c2, a choice: 0.2 gives the same errors, 20 gives larger ones
 N_BOOTSTRAP = 2000
-_TOLERANCE = 1e-6  # of the fits, relative: the labels no longer change
+_TOLERANCE = 1e-6  # relative tolerance of the fits: the labels no longer change
 _SMOOTHING = 1.0  # added to the counts of the hidden Markov model
 
 Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X, days) -> labels
@@ -26,18 +26,18 @@ Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X, days) -> label
 
 @dataclass
 class Prediction:
-    """Labels of one method on days that it has not seen.
+    """Predicted labels of one method on held-out days.
 
     Attributes
     ----------
     method : str
     labels : ndarray of shape (n_minutes,), str
     k : int or None
-        Sensors it was given; None: all.
+        Number of sensors; None: all.
     selected : list of list of str
         Sensors of each fold.
     minutes : ndarray of shape (n_minutes,), bool
-        Where there is a prediction: a penalty misses sizes in some folds.
+        Minutes with a prediction: a penalty misses sizes in some folds.
     """
 
     method: str
@@ -48,32 +48,32 @@ class Prediction:
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
-    """Masks of the test minutes: each day alone, or every n-th day together.
+    """Masks of the test minutes: single days, or every n-th day together.
 
     Raises
     ------
     ValueError
-        For fewer days than folds, or than two.
+        For fewer than two days, or fewer days than folds.
     """
     names = np.unique(days)
     n = len(names) if n_folds is None else n_folds
     if len(names) < 2:
-        raise ValueError(f"{len(names)} day only: no day can be left out; expected at least 2")
+        raise ValueError(f"{len(names)} day: no day can be held out; expected at least 2")
     if n < 2 or n > len(names):
         raise ValueError(
-            f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one for each day"
+            f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one per day"
         )
     return [np.isin(days, names[i::n]) for i in range(n)]
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Share of wrong minutes, and its mean over the activities; ``idle=False`` leaves out minutes
+    """Share of wrong minutes, and its mean over the activities; ``idle=False`` excludes minutes
     that are truly idle.
 
     Examples
     --------
-    >>> found = errors(np.array(["a", "a", "a", "b"]), np.array(["a", "a", "a", "a"]))
-    >>> found["error"], found["class_error"]
+    >>> result = errors(np.array(["a", "a", "a", "b"]), np.array(["a", "a", "a", "a"]))
+    >>> result["error"], result["class_error"]
     (0.25, 0.5)
     """
     rows = slice(None) if idle else truth != IDLE
@@ -86,7 +86,7 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 def bootstrap_interval(
     truth: np.ndarray, labels: np.ndarray, days: np.ndarray
 ) -> dict[str, list[float]]:
-    """95% intervals of both errors: days are drawn with replacement."""
+    """95% intervals of both errors, by resampling days with replacement."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
     total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
@@ -109,7 +109,7 @@ def evaluate_baselines(
     n_folds: int | None = None,
     cells: Checkpoint | None = None,
 ) -> list[Prediction]:
-    """The full model and what it is compared with, on days left out.
+    """Evaluate the full model and its baselines on held-out days.
 
     Parameters
     ----------
@@ -120,16 +120,16 @@ def evaluate_baselines(
     n_folds : int or None
         None: one day at a time.
     cells : Checkpoint or None
-        Keeps finished folds.
+        Stores finished folds.
 
     Returns
     -------
     list of Prediction
-        One for each of ``BASELINES``.
+        One per name in ``BASELINES``.
     """
     cells = cells or Checkpoint()
     X, _ = minute_features(minutes, kinds)
-    y, days, found = minutes.truth, minutes.days, []
+    y, days, predictions = minutes.truth, minutes.days, []
     for method, fit in BASELINES.items():
         labels = np.empty(len(y), dtype=y.dtype)
         for i, test in enumerate(day_folds(days, n_folds)):
@@ -141,15 +141,16 @@ def evaluate_baselines(
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
-        found.append(Prediction(method, labels))
-    return found
+        predictions.append(Prediction(method, labels))
+    return predictions
 
 
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
-    """Raise a ValueError for features of a sensor that tell of the others."""
+    """Raise a ValueError for features of a sensor that depend on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "features last: depend on all sensors, so that a part would see the others; expected history instead"
+            "features last: they depend on all sensors, also on dropped ones; expected history "
+            "instead"
         )
 
 
@@ -161,7 +162,7 @@ def evaluate_selection(
     n_folds: int = 5,
     cells: Checkpoint | None = None,
 ) -> list[Prediction]:
-    """Errors at each number of sensors, selected on the training days of each fold alone.
+    """Errors at each number of sensors, selected on the training days of each fold.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ def evaluate_selection(
     sizes : range
         Numbers of sensors.
     methods : list of str or None
-        Keys of ``METHODS``; a penalty also gives a line ", shrunk".
+        Keys of ``METHODS``; penalised methods also give a line ", shrunk".
     n_folds : int, default 5
     cells : Checkpoint or None
 
@@ -183,7 +184,7 @@ def evaluate_selection(
     Raises
     ------
     ValueError
-        For features that tell of other sensors.
+        For features that depend on other sensors.
     """
     check_selection_kinds(kinds)
     cells = cells or Checkpoint()
@@ -238,8 +239,8 @@ def _selection_fold(
         if selection.shrunk is not None:
             labels[f"{method}, shrunk"] = selection.shrunk.predict(X[test], sequence=days[test])
         parts += [
-            {"method": name, "k": k, "units": selection.sensors, "labels": found.tolist()}
-            for name, found in labels.items()
+            {"method": name, "k": k, "units": selection.sensors, "labels": predicted.tolist()}
+            for name, predicted in labels.items()
         ]
     return parts
 
@@ -257,7 +258,7 @@ def _crf(X: np.ndarray, y: np.ndarray, days: np.ndarray, fit_transitions: bool =
 
 
 def _hidden_markov(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
-    """Columns independent given the activity: their log probabilities are the scores of a chain."""
+    """Naive Bayes emissions: the log probabilities of the columns are the scores of a chain."""
     classes, codes = np.unique(y, return_inverse=True)
     onehot = np.eye(len(classes))[codes]
     p = (onehot.T @ X + _SMOOTHING) / (onehot.sum(axis=0)[:, None] + 2.0 * _SMOOTHING)
@@ -283,22 +284,23 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """One row per prediction: errors with and without idle minutes, intervals over days; and errors
+    """One row per prediction: errors with and without idle minutes, intervals over days, and errors
     per activity.
     """
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
-        own, labels = truth[seen], one.labels[seen]
+        target, labels = truth[seen], one.labels[seen]
         row: dict[str, Any] = {
             "method": one.method,
             "sensors": one.k,
             "minutes": int(seen.sum()),
-            **errors(own, labels),
-            **{f"{key}_active": value for key, value in errors(own, labels, idle=False).items()},
-            **bootstrap_interval(own, labels, days[seen]),
+            **errors(target, labels),
+            **{f"{key}_active": value for key, value in errors(target, labels, idle=False).items()},
+            **bootstrap_interval(target, labels, days[seen]),
             "per_activity": {
-                str(name): float((labels[own == name] != name).mean()) for name in np.unique(own)
+                str(name): float((labels[target == name] != name).mean())
+                for name in np.unique(target)
             },
         }
         if one.selected:

@@ -1,9 +1,9 @@
-"""Homes from files: sensor events and activities, with their times, as minutes.
+"""Reads homes from files: timed sensor events and activities, converted to minutes.
 
 Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv``
-(start, end, activity), as the copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with
-``NAME-activities.txt`` (start, end, id, by tabs), with names in ``NAME-sensor_names.txt`` and
-``NAME-activity_names.txt``, as those of van Kasteren et al. (2008).
+(start, end, activity), as in the copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with
+``NAME-activities.txt`` (start, end, id, tab-separated), with names in ``NAME-sensor_names.txt`` and
+``NAME-activity_names.txt``, as in those of van Kasteren et al. (2008).
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import pandas as pd
 from ...models.sensors.features import SensorMinutes
 
 IDLE = "Idle"
-_MAX_MINUTES = 2_000_000  # nearly four years: more is a year that was mistyped
+_MAX_MINUTES = 2_000_000  # nearly four years: a longer span means a mistyped year
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Home:
     ----------
     name : str
     minutes : SensorMinutes
-        With activities, where there is a file of them.
+        With activities, if there is a file of them.
     places : tuple of str
-        Place of each sensor, empty where it is not known.
+        Place of each sensor, empty if unknown.
     notes : tuple of str
-        What a reader of results should know about the files, one line each.
+        Notes about the files, one line each.
     """
 
     name: str
@@ -55,7 +55,7 @@ def home_names(folder: Path) -> list[str]:
         for path in folder.glob(f"*{end}")
     }
     if not names:
-        raise ValueError(f"{folder}: no home; expected NAME_events.csv or NAME-sensors.txt")
+        raise ValueError(f"{folder}: no homes in it; expected NAME_events.csv or NAME-sensors.txt")
     return sorted(names)
 
 
@@ -66,9 +66,9 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     ----------
     folder : path
     name : str or None
-        Which home; None where the folder holds one only.
+        Name of the home; None if the folder holds only one.
     labelled : bool
-        Whether its activities are needed.
+        Whether its activities are required.
 
     Returns
     -------
@@ -77,13 +77,12 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     Raises
     ------
     ValueError
-        If it is not there, or a file holds something else; names the file, the line and what was
-        expected.
+        If it is missing or a file is malformed; names the file, the line and the expectation.
     """
     names = home_names(folder)
     if name is None and len(names) > 1:
         raise ValueError(
-            f"{folder}: holds the homes {', '.join(names)}; expected --home with one of them"
+            f"{folder}: several homes ({', '.join(names)}); expected --home with one of them"
         )
     name = names[0] if name is None else name
     if name not in names:
@@ -94,12 +93,12 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
     """A home from its events (start, end, sensor, place) and activities (start, end, activity),
-    whose span is kept.
+    limited to the span of the activities.
 
     Raises
     ------
     ValueError
-        Without events or activities, or for a span of years.
+        Without events or activities, or for a span of many years.
     """
     for table, what in ((events, "sensor events"), (activities, "activities")):
         if table is not None and not len(table):
@@ -109,10 +108,11 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     end = max(table.end.max() for table in tables).floor("min")
     n = (
         int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1
-    )  # pandas holds no more than 292 years
+    )  # pandas represents at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
-            f"{name}: times from {begin} on span {n} minutes; expected one record without a mistyped year"
+            f"{name}: times from {begin} on span {n} minutes; expected one recording; check for a "
+            "mistyped year"
         )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
@@ -127,9 +127,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     times = np.datetime64(begin, "m") + np.arange(n, dtype="timedelta64[m]")
     labels, notes = (None, []) if activities is None else _labels(name, activities, begin, n)
     known = slice(None)
-    if (
-        activities is not None
-    ):  # before the first activity and after the last one nobody kept a diary
+    if activities is not None:  # no diary was kept before the first activity and after the last one
         known = slice(
             _minute(activities.start, begin).min(), _minute(activities.end, begin).max() + 1
         )
@@ -139,7 +137,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     )
     days = minutes.days
     quiet = [day for day in np.unique(days) if not on[days == day].any()]
-    notes += [f"{name}: no sensor was on at all on {', '.join(quiet)}"] if quiet else []
+    notes += [f"{name}: no sensor was on during {', '.join(quiet)}"] if quiet else []
     return Home(name, minutes, tuple(places[sensors].astype(str)), tuple(notes))
 
 
@@ -150,16 +148,15 @@ def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
 def _labels(
     name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The activity that covers most of each minute, ``IDLE`` where there is none; overlaps are
-    noted.
-    """
+    """The activity that covers most of each minute, ``IDLE`` if there is none; overlaps are
+    noted."""
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
     starts = (ordered.start - begin).dt.total_seconds().to_numpy()
     ends = (
         np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0
-    )  # the last second counts
+    )  # the last second is included
     for kind, a, b in zip(
         ordered.activity.map({kind: i for i, kind in enumerate(kinds)}), starts, ends, strict=True
     ):
@@ -172,8 +169,9 @@ def _labels(
     if len(overlapping):
         first = ordered.iloc[overlapping[0] + 1]
         notes.append(
-            f"{name}: {len(overlapping)} activities overlap an earlier one, the first is {first.activity} at {first.start}; "
-            "a minute has the one that covers most of it"
+            f"{name}: {len(overlapping)} activities overlap an earlier one, first "
+            f"{first.activity} at {first.start}; "
+            "each minute takes the activity that covers most of it"
         )
     return labels.astype(str), notes
 
@@ -204,8 +202,8 @@ def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
 
 
 def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
-    """Start and end, the sensor or activity, and more columns of text; a .txt has no header, and
-    maybe empty columns at its end.
+    """Start and end, the sensor or activity, and further text columns; a .txt has no header and may
+    have empty trailing columns.
     """
     header = path.suffix == ".csv"
     columns = ("start", "end", what, *more)
@@ -231,22 +229,22 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
     table = raw[list(columns)].apply(lambda column: column.str.strip())
 
     def refuse(bad: pd.Series, problem: str) -> None:
-        """Name the first bad line; the problem names columns of the table in braces."""
+        """Report the first bad line; the message names columns of the table in braces."""
         if bad.any():
             row = int(bad.to_numpy().argmax())
             raise ValueError(f"{path}:{row + 1 + header}: " + problem.format(**table.iloc[row]))
 
-    refuse(table[what] == "", f"no {what}; expected its name")
+    refuse(table[what] == "", f"{what} is empty; expected a name")
     for column in ("start", "end"):
         parsed = pd.to_datetime(table[column], format=form, errors="coerce")
-        refuse(parsed.isna(), f"{column} {{{column}!r}} is no time; expected {form}")
+        refuse(parsed.isna(), f"{column} {{{column}!r}} is not a time; expected {form}")
         table[column] = parsed
-    refuse(table.end < table.start, "ends at {end}, before it starts at {start}")
+    refuse(table.end < table.start, "end {end} is before start {start}")
     return table
 
 
 def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Name and place of each id; none where the file is missing."""
+    """Name and place of each id; empty if the file is missing."""
     if not path.is_file():
         return {}, {}
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Tables and pictures of activities at home."""
+"""Tables and figures of activities at home."""
 
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,14 @@ def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 def print_results(title: str, rows: list[dict[str, Any]]) -> None:
-    """Print the table for people."""
+    """Print the table."""
     print_table(
-        f"{title}: error in percent of the minutes of days left out", _HEADS, table_lines(rows)
+        f"{title}: error in percent of the minutes of held-out days", _HEADS, table_lines(rows)
     )
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """The table, the errors per activity, and the sensors chosen at each size."""
+    """The table, the errors per activity, and the sensors selected at each size."""
     names = sorted({name for row in rows for name in row["per_activity"]})
     lines: list[list[Any]] = []
     chosen: list[list[Any]] = []
@@ -83,7 +83,7 @@ def write_report(
     selections: list[Prediction],
 ) -> None:
     """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days
-    with least and most errors.
+    with the fewest and most errors.
 
     Raises
     ------
@@ -112,8 +112,8 @@ def write_report(
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Error against the number of sensors, per minute and averaged over the activities (Figure 2 of
-    Liu et al., 2014).
+    """Plot the error against the number of sensors, per minute and averaged over the activities
+    (Figure 2 of Liu et al., 2014).
     """
     from matplotlib.figure import Figure
 
@@ -124,8 +124,8 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
         for i, method in enumerate(
             dict.fromkeys(row["method"] for row in rows if row["sensors"] is not None)
         ):
-            own = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
-            x, y = zip(*own, strict=True)
+            points = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
+            x, y = zip(*points, strict=True)
             style = (
                 ":"
                 if method.endswith("shrunk")
@@ -151,13 +151,13 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title: str) -> None:
-    """Activities of a day as coloured bands, one above the other, over the hours."""
+    """Plot the activities of a day as coloured bands over the hours."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     names = sorted({str(name) for labels in bands.values() for name in np.unique(labels)})
-    # The strong half of the map first: its neighbours are shades of one colour.
+    # The strong half of the colour map first, since neighbours are shades of one colour.
     colours = {
         name: colormaps["tab20"]((2 * i) % 20 + (i // 10) % 2) for i, name in enumerate(names)
     }

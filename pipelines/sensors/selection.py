@@ -1,6 +1,5 @@
-"""Which sensors each method selects, at every size that it visits: the paper's methods, its
-comparators and annealing.
-"""
+"""Sensor selection by each method at every size: the paper's methods, its baselines and
+annealing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from ...learners.sequences.problem import ChainFit, ChainProblem
 from ...learners.solvers.greedy import Step
 from ..common.config import check_names
 
-# One sensor is dropped at a time; few steps fit all sensors, and those after each cut converge.
+# One sensor is dropped at a time; a few steps with all sensors suffice, and the fit converges after
+# each drop.
 _ANNEALED = partial(FSACRF, schedule=Schedule("linear", mu=1.0), steps_per_cut=100)
 # Name -> estimator; "+swap" adds exchanges at each size.
 _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
@@ -34,14 +34,14 @@ METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 @dataclass(frozen=True)
 class SensorSelection:
-    """Sensors of one size.
+    """The sensors selected at one size.
 
     Attributes
     ----------
     sensors : list of int
         Ascending.
     shrunk : LinearChainCRF or None
-        The penalised fit of all columns; only of the methods that have a penalty.
+        The penalised fit of all columns; only for methods with a penalty.
     """
 
     sensors: list[int]
@@ -57,8 +57,8 @@ def select_sensors(
     sizes: range,
     ridge: float = 2.0,
 ) -> dict[int, SensorSelection]:
-    """Select sensors of the given sizes; a method with exchanges is run for each size, the others
-    once.
+    """Select sensors at the given sizes; methods with exchanges run once per size, the others once
+    in total.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def select_sensors(
     y : ndarray of shape (n_minutes,), str
         Activities.
     days : ndarray of shape (n_minutes,), str
-        Minutes of one day lie one under the other.
+        Minutes of one day are consecutive rows.
     groups : ndarray of shape (n_columns,), int
         Sensor of each column, ascending.
     sizes : range
-        Sizes wanted; a penalty may miss some.
+        Requested sizes; a penalty may miss some.
     ridge : float, default 2.0
         L2 penalty of the fits.
 
@@ -96,7 +96,7 @@ def select_sensors(
         }
     n_sensors = int(groups.max()) + 1
     if method.startswith("annealed"):
-        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of them
+        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of the steps
         path, start = (
             estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_,
             range(n_sensors),
@@ -109,7 +109,7 @@ def select_sensors(
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
-    """Units at the last visit to each size, from a path and the units that it starts with.
+    """Units at the last visit to each size, from a path and its initial units.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Names of the activities, and the fit of all columns."""
+    """Names of the activities, and the fit on all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(

@@ -1,4 +1,4 @@
-"""A model of activities from a home, on all or on few of its sensors."""
+"""Trains a model of the activities in a home, on all or few of its sensors."""
 
 import numpy as np
 
@@ -25,18 +25,18 @@ def train_model(
     kinds: tuple[str, ...] | None = None,
     method: str = "annealed",
 ) -> ActivityModel:
-    """Learn the activities of a home.
+    """Train a model of the activities in a home.
 
     Parameters
     ----------
     home : Home
         With activities.
     n_sensors : int or None
-        How many sensors the model may read; None: all.
+        Number of sensors that the model uses; None: all.
     kinds : tuple of str or None
-        Features; None: ``FULL_KINDS``, or ``SELECTION_KINDS`` where sensors are selected.
+        Features; None: ``FULL_KINDS``, or ``SELECTION_KINDS`` if sensors are selected.
     method : {"annealed", "foba", "forward"}
-        How sensors are selected.
+        Selection method.
 
     Returns
     -------
@@ -45,8 +45,8 @@ def train_model(
     Raises
     ------
     ValueError
-        For an unknown method, a number of sensors that the home does not have, or features that
-        tell of other sensors.
+        For an unknown method, a number of sensors out of range, or features that depend on other
+        sensors.
     """
     minutes = home.minutes
     check_names("method", [method], METHODS)
@@ -59,10 +59,10 @@ def train_model(
         check_selection_kinds(kinds)
         X, groups = minute_features(minutes, kinds)
         sizes = range(n_sensors, n_sensors + 1)
-        found = select_sensors(
+        selection = select_sensors(
             METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE
         )[n_sensors]
-        minutes = minutes.keep([minutes.sensors[i] for i in found.sensors])
+        minutes = minutes.keep([minutes.sensors[i] for i in selection.sensors])
     X, _ = minute_features(minutes, kinds)
     model = LinearChainCRF(RIDGE).fit(X, minutes.truth, sequence=minutes.days)
     return ActivityModel(

@@ -1,1 +1,2 @@
-"""The local page (``annealed serve``): a web server, worker processes, one answer per tab."""
+"""The local page (``annealed serve``): a web server, worker processes, and one answer module per
+tab."""

@@ -44,18 +44,20 @@ def make_app(
     Parameters
     ----------
     pool : WorkerPool
-        Started and stopped with the application.
+        Worker pool that is started and stopped with the application.
     host : str, default "127.0.0.1"
-        Name that the server listens on.
+        Host name that the server listens on.
     labelling : Labelling, optional
-        What the tab Label labels; without it there is no such tab.
+        Folder of the Label tab; without it the tab is hidden.
 
     Returns
     -------
     Starlette
     """
 
-    camera = WorkerPool(1, pool.memory)  # one process, which knows the persons of the frames before
+    camera = WorkerPool(
+        1, pool.memory
+    )  # a single process, which keeps the persons of earlier frames
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -140,16 +142,15 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
 async def _run(
     pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback
 ) -> bytes:
-    """Let a worker answer; without an upload, that of the request is read when its turn has
-    come."""
+    """Let a worker answer; without an upload, that of the request is read once a worker is free."""
     async with pool.turn() as worker:
         upload = upload or await read_upload(request, LIMITS[kind])
         return await _while_connected(request, worker.run(kind, upload, report))
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Await the work, and cancel it when the client goes away; the request has been read to its
-    end."""
+    """Await the work, and cancel it when the client disconnects; the request has been read
+    completely."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
@@ -162,8 +163,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -
 
 
 async def _respond(request: Request, work: Work, media_type: str = "application/json") -> Response:
-    """Return what the work yields; as lines with the progress before the answer, where the client
-    asks for these."""
+    """Return the answer of the work, preceded by progress lines if the client requests them."""
     if _LINES in request.headers.get("accept", ""):
         return _Lines(work)
     try:
@@ -175,11 +175,11 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
 
 
 class _Lines(Response):
-    """Progress and the answer, a JSON object per line; the status is 200, and an error is the last
-    line.
+    """Stream progress and the answer as one JSON object per line; the status is 200, and an error
+    is the last line.
 
-    Starlette's StreamingResponse would listen for the end of the connection while the work still
-    reads the request.
+    Starlette's StreamingResponse would wait for a disconnect while the work still reads the
+    request.
     """
 
     def __init__(self, work: Work):
@@ -188,7 +188,7 @@ class _Lines(Response):
         self._work = work
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the lines as they come."""
+        """Send the lines as they arrive."""
         messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         task = asyncio.ensure_future(self._work(messages.put_nowait))
         task.add_done_callback(lambda done: messages.put_nowait(None))

@@ -1,4 +1,4 @@
-"""Connections of ``annealed serve``: those that never finish asking are closed."""
+"""Connections of ``annealed serve``; incomplete requests are closed after a timeout."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 15.0
-"""Until the head of a request must have arrived. A choice."""
+"""Timeout for the head of a request. A choice."""
 
 
 class BoundedConnection(H11Protocol):
@@ -18,7 +18,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            transport.abort()  # descriptors are few: one more for every worker must be left
+            transport.abort()  # file descriptors are limited: each worker needs one more
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -31,7 +31,7 @@ class BoundedConnection(H11Protocol):
             self.timer.cancel()
 
     def _watch(self) -> None:
-        """Let the clock run while a head is expected, and no longer."""
+        """Run the timer only while a request head is expected."""
         if self.conn.their_state is not h11.IDLE:
             if self.timer is not None:
                 self.timer.cancel()

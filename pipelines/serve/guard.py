@@ -1,4 +1,4 @@
-"""Who may ask: requests of this page alone, not of other sites that the same browser shows."""
+"""Accepts only requests of this page, not of other sites in the same browser."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -7,10 +7,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Nothing from elsewhere is loaded or asked; the report of a selection has its styles inside.
+# No external resources; the report of a selection has inline styles.
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' "
+        "blob: data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -23,15 +24,15 @@ _HEADERS = {
 
 
 class OriginMiddleware:
-    """Refuses requests whose Host is a foreign name (DNS rebinding) or whose Origin is another site
-    (CSRF); adds headers.
+    """Reject requests with a foreign Host (DNS rebinding) or Origin (CSRF), and add security
+    headers.
 
     Parameters
     ----------
     app : ASGI application
     host : str
-        Name that the server was told to listen on; with localhost and all IP addresses, which no
-        other site can claim, it is allowed as Host.
+        Host name that the server listens on. It is accepted as Host, as are localhost and all IP
+        addresses, which no other site can claim.
     """
 
     def __init__(self, app: ASGIApp, host: str):

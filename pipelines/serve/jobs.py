@@ -1,4 +1,4 @@
-"""The worker processes of the local page: turns, limits of time and memory, cancellation."""
+"""The worker processes of the local page: queueing, limits of time and memory, cancellation."""
 
 import asyncio
 import fcntl
@@ -34,17 +34,17 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS]
 
 
 class Worker:
-    """A pool of one process, which can be ended without the others, with a folder and a pipe for
-    its progress.
+    """A pool of one process, which can be stopped independently, with a folder and a pipe for its
+    progress.
 
     Parameters
     ----------
     memory : int
-        Bytes that the process may have for its data.
+        Memory limit of the process in bytes.
     """
 
     def __init__(self, memory: int):
-        # In memory, where a folder lies there.
+        # In memory, if a tmpfs exists.
         shared = (
             "/dev/shm"
             if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20
@@ -57,11 +57,11 @@ class Worker:
         )
         self.pid = self._executor.submit(os.getpid).result()
         theirs.close()
-        self._executor.submit(_prepare, "faces")  # of the first tab, before anybody waits for it
+        self._executor.submit(_prepare, "faces")  # for the first tab, before the first request
         self.usable = True
 
     def stop(self) -> None:
-        """End the process at once, whatever it does; nothing of it remains."""
+        """Kill the process and remove its folder."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self._executor.shutdown(cancel_futures=True)
@@ -69,18 +69,18 @@ class Worker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def run(self, kind: str, upload: Upload, report: ProgressCallback) -> bytes:
-        """Answer a request; the worker is ``usable`` afterwards unless the request was given up, or
-        cost too much.
+        """Answer a request; the worker remains ``usable`` unless the request was cancelled or
+        exceeded a limit.
 
         Raises
         ------
         RequestError
-            If the request is bad, or costs more than is allowed.
+            If the request is invalid or exceeds a limit.
         """
         loop, seconds = asyncio.get_running_loop(), LIMITS[kind].seconds
 
         def forward() -> None:
-            with suppress(EOFError):  # the process has ended; its executor says so
+            with suppress(EOFError):  # the process has ended; its executor reports it
                 while self._progress.poll():
                     report(json.loads(self._progress.recv_bytes()))
 
@@ -93,12 +93,12 @@ class Worker:
             forward()
         except TimeoutError:
             raise RequestError(
-                504, f"{upload.name}: takes longer than {seconds:.0f} seconds, and was stopped"
+                504, f"{upload.name}: stopped after the limit of {seconds:.0f} seconds"
             ) from None
         except (BrokenProcessPool, OSError):
             raise RequestError(
                 413,
-                f"{upload.name}: ended the process that read it; too large for this page, or damaged",
+                f"{upload.name}: the worker crashed; the file is too large or damaged",
             ) from None
         except RequestError as error:
             self.usable = error.status == 400
@@ -114,14 +114,14 @@ class Worker:
 
 
 class WorkerPool:
-    """Worker processes that take turns.
+    """A queue of worker processes.
 
     Parameters
     ----------
     n_workers : int
-        Processes, each of which answers one request at a time.
+        Number of processes; each answers one request at a time.
     memory : int, default MEMORY
-        Bytes that each may have for its data.
+        Memory limit of each process in bytes.
     """
 
     def __init__(self, n_workers: int, memory: int = MEMORY):
@@ -137,20 +137,20 @@ class WorkerPool:
             self._add(Worker(self.memory))
 
     def stop(self) -> None:
-        """End the processes; nothing remains."""
+        """Stop the processes and remove their folders."""
         self._closed = True
         while self.workers:
             self.workers.pop().stop()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker; the file of a request is read inside, so that no more than a few are
-        held in memory.
+        """Wait for a worker; the file of a request is read afterwards, so that only a few are held
+        in memory.
 
         Raises
         ------
         RequestError
-            With status 503, if too many are waiting, or this one for too long.
+            With status 503, if too many requests are waiting or this one has waited too long.
         """
         if self.waiting >= MAX_WAITING:
             raise RequestError(
@@ -162,7 +162,8 @@ class WorkerPool:
                 worker = await self._idle.get()
         except TimeoutError:
             raise RequestError(
-                503, f"busy: no turn within {WAIT_SECONDS:.0f} seconds; try again in a minute"
+                503,
+                f"busy: no free worker within {WAIT_SECONDS:.0f} seconds; try again in a minute",
             ) from None
         finally:
             self.waiting -= 1
@@ -183,16 +184,16 @@ class WorkerPool:
         self._idle.put_nowait(worker)
 
 
-# What follows runs in the worker processes.
+# The rest runs in the worker processes.
 
 _progress: Connection  # to the server
 
 
 def _start(progress: Connection, folder: str, memory: int) -> None:
-    """Set the limits of this process; it ends with the server."""
+    """Set the limits of this process, which ends with the server."""
     global _progress
     _progress = progress
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers
     threading.Thread(target=_end_with_server, daemon=True).start()
     os.chdir(folder)
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -208,12 +209,12 @@ def _end_with_server() -> None:
 
 
 def _prepare(kind: str) -> None:
-    """Load what a tab needs, one process at a time: what the first compiles is on disk for the
-    others."""
+    """Load the model of a tab, one process at a time, since the others reuse the compiled code on
+    disk."""
     if kind in TABS:
         folder = os.open(Path(__file__).parent, os.O_RDONLY)
         try:
-            with suppress(OSError):  # a file system without locks: then several compile
+            with suppress(OSError):  # a file system without locks: several processes compile
                 fcntl.flock(folder, fcntl.LOCK_EX)
             import_module(f".answers.{kind}", __package__).prepare()
         finally:
@@ -221,7 +222,7 @@ def _prepare(kind: str) -> None:
 
 
 def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
-    """Return the content of an answer; every error is a RequestError of one line."""
+    """Return the content of an answer; every error is a one-line RequestError."""
     path = Path(name)
     try:
         with warnings.catch_warnings():
@@ -236,13 +237,9 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
             return json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         raise RequestError(400, short(error)) from None
-    except Exception as error:  # of a library; after a lack of memory the process is of no more use
+    except Exception as error:  # from a library; after a MemoryError the process is unusable
         full = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        reason = (
-            "needs more memory than this page allows"
-            if full
-            else f"{type(error).__name__}: {error}"
-        )
+        reason = "exceeds the memory limit" if full else f"{type(error).__name__}: {error}"
         raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None
     finally:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The endpoints of the tab Label: the pictures of one folder, their labels, and a training in the
+"""Endpoints of the Label tab: the images of one folder, their labels, and training in the
 background."""
 
 import asyncio
@@ -20,17 +20,18 @@ from .answers.limits import MIB, RequestError
 from .jobs import WorkerPool
 from .uploads import Upload, plain_name
 
-_BODY = 4 * MIB  # of the labels of one picture
+_BODY = 4 * MIB  # of the labels of one image
 
 
 class Labelling:
-    """A folder that is labelled, the model that proposes, and the training of the next one.
+    """The labelled folder, the model for proposals, and the training of the next model.
 
     Parameters
     ----------
     labels : LabelFolder
     model : path, optional
-        What proposes first; by default what an earlier training wrote into the folder.
+        Initial model for proposals; by default the one that an earlier training wrote into the
+        folder.
     """
 
     def __init__(self, labels: LabelFolder, model: Path | None = None):
@@ -41,9 +42,10 @@ class Labelling:
         self._said: IO[bytes] | None = None
 
     def train(self) -> None:
-        """Start ``annealed keypoints train`` on the labels; a RequestError if one runs already."""
+        """Start ``annealed keypoints train`` on the labels; a RequestError if a training is
+        running."""
         if self._training is not None and self._training.poll() is None:
-            raise RequestError(409, "a training is running; expected to wait for its end")
+            raise RequestError(409, "a training is already running; wait until it has finished")
         if self._said is not None:
             self._said.close()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
@@ -58,8 +60,8 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """State of the training, ``none``, ``running``, ``done`` or ``failed``, and the last line
-        that it said."""
+        """State of the training, ``none``, ``running``, ``done`` or ``failed``, and its last line
+        of output."""
         if self._training is None or self._said is None:
             return {"state": "none", "line": ""}
         code, size = self._training.poll(), self._said.seek(0, 2)
@@ -74,14 +76,14 @@ class Labelling:
         }
 
     def stop(self) -> None:
-        """End a training that runs; what it has finished is kept beside the model."""
+        """Stop a running training; its checkpoints remain beside the model."""
         if self._training is not None and self._training.poll() is None:
             self._training.terminate()
             self._training.wait()
 
 
 def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
-    """Return the endpoints; the pool's workers decode pictures and find the proposals."""
+    """Return the endpoints; the pool's workers decode images and compute the proposals."""
     labels = labelling.labels
 
     async def overview(request: Request) -> Response:
@@ -90,7 +92,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     async def shown(request: Request) -> Response:
         path = _picture(request)
         _refresh(path)
-        state = labelling.training()  # a new model, perhaps
+        state = labelling.training()  # may have produced a new model
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
         fields = {}
         if labelled is None and proposed is None and labelling.model is not None:
@@ -100,16 +102,16 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             }
         content = await asyncio.to_thread(path.read_bytes)
         async with pool.turn() as worker:
-            found = json.loads(
+            record = json.loads(
                 await worker.run(
                     "label", Upload(plain_name(path.name), content, fields), lambda message: None
                 )
             )
         known = labelled if labelled is not None else proposed
-        found |= {"labelled": labelled is not None, "training": state} | (
+        record |= {"labelled": labelled is not None, "training": state} | (
             {} if known is None else {"objects": known}
         )
-        return JSONResponse(plain(found))
+        return JSONResponse(plain(record))
 
     async def save(request: Request) -> Response:
         path, body = _picture(request), b""
@@ -122,7 +124,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         if labels.labels.get(path.name) != before:
             raise RequestError(
                 409,
-                f"{path.name}: another program has changed its labels; expected to show the picture again",
+                f"{path.name}: another program has changed its labels; reload the image",
             )
         try:
             labels.save(path, json.loads(body)["objects"])
@@ -147,9 +149,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     def _picture(request: Request) -> Path:
         number = request.path_params["number"]
         if number >= len(labels.images):
-            raise RequestError(
-                404, f"picture {number}: expected a number below {len(labels.images)}"
-            )
+            raise RequestError(404, f"image {number}: expected a number below {len(labels.images)}")
         return labels.images[number]
 
     return [

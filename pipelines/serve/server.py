@@ -20,7 +20,7 @@ def listening(host: str, port: int) -> socket.socket:
     Raises
     ------
     ValueError
-        If the port is taken, or the host is none of this computer.
+        If the port is in use, or the host is not an address of this computer.
     """
     try:
         return socket.create_server(
@@ -28,7 +28,8 @@ def listening(host: str, port: int) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for any"
+            f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for "
+            "any"
         ) from None
 
 
@@ -55,28 +56,29 @@ def serve(
     Parameters
     ----------
     host : str
-        Name or address to listen on.
+        Host name or address to listen on.
     port : int
-        0 takes any free one.
+        Port; 0 takes any free one.
     workers : int
-        Worker processes.
+        Number of worker processes.
     open_page : bool
         Whether to open the page in the browser.
     say : function
-        Called with the address when the page is there.
+        Called with the address once the page is available.
     label : path, optional
-        Folder of pictures that the tab Label labels.
+        Folder of images for the Label tab.
     model : path, optional
-        Model file of the objects in them.
+        Model file for the objects in them.
 
     Raises
     ------
     ValueError
-        If nothing can be served there.
+        If the page cannot be served.
     """
     if sys.platform == "win32":
         raise ValueError(
-            "annealed serve limits the memory of its workers, which Windows cannot; expected Linux or macOS"
+            "annealed serve limits the memory of its workers, which Windows cannot; expected "
+            "Linux or macOS"
         )
     if not 0 <= port < 2**16:
         raise ValueError(f"--port {port}: expected 0 to 65535")
@@ -111,5 +113,5 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
     )
-    with suppress(KeyboardInterrupt):  # how one ends it
+    with suppress(KeyboardInterrupt):  # the usual way to stop
         Server(config).run(sockets=[server_socket])

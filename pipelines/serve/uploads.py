@@ -1,4 +1,4 @@
-"""Reads a form with one file from a request, within limits; nothing is written to disk."""
+"""Reads a form with one file from a request, within limits and without writing to disk."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from .answers.limits import FIELD_BYTES, MIB, UPLOAD_SECONDS, Limit, RequestError
 
-_FORM_BYTES = 256 * 1024  # of a form beside its file
+_FORM_BYTES = 256 * 1024  # of a form without its file
 _DISCARD_SECONDS = 20.0
 _FORM_LIMITS: dict[str, Any] = {"max_files": 1, "max_fields": 200, "max_part_size": FIELD_BYTES}
 _MAX_NAME_BYTES = 120
@@ -21,12 +21,12 @@ _MAX_NAME_BYTES = 120
 
 @dataclass
 class Upload:
-    """A file in memory and the other fields.
+    """An uploaded file in memory, and the other fields.
 
     Attributes
     ----------
     name : str
-        A plain name, without folders.
+        File name without folders.
     data : bytes
     fields : dict of str to list of str
     """
@@ -37,11 +37,11 @@ class Upload:
 
 
 class _InMemory(MultiPartParser):
-    spool_max_size = 2**40  # never on disk: the stream is cut off long before
+    spool_max_size = 2**40  # never on disk: the stream is limited to much less
 
 
 def check_head(request: Request, limit: Limit) -> None:
-    """Raise a RequestError for what the head alone shows to be no form, or too large."""
+    """Raise a RequestError if the head shows that the request is not a form or too large."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(415, "expected a form (multipart/form-data) with a file")
     announced = request.headers.get("content-length", "")
@@ -55,7 +55,7 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
     Raises
     ------
     RequestError
-        If it is no such form, too large, or too slow.
+        If the form is invalid, too large or too slow.
     """
 
     async def stream() -> AsyncGenerator[bytes, None]:
@@ -72,7 +72,7 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
         raise RequestError(
             408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds"
         ) from None
-    # ValueError: of python-multipart itself, in older versions
+    # ValueError: raised by older versions of python-multipart
     except (MultiPartException, KeyError, ValueError) as error:
         raise RequestError(
             400, f"not a readable form: {getattr(error, 'message', error)}"
@@ -92,9 +92,8 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
 
 
 async def discard(request: Request) -> None:
-    """Take in the rest and forget it: browsers show an answer only when they have sent
-    everything."""
-    # RuntimeError: it has been read to its end
+    """Read and discard the rest: browsers show an answer only after sending everything."""
+    # RuntimeError: already read completely
     with suppress(TimeoutError, ClientDisconnect, RuntimeError):
         async with asyncio.timeout(_DISCARD_SECONDS):
             async for _ in request.stream():
@@ -107,7 +106,7 @@ def _check_size(n_bytes: int, limit: Limit) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a file without folders and control characters; its ending stays.
+    """Return a file name without folders and control characters; its suffix is kept.
 
     Examples
     --------

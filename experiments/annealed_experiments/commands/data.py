@@ -1,5 +1,5 @@
-"""``annealed data``: public data as people download them, brought into the folders that the
-commands read."""
+"""``annealed data``: converts downloaded public data sets into the folders that the commands
+read."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 from annealed.pipelines.console import AsJson, command_of, new_app, print_answer, print_json
 
-app = new_app(help="Public data in their original formats.")
+app = new_app(help="Convert public data sets.")
 
 
 @command_of(app)
 def convert(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Name of a data set; annealed data list shows them."),
+        typer.Argument(metavar="NAME", help="Name of a data set; see annealed data list."),
     ],
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="What was downloaded: a folder or a file.")
+        Path, typer.Argument(metavar="SOURCE", help="The downloaded folder or file.")
     ],
     out: Annotated[
         Path,
@@ -25,7 +25,7 @@ def convert(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Bring a public data set into the folder that the commands read.
+    """Convert a public data set into the folder that the commands read.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def convert(
 
 @command_of(app, "list")
 def list_sets(as_json: AsJson = False) -> None:
-    """Name the data sets, what is downloaded, and the command that runs next.
+    """List the data sets, their downloads, and the next command.
 
     \b
     Examples:

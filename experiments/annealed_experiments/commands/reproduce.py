@@ -1,4 +1,4 @@
-"""``annealed reproduce``: the papers' tables, run again."""
+"""``annealed reproduce``: reproduces the tables of the papers."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,45 +13,44 @@ def reproduce(
     ] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[
-        int | None, typer.Option(help="Repetitions; by default the table's own number.")
+        int | None, typer.Option(help="Repetitions; the default depends on the table.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")
     ] = None,
     noisy: Annotated[
-        bool, typer.Option("--noisy", help="fsa-classification: one label in ten drawn at random.")
+        bool,
+        typer.Option("--noisy", help="fsa-classification: a tenth of the labels drawn at random."),
     ] = False,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="These methods only.")
+        list[str] | None, typer.Option("--method", help="Run only these methods.")
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="These data sets only, where a table has several."),
+        typer.Option("--set", help="Use only these data sets, if a table has several."),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File of finished cells, from which a run goes on.")
+        Path | None, typer.Option(help="File of finished cells, from which a run resumes.")
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Draw the figure of NAME, or without NAME all, into this folder."),
+        typer.Option(help="Folder for the figure of NAME, or all figures without NAME."),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="JSON file of results in which the new rows replace the old."),
+        typer.Option(help="JSON file of results, in which new rows replace old ones."),
     ] = None,
     render: Annotated[
         Path | None,
         typer.Option(
             metavar="CHECKOUT",
-            help="Write the tables of all pages from the stored results; no NAME.",
+            help="Write the tables of all pages from the stored results, without NAME.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object instead of a table.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Suppress progress output.")] = False,
 ) -> None:
-    """Make a table of the papers, our numbers beside theirs. Or draw its figures.
+    """Reproduce a table or figure of the papers.
 
     \b
     Examples:
@@ -113,14 +112,14 @@ def reproduce(
 def _draw(
     name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
 ) -> None:
-    """Draw the figure of a name, or all; the cells of a table serve its figure."""
+    """Draw the figure of a name, or all, reusing the cells of its table."""
     from annealed.pipelines.common.checkpoints import Checkpoint
     from annealed.pipelines.common.outputs import make_folder
 
     from ..registry import draw
 
     if name is None and checkpoint is not None:
-        raise ValueError(f"--checkpoint {checkpoint}: belongs to one NAME, and none is given")
+        raise ValueError(f"--checkpoint {checkpoint}: expected a NAME with it")
     make_folder(folder)
     given = {
         "runs": runs,
@@ -140,7 +139,7 @@ def _make(
     checkpoint: Path | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Make a table, with a bar that names its cells."""
+    """Compute a table, with a progress bar over its cells."""
     from annealed.learners.common.progress import progress_bar
     from annealed.pipelines.common.checkpoints import Checkpoint
 

@@ -1,1 +1,1 @@
-"""Public data as people download them, brought into the folders that the commands read."""
+"""Converters of downloaded public data sets into the folders that the commands read."""

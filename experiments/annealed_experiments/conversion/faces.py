@@ -1,9 +1,9 @@
-"""Annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points), as the
-project's nine keypoints.
+"""Converts annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points) to
+the nine keypoints.
 
-Photographs stay where they are: ``keypoints.csv`` names them by paths relative to itself, and
-``ignore.csv`` has a box for every face whose eyes are not annotated. Coordinates are kept as they
-are published; which pixel they count from is not documented.
+Photographs are not copied: ``keypoints.csv`` names them by paths relative to itself, and
+``ignore.csv`` has a box for every face without annotated eyes. Coordinates are kept as published;
+their origin is not documented.
 """
 
 import csv
@@ -24,8 +24,8 @@ from .files import find_file
 
 Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible, by name
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
-# Names of points, "Left" for the subject's left, whose mean is the keypoint; of several groups of
-# names, with "|" between them, the first that is all there counts.
+# Names of the points whose mean is the keypoint, "Left" for the subject's left; of several groups,
+# separated by "|", the first complete one is used.
 _AFLW = {
     "eye": "{}EyeLeftCorner {}EyeRightCorner|{}EyeCenter",
     "nose": "Nose{}",
@@ -35,11 +35,14 @@ _AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the lobe
 _LFPW = {"eye": "{}_eye_out {}_eye_in|{}_eye_pupil", "nose": "{}_nose_out", "mouth": "{}_mouth_out"}
 _LFPW |= {"ear": "{}_ear_canal", "chin": "chin"}
 _AFLW_QUERIES = {
-    "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c JOIN FeatureCoordTypes USING (feature_id)",
+    "points": "SELECT face_id, descr, c.x, c.y FROM FeatureCoords AS c "
+    "JOIN FeatureCoordTypes USING (feature_id)",
     "faces": "SELECT face_id, filepath FROM Faces JOIN FaceImages USING (file_id) ORDER BY face_id",
     "boxes": "SELECT face_id, x, y, w, h FROM FaceRect",
 }
-_LFPW_HIDDEN = 2  # from this type on a point is hidden by the pose; 1 is hair, glasses and the like
+_LFPW_HIDDEN = (
+    2  # from this type on a point is hidden by the pose; 1 means hair, glasses and the like
+)
 # HELEN's 194 points: the outline from ear to ear, the nose, the outer lips and the eyes are curves.
 _JAW, _NOSE, _LIPS, _EYE_CURVES = (
     slice(0, 41),
@@ -51,26 +54,24 @@ _N_HELEN = 194
 
 
 class _Faces:
-    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, which are visible, and
+    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, their visibility, and
     boxes without annotation.
     """
 
     def __init__(self, folder: Path):
-        self.by_name: dict[str, list[Path]] = {}  # files of images: with and without their ending
+        self.by_name: dict[str, list[Path]] = {}  # image files by name, with and without suffix
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() in IMAGE_SUFFIXES:
                 for key in {path.name.lower(), path.stem.lower()}:
                     self.by_name.setdefault(key, []).append(path)
         self.points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = {}
         self.ignore: dict[Path, list[tuple[float, ...]]] = {}
-        self.missing = 0  # annotations whose photograph is not there
+        self.missing = 0  # annotations without a photograph
 
     def add(
         self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None
     ) -> None:
-        """Keep a face of a photograph by its name; without both eyes its box alone, if it
-        has one.
-        """
+        """Add a face of a named photograph; without both eyes only its box, if it has one."""
         parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
         paths = self.by_name.get(parts[-1], []) if parts else []
         close = [
@@ -78,7 +79,7 @@ class _Faces:
             for path in paths
             if [p.lower() for p in path.parts[-len(parts) : -1]] == parts[:-1]
         ]
-        if len(close or paths) != 1:  # not there, or two would do
+        if len(close or paths) != 1:  # missing or ambiguous
             self.missing += 1
         elif np.isfinite(xy[_EYES]).all():
             self.points.setdefault((close or paths)[0], []).append((xy, visible))
@@ -87,7 +88,7 @@ class _Faces:
 
 
 def aflw(source: Path, folder: Path, name: str) -> list[str]:
-    """The database ``aflw.sqlite``; points that are hidden have no entry. The ear is the lobe."""
+    """Read the database ``aflw.sqlite``; hidden points have no entry. The ear is the lobe."""
     path = find_file(source, "aflw.sqlite")
     faces = _Faces(path.parent if source.is_file() else source)
     try:
@@ -108,8 +109,8 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def lfpw(source: Path, folder: Path, name: str) -> list[str]:
-    """Tables of tab-separated points, the lines of the workers' average; photographs by the last
-    part of their address.
+    """Read tables of tab-separated points, in the rows of the average of the workers; photographs
+    are named by the end of their URL.
     """
     tables = (
         [source]
@@ -118,7 +119,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     )
     if not tables:
         raise ValueError(
-            f"{source}: no kbvt_lfpw_v1_train.csv in it or below; expected the tables of LFPW"
+            f"{source}: no kbvt_lfpw_v1_train.csv in it or in a subfolder; expected the tables of "
+            "LFPW"
         )
     faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
@@ -127,7 +129,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
             address = (reader.fieldnames or [""])[0]
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
                 raise ValueError(
-                    f"{path}: lacks worker, left_eye_out_x or _y; expected the tab-separated table of LFPW"
+                    f"{path}: no column worker, left_eye_out_x or _y; expected the tab-separated "
+                    "table of LFPW"
                 )
             for row in reader:
                 if row["worker"] == "average":
@@ -148,21 +151,21 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> Points:
                 points[point] = (float(row[column]), float(row[f"{point}_y"]), kind < _LFPW_HIDDEN)
             except (KeyError, TypeError, ValueError):
                 raise ValueError(
-                    f"{path}, line {line}: {point} has no numbers, expected x, y and type"
+                    f"{path}, line {line}: {point} is not numeric, expected x, y and type"
                 ) from None
     return points
 
 
 def helen(source: Path, folder: Path, name: str) -> list[str]:
-    """``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the ends of
-    the outline.
+    """Read ``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the
+    ends of the outline.
     """
     paths = sorted(source.rglob("annotation/*.txt")) or sorted(
         path for path in source.glob("*.txt") if path.stem.isdigit()
     )
     if not paths:
         raise ValueError(
-            f"{source}: no annotation/1.txt in it or below; expected the files of HELEN"
+            f"{source}: no annotation/1.txt in it or in a subfolder; expected the files of HELEN"
         )
     faces = _Faces(source)
     for path in paths:
@@ -188,26 +191,28 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
     eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
     lips, jaw = xy[_LIPS], xy[_JAW]
     down = lips.mean(axis=0) - eyes.mean(axis=0)
-    along = np.array([down[1], -down[0]])  # to the subject's left: where x grows in an upright face
-    eyes = eyes[np.argsort(-(eyes @ along))]
-    ends = [part[np.argsort(-(part @ along))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])]
+    to_left = np.array(
+        [down[1], -down[0]]
+    )  # to the subject's left, the direction of increasing x in an upright face
+    eyes = eyes[np.argsort(-(eyes @ to_left))]
+    ends = [
+        part[np.argsort(-(part @ to_left))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])
+    ]
     return np.concatenate([eyes, *ends, jaw[len(jaw) // 2][None]])
 
 
 def _nine(
     points: Points, scheme: dict[str, str], sides: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nine keypoints from named points, NaN where some are missing, and which of them are
-    visible.
-    """
+    """The nine keypoints from named points, NaN if some are missing, and their visibility."""
     xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
         for names in scheme[keypoint.split("_")[-1]].format(*[side] * 3).split("|"):
-            found = [points[name] for name in names.split() if name in points]
-            if len(found) == len(names.split()):
-                xy[i] = np.mean([p[:2] for p in found], axis=0)
-                visible[i] = all(p[2] for p in found)
+            present = [points[name] for name in names.split() if name in points]
+            if len(present) == len(names.split()):
+                xy[i] = np.mean([p[:2] for p in present], axis=0)
+                visible[i] = all(p[2] for p in present)
                 break
     return xy, visible
 
@@ -215,9 +220,9 @@ def _nine(
 def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
     """Whether "left" in the names of points means the viewer's left.
 
-    Where the subject's left eye is on the right-hand side of an upright face, the cross product of
-    the line of the eyes and the way down to the mouth is positive; that holds however a face is
-    turned in the image. The faces vote.
+    If the subject's left eye is on the right-hand side of an upright face, the cross product of the
+    eye line and the direction to the mouth is positive, for any rotation of the face. The faces
+    vote.
     """
     xy = np.array(list(faces))
     across, down = xy[:, 0] - xy[:, 1], xy[:, _MOUTH].mean(axis=1) - xy[:, _EYES].mean(axis=1)
@@ -226,11 +231,12 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
 
 
 def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
-    """Write ``keypoints.csv`` and ``ignore.csv``; notes for the user."""
+    """Write ``keypoints.csv`` and ``ignore.csv``, and return notes for the user."""
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
         raise ValueError(
-            f"{source}: none of its faces has a photograph here with both eyes annotated ({faces.missing} not found)"
+            f"{source}: no face with a photograph and two annotated eyes ({faces.missing} "
+            "photographs missing)"
         )
     order = FACES.mirror_order if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
     rows, boxes = [], []
@@ -253,9 +259,9 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
         pd.DataFrame(lines, columns=columns.split()).to_csv(
             folder / f"{name}.csv", index=False, lineterminator="\r\n"
         )
-    notes = [f"{len(every)} faces in {len(faces.points)} photographs, which stay where they are"]
+    notes = [f"{len(every)} faces in {len(faces.points)} photographs, which are not copied"]
     if boxes:
         notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")
     if faces.missing:
-        notes.append(f"{faces.missing} annotated faces left out: their photographs are not there")
+        notes.append(f"{faces.missing} annotated faces skipped: their photographs are missing")
     return notes

@@ -1,4 +1,4 @@
-"""Files of a download, wherever its archive put them, and numbers in them."""
+"""Finds and reads the files of a download."""
 
 import bz2
 import gzip
@@ -12,46 +12,45 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def find_file(source: Path, *names: str) -> Path:
-    """The first of some files that lies in ``source`` or below; also compressed (.gz, .bz2), and in
-    other case.
+    """The first of the named files in ``source`` or its subfolders, possibly compressed (.gz, .bz2)
+    or in another case.
 
-    A ValueError names what is missing, or two that differ.
+    A ValueError names the missing file, or two different files of that name.
     """
     if source.is_file():
         source = source.parent
     wanted = [name.lower() + ending for name in names for ending in ("", *OPENERS)]
-    found: dict[str, list[Path]] = {}
+    by_name: dict[str, list[Path]] = {}
     for path in sorted(source.rglob("*")):
         if path.name.lower() in wanted and path.is_file():
-            found.setdefault(path.name.lower(), []).append(path)
+            by_name.setdefault(path.name.lower(), []).append(path)
     for name in wanted:
-        paths = found.get(name, [])
+        paths = by_name.get(name, [])
         if len({path.read_bytes() for path in paths}) > 1:
             raise ValueError(
-                f"{source}: holds {paths[0]} and {paths[1]}, which differ; expected one {paths[0].name}"
+                f"{source}: {paths[0]} and {paths[1]} differ; expected one {paths[0].name}"
             )
         if paths:
             return paths[0]
     raise ValueError(
-        f"{source}: no {' or '.join(names)} in it or below; expected the files as they are distributed"
+        f"{source}: no {' or '.join(names)} in it or in a subfolder; expected the files as "
+        "distributed"
     )
 
 
 def open_file(path: Path, mode: str = "rt") -> IO[Any]:
-    """Open a file that may be compressed."""
+    """Open a possibly compressed file."""
     return OPENERS.get(path.suffix.lower(), open)(path, mode)
 
 
 def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
-    """Rows of numbers of a text file, (n, n_columns), float32; a ValueError names the file.
+    """Read the numbers of a text file, (n, n_columns), float32; a ValueError names the file.
     ``options`` are those of ``numpy.loadtxt``."""
     try:
         with open_file(path) as lines:
             table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(
-            f"{path}: not a table of numbers ({' '.join(str(error).split())})"
-        ) from None
+        raise ValueError(f"{path}: not a numeric table ({' '.join(str(error).split())})") from None
     if table.shape[1] != n_columns:
         raise ValueError(f"{path}: {table.shape[1]} columns, expected {n_columns}")
     return table

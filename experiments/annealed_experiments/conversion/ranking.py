@@ -1,4 +1,4 @@
-"""Learning to rank: LETOR's MQ2008 and LightGBM's example, as compressed svmrank files."""
+"""Converts ranking data, LETOR's MQ2008 and LightGBM's example, to compressed svmrank files."""
 
 import gzip
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from .files import find_file, open_file
 
-# Which file of which fold is part S1, ..., S5: fold k tests on another part each.
+# The file and fold of each part S1, ..., S5: each fold tests on another part.
 _TEST_OF_FOLD = {"S1": 2, "S2": 3, "S3": 4, "S4": 5, "S5": 1}
 
 
 def mq2008(source: Path, folder: Path, name: str) -> list[str]:
-    """The five parts S1 to S5, from files of that name or from the test files of the folds;
-    comments are dropped.
+    """Convert the five parts S1 to S5, from files of that name or from the test files of the folds,
+    without comments.
     """
     for part, fold in _TEST_OF_FOLD.items():
         folds = sorted(
@@ -25,14 +25,14 @@ def mq2008(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def lambdarank(source: Path, folder: Path, name: str) -> list[str]:
-    """Grades and features, with the sizes of the queries in another file, one per line."""
+    """Convert grades and features, with the sizes of the queries in another file, one per line."""
     for half in ("train", "test"):
         path, sizes = find_file(source, f"rank.{half}"), find_file(source, f"rank.{half}.query")
         rows = path.read_text().splitlines()
         counts = [int(size) for size in sizes.read_text().split() if size.isdigit()]
         if sum(counts) != len(rows):
             raise ValueError(
-                f"{sizes}: queries of {sum(counts)} rows together, expected {len(rows)}"
+                f"{sizes}: queries with {sum(counts)} rows in total, expected {len(rows)}"
             )
         queries = [query for query, count in enumerate(counts, 1) for _ in range(count)]
         split = (row.split(" ", 1) for row in rows)
@@ -56,6 +56,7 @@ def _write(out: Path, path: Path, lines: Iterable[str]) -> None:
                 or not fields[0].lstrip("-").isdigit()
             ):
                 raise ValueError(
-                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and column:value"
+                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and "
+                    "column:value"
                 )
             file.write(" ".join(fields) + "\n")

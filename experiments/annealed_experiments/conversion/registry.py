@@ -1,6 +1,4 @@
-"""Public data sets by name: what is downloaded, and how it becomes a folder that the
-commands read.
-"""
+"""Public data sets by name: their downloads and converters."""
 
 import os
 import shutil
@@ -20,14 +18,14 @@ class DataSet:
     Attributes
     ----------
     converter : str
-        ``module.function`` beside this module. It takes the source, the folder to write into and
-        the name, and returns notes for the user, one line each.
+        ``module.function`` in this package. It takes the source, the output folder and the name,
+        and returns notes for the user, one line each.
     source : str
-        What SOURCE holds, as people download it.
+        Content of SOURCE, as downloaded.
     then : str
-        The command that runs next, with DATA for the folder that ``convert`` wrote into.
+        The next command, with DATA for the output folder of ``convert``.
     folder : str, default ""
-        Name of the folder that is written; the set's own name where empty.
+        Name of the output folder; the name of the data set if empty.
     """
 
     converter: str
@@ -38,7 +36,10 @@ class DataSet:
 
 _RUN = "annealed reproduce"
 _TABLE = f"{_RUN} public-tables --data DATA --set"
-_NIPS = "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, NAME_valid.labels"
+_NIPS = (
+    "UCI, NIPS 2003 challenge: NAME_train.data, NAME_train.labels, NAME_valid.data, "
+    "NAME_valid.labels"
+)
 _RANKING = "python benchmarks/ranking.py --data DATA"
 _FACES = "annealed faces train --out faces.safetensors --data DATA"
 _ORDONEZ = ", ".join(
@@ -128,27 +129,27 @@ DATA_SETS = {
 
 
 def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[str]]:
-    """Bring a public data set into the folder that the commands read.
+    """Convert a public data set into the folder that the commands read.
 
     Parameters
     ----------
     name : str
         A key of ``DATA_SETS``.
     source : path
-        What was downloaded: a folder (searched with those below it) or a file.
+        The download: a folder (searched with its subfolders) or a file.
     out : path
-        Folder of the data sets, for ``--data`` or ``ANNEALED_DATA``; made where it is missing.
+        Folder of the data sets, for ``--data`` or ``ANNEALED_DATA``; created if missing.
 
     Returns
     -------
     (Path, list of str)
-        The folder in ``out`` that was written, and what a user should know, one line each.
+        The folder written in ``out``, and notes for the user, one line each.
 
     Raises
     ------
     ValueError
-        If the name is unknown, a file is missing or holds something else, or the folder already
-        exists. Nothing half-written stays behind.
+        If the name is unknown, a file is missing or malformed, or the folder already exists. No
+        partial output remains.
     """
     check_names("data set", [name], DATA_SETS)
     source, out = Path(source), Path(out)
@@ -158,7 +159,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
         DATA_SETS[name].folder or (source.name.split(".")[0] if name == "libsvm" else name)
     )
     if folder.exists():
-        raise ValueError(f"{folder}: already exists; expected another OUT, or remove it first")
+        raise ValueError(f"{folder}: already exists; expected another OUT, or remove the folder")
     make_folder(out)
     module, function = DATA_SETS[name].converter.split(".")
     make: Callable[[Path, Path, str], list[str]] = getattr(

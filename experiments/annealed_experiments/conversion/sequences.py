@@ -1,4 +1,4 @@
-"""Tracks of Hopkins155, and the homes of Ordonez et al. (2013)."""
+"""Converts the tracks of Hopkins155 and the homes of Ordonez et al. (2013)."""
 
 import zipfile
 from pathlib import Path
@@ -11,15 +11,13 @@ from annealed.vision.tracks.io import TRUTH, read_sequences
 
 from .files import find_file
 
-_NOT_OF_THE_BENCHMARK = (
-    "dancing",
-)  # five motions, not one of the 155; the literature leaves it out
-_HEADER_LINES = 2  # names and a line of dashes
+_NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; excluded in the literature
+_HEADER_LINES = 2  # names and a dashed line
 
 
 def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME.npz`` with tracks and labels of each sequence; the archive is read without unpacking
-    its videos.
+    """Write ``NAME.npz`` with tracks and labels of each sequence, without unpacking the videos of
+    the archive.
     """
     if source.is_file():
         with TemporaryDirectory() as place:
@@ -34,15 +32,13 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         )
         np.savez_compressed(folder / f"{one.name}.npz", **arrays)
     left_out = [
-        f"left out, as it is not of the benchmark: {one.name}"
-        for one in sequences
-        if one not in kept
+        f"skipped, not part of the benchmark: {one.name}" for one in sequences if one not in kept
     ]
     return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]
 
 
 def _tree(source: Path) -> Path:
-    """The folder that holds the folders NAME: the source, or one folder below it."""
+    """The folder that contains the folders NAME: the source or a subfolder."""
     if any(source.glob(f"*/*{TRUTH}")):
         return source
     below = sorted(
@@ -59,7 +55,7 @@ def _extract_truth(archive: Path, place: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as content:
             for member in content.namelist():
-                name = Path(member).name  # never a path of the archive's own
+                name = Path(member).name  # never a path from the archive
                 if name.endswith(TRUTH):
                     target = place / name.removesuffix(TRUTH) / name
                     target.parent.mkdir(exist_ok=True)
@@ -71,8 +67,8 @@ def _extract_truth(archive: Path, place: Path) -> None:
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:
-    """``NAME_events.csv`` and ``NAME_activities.csv`` of each home; an activity that ends before it
-    starts is repaired.
+    """Write ``NAME_events.csv`` and ``NAME_activities.csv`` of each home; activities that end
+    before they start are repaired.
     """
     notes = []
     for home in ("ordonezA", "ordonezB"):
@@ -91,13 +87,14 @@ def ordonez(source: Path, folder: Path, name: str) -> list[str]:
         activities["end"] = ends
         activities.to_csv(folder / f"{home}_activities.csv", index=False)
         notes.append(
-            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before their start repaired"
+            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before "
+            "their start repaired"
         )
     return notes
 
 
 def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Rows of fields between tabs, several of which may follow each other."""
+    """Rows of fields separated by one or more tabs."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
         fields = [field.strip() for field in line.split("\t") if field.strip()]
@@ -105,16 +102,16 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
             continue
         if len(fields) != len(columns):
             raise ValueError(
-                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} between tabs"
+                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} "
+                "separated by tabs"
             )
         rows.append(fields)
     return pd.DataFrame(rows, columns=columns)
 
 
 def _repaired(path: Path, start: str, end: str) -> str:
-    """An end before its start gets the start's day and hour: minutes and seconds are what was typed
-    right.
-    """
+    """An end before its start gets the day and hour of the start; its minutes and seconds are
+    kept."""
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:

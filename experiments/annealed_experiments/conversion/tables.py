@@ -1,4 +1,4 @@
-"""Tables of two classes or more: NIPS 2003, UCI, the digits of ESL, LIBSVM, newsgroups."""
+"""Converts classification tables: NIPS 2003, UCI, the digits of ESL, LIBSVM, newsgroups."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from ..datasets import save_set
 from .files import find_file, numbers, open_file
 
-# Columns of the sets of the NIPS 2003 challenge; rows of ``sparse`` ones hold entries
-# "column:value" or columns of ones.
+# Number of columns of the NIPS 2003 challenge sets; rows of sparse sets hold entries "column:value"
+# or the columns of ones.
 _N_COLUMNS = {
     "arcene": 10_000,
     "dexter": 20_000,
@@ -21,36 +21,38 @@ _N_COLUMNS = {
     "madelon": 500,
 }
 _SPARSE = {"dexter", "dorothea"}
-_LEUKEMIA_TRAIN = 38  # of 72 patients, the first in the published order
-_IONOSPHERE_TRAIN = 200  # of 351 rows, the first: the split of the authors
+_LEUKEMIA_TRAIN = 38  # of 72 patients, in the published order
+_IONOSPHERE_TRAIN = 200  # first rows of 351: the split of the authors
 _N_SECOM = 590
 _NEWSGROUPS = {1: "comp.sys.ibm.pc.hardware", -1: "comp.sys.mac.hardware"}
 
 
 def nips2003(source: Path, folder: Path, name: str) -> list[str]:
-    """Training part, and the validation part as the test part: the labels of the true test part
+    """Convert the training part, with the validation part as the test part, since the test labels
     were never published.
     """
     parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
     save_set(folder, name, *parts)
     return [
-        f"{len(parts[0][1])} rows to train on; the validation part ({len(parts[1][1])} rows) is the test part"
+        f"{len(parts[0][1])} training rows; the validation part ({len(parts[1][1])} rows) is the "
+        "test part"
     ]
 
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
-    """The 1,000 validation rows of Gisette in 700 and 300, class by class: what stands for the set
-    where its 6,000 are too many.
+    """Split the 1,000 validation rows of Gisette into 700 and 300, stratified by class, for
+    experiments in which its 6,000 rows are too many.
     """
     X, y = _nips2003_part(source, "gisette", "valid")
     _save_divided(folder, name, X, y, test_size=0.3)
     return [
-        "rows were divided by our own seed: errors differ a little from those of other divisions, also from the pages'"
+        "rows were split with our own seed: errors differ slightly from those of other splits, "
+        "also from the pages"
     ]
 
 
 def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -> None:
-    """Save a set whose rows are divided by our own seed, class by class, in their order."""
+    """Save a set with a stratified split by our own seed, keeping the order of the rows."""
     train, test = map(
         np.sort,
         train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0),
@@ -65,7 +67,8 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(
-            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for {X.shape[0]} rows"
+            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for "
+            f"{X.shape[0]} rows"
         )
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
         X = X.astype(np.uint16)
@@ -73,7 +76,7 @@ def _nips2003_part(source: Path, name: str, part: str):
 
 
 def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
-    """Rows of ``column:value`` or of columns alone, counted from 1."""
+    """Rows of ``column:value`` or of columns only, counted from 1."""
     columns, values, starts = list[int](), list[float](), [0]
     with open_file(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -97,8 +100,8 @@ def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
 
 
 def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
-    """34 numbers and g (good, +1) or b (bad, -1) in each row; the first 200 rows are the authors'
-    training part.
+    """Convert rows of 34 numbers and g (good, +1) or b (bad, -1); the first 200 rows are the
+    authors' training part.
     """
     path = source if source.is_file() else find_file(source, "ionosphere.data")
     classes, n = {"g": 1, "b": -1}, _IONOSPHERE_TRAIN
@@ -108,15 +111,16 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     X, y = table[:, :-1], table[:, -1]
     if len(y) <= n or not y.all():
         raise ValueError(
-            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected 351 that end in one"
+            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected "
+            "351 that end with one"
         )
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
 
 
 def secom(source: Path, folder: Path, name: str) -> list[str]:
-    """590 measurements, some missing, and pass (-1) or fail (+1) with a time; divided by us, three
-    quarters to train.
+    """Convert 590 measurements, some missing, and pass (-1) or fail (+1) with a time; three
+    quarters of the rows train, by our split.
     """
     X = numbers(find_file(source, "secom.data"), _N_SECOM)
     path = find_file(source, "secom_labels.data")
@@ -124,15 +128,16 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(
-            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for {len(X)} rows"
+            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for "
+            f"{len(X)} rows"
         )
     _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
-    return ["rows were divided by our own seed; sdist-real joins and divides them anew"]
+    return ["rows were split with our own seed; sdist-real joins and splits them again"]
 
 
 def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
-    """Words of 4,143 advertisements, accepted (+1) or not; divided by us, rows with the same words
-    on one side.
+    """Convert the words of 4,143 advertisements, accepted (+1) or not; our split keeps identical
+    rows on one side.
     """
     path = source if source.is_file() else find_file(source, "farm-ads-vect")
     X, y = _svmlight(path, zero_based="auto")
@@ -147,12 +152,13 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
     )
     save_set(folder, name, (X[train], y[train]), (X[test], y[test]))
     return [
-        f"{len(train)} rows to train on, {len(test)} to test; {len(y) - same.max() - 1} rows have the words of another"
+        f"{len(train)} training rows, {len(test)} test rows; {len(y) - same.max() - 1} rows "
+        "duplicate another"
     ]
 
 
 def pcmac(source: Path, folder: Path, name: str) -> list[str]:
-    """Word counts of two newsgroups on PC (+1) and Mac hardware, divided by date by their
+    """Convert word counts of two newsgroups on PC (+1) and Mac hardware, split by date by their
     distributor.
     """
     parts = {part: _newsgroups(source, f"20news-bydate-{part}") for part in ("train", "test")}
@@ -160,7 +166,8 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
     train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
     save_set(folder, name, train, test)
     return [
-        f"{len(words.vocabulary_)} words of the training texts; the pages' copy has other ones (26,214)"
+        f"{len(words.vocabulary_)} words of the training texts; the copy used on the pages has "
+        "others (26,214)"
     ]
 
 
@@ -171,7 +178,8 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
         files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())
         if not files:
             raise ValueError(
-                f"{source}: no {part}/{group} in it or below; expected the folders of 20news-bydate.tar.gz"
+                f"{source}: no {part}/{group} in it or in a subfolder; expected the folders of "
+                "20news-bydate.tar.gz"
             )
         texts += [path.read_text(encoding="latin-1") for path in files]
         labels += [label] * len(files)
@@ -179,7 +187,7 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
 
 
 def usps(source: Path, folder: Path, name: str) -> list[str]:
-    """A digit and 256 grey values in each row; 7 (-1) and 9 (+1) also by themselves."""
+    """Convert rows of a digit and 256 grey values; 7 (-1) and 9 (+1) also separately."""
 
     def rows(part: str) -> tuple[np.ndarray, np.ndarray]:
         path = find_file(source, f"zip.{part}")
@@ -187,7 +195,8 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(
-                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the first column"
+                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the "
+                "first column"
             )
         return table[:, 1:], digits
 
@@ -202,8 +211,8 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def leukemia(source: Path, folder: Path, name: str) -> list[str]:
-    """72 patients, 7,129 genes, AML (+1, the fewer) against ALL; the first 38 are the published
-    training part.
+    """Convert 72 patients with 7,129 genes, AML (+1, the rarer class) against ALL; the first 38 are
+    the published training part.
     """
     path = source if source.is_file() else find_file(source, "ALLAML.mat", "leu")
     if path.suffix == ".mat":
@@ -238,8 +247,8 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def news20(source: Path, folder: Path, name: str) -> list[str]:
-    """Word counts of 15,935 texts in 20 classes: X.npz and class.npy; the set has no test part
-    here.
+    """Convert word counts of 15,935 texts in 20 classes to X.npz and class.npy, without a test
+    part.
     """
     path = source if source.is_file() else find_file(source, "news20")
     X, y = _svmlight(path)
@@ -249,8 +258,8 @@ def news20(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def libsvm(source: Path, folder: Path, name: str) -> list[str]:
-    """Any LIBSVM training file of two classes with its test file ``NAME.t``; the greater label
-    becomes +1.
+    """Convert any LIBSVM training file of two classes with its test file ``NAME.t``; the larger
+    label becomes +1.
     """
     if not source.is_file():
         raise ValueError(
@@ -268,14 +277,14 @@ def libsvm(source: Path, folder: Path, name: str) -> list[str]:
         (X, np.where(y == values[1], 1, -1)),
         (X_test, np.where(y_test == values[1], 1, -1)),
     )
-    return [f"{len(y)} rows to train on, {len(y_test)} to test; label {values[1]:g} is +1"]
+    return [f"{len(y)} training rows, {len(y_test)} test rows; label {values[1]:g} is +1"]
 
 
 def _libsvm_pair(path: Path):
     stem = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".bz2") else path.name
     test = find_file(path, f"{stem}.t")
     (X, y), (X_test, y_test) = (_svmlight(part) for part in (path, test))
-    n = max(X.shape[1], X_test.shape[1])  # columns that are zero in one of the files
+    n = max(X.shape[1], X_test.shape[1])  # columns may be zero in one of the files
     X.resize(X.shape[0], n)
     X_test.resize(X_test.shape[0], n)
     return (X, y), (X_test, y_test)

@@ -1,3 +1,1 @@
-"""The comparison of losses and learners on windows of faces, for the command ``annealed
-reproduce``.
-"""
+"""Comparison of losses and learners on windows of faces, for the command ``annealed reproduce``."""

@@ -1,4 +1,4 @@
-"""Figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_, run again:
+"""Reproduces figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_:
 learners on the same windows, modes.
 
 References
@@ -41,14 +41,18 @@ from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
 
 # Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
-# can have the same.
+# can use the same ones.
 SETTINGS = TrainingSettings(
     first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20
 )
-TRAIN, BACKGROUND, TEST = 120, 140, 150  # with and without faces to train on, and to test on
-_POINTS = 400  # of a curve that are kept
+TRAIN, BACKGROUND, TEST = (
+    120,
+    140,
+    150,
+)  # training photographs with and without faces, and test photographs
+_POINTS = 400  # stored points of a curve
 
-# Name -> (learner, what is chosen by the average precision on the kept-back photographs).
+# Name -> (learner, grid of settings, chosen by average precision on held-out photographs).
 LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]] = {
     "FSA, SVM loss": (partial(annealing, loss="huberised_hinge"), {"learning_rate": [0.1, 0.3]}),
     "FSA, Lorenz loss": (partial(annealing, loss="lorenz"), {"learning_rate": [0.1, 0.3]}),
@@ -67,9 +71,7 @@ def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
 
 
 class _Windows:
-    """Windows of one keypoint, mined by annealing with the logistic loss; made when they are asked
-    for.
-    """
+    """Windows of one keypoint, mined on first use by annealing with the logistic loss."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class _Windows:
         return self.training.mined_rows(self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
-        """Fit a learner; its calibrated model, and the average precision on the kept-back
+        """Fit a learner; returns its calibrated model and the average precision on held-out
         photographs.
         """
         positives, reference, ordinary, negatives = self.rows
@@ -107,19 +109,18 @@ class _Windows:
         seconds = time.process_time() - started
         model = self.training.cascade(model, reference, ordinary.patches)
         detector = self.training.detector(self.keypoint, model)
-        model, found = calibrate(
+        model, scores = calibrate(
             detector, self.keypoint, self.job.split.held_out_views, self.settings.precision
         )
         counts = {"windows": len(y), "features": len(model.features), "fit_seconds": seconds}
-        return model, counts | {"held_out_ap_5": found["ap_5"], "held_out_ap_10": found["ap_10"]}
+        return model, counts | {"held_out_ap_5": scores["ap_5"], "held_out_ap_10": scores["ap_10"]}
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
-    """A curve for the checkpoint: average precision, and its points at detections that are hits,
-    where it rises to the right.
+    """A curve for the checkpoint: average precision, and the points at hits.
 
-    Most detections lie in the tail of false ones: points at even ranks would leave few where the
-    curve is read.
+    Most detections are false ones in the tail, so evenly spaced ranks would leave few useful
+    points.
     """
     hits = np.flatnonzero(np.diff(curve.recall, prepend=0.0) > 0)
     some = (
@@ -152,7 +153,7 @@ def curves_of(
     check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
     cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if cells.path is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -176,18 +177,18 @@ def curves_of(
                     "settings": asdict(settings),
                 }
                 key |= {"choices": LEARNERS[name][1], "test": test}
-                found.append(
+                results.append(
                     {"data": keypoint, "method": name}
                     | cells(key, partial(_best, work, name, data, cells, key))
                 )
-    return found
+    return results
 
 
 def _best(
     work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]
 ) -> dict[str, Any]:
-    """The setting with the greatest average precision on the kept-back photographs, evaluated on
-    the test photographs.
+    """The setting with the highest average precision on held-out photographs, evaluated on the test
+    photographs.
     """
     ((parameter, values),) = LEARNERS[name][1].items()
     models: dict[float, KeypointModel] = {}
@@ -211,7 +212,7 @@ def _best(
 
 
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell with the average precision of its curves in their place."""
+    """A cell with its curves replaced by their average precision."""
     precision = {f"AP_{100 * at:.0f}": cell["curves"][str(at)]["ap"] for at in TOLERANCES}
     return {key: value for key, value in cell.items() if key != "curves"} | precision
 
@@ -222,14 +223,14 @@ def faces_curves(
     """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
     windows of one keypoint.
 
-    Windows of 120 photographs of ``faces/train``, a tenth of them kept back, are mined in ten
-    rounds by annealing with the logistic loss. Every learner is fitted to all of them, gets its
-    order and its rejection thresholds in the same way, and scans the 150 photographs of
-    ``faces/test`` once. What is chosen is chosen by the average precision on the kept-back
-    photographs.
+    Windows of 120 photographs of ``faces/train``, a tenth of them held out, are mined in ten rounds
+    by annealing with the logistic loss. Every learner is fitted to all windows, gets its order and
+    its rejection thresholds in the same way, and scans the 150 photographs of ``faces/test`` once.
+    Settings are chosen by average precision on the held-out photographs.
 
-    ``sets`` are keypoints. The training is one, so ``runs`` is not used; other ``options`` are
-    those of :func:`curves_of`. Mined windows lie beside the checkpoint, in a folder ``NAME.parts``.
+    ``sets`` are keypoints. There is a single training, so ``runs`` is not used; other ``options``
+    are those of :func:`curves_of`. Mined windows are stored beside the checkpoint, in a folder
+    ``NAME.parts``.
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
@@ -274,11 +275,11 @@ def modes_of(
             detector, images[:1], [keypoint], mode=mode, assembly="none"
         )  # compiles
         started = time.process_time()
-        found = evaluate_detector(detector, images, [keypoint], mode=mode, assembly="none")
-        seconds = (time.process_time() - started) / max(len(found.images), len(first.images))
+        evaluation = evaluate_detector(detector, images, [keypoint], mode=mode, assembly="none")
+        seconds = (time.process_time() - started) / max(len(evaluation.images), len(first.images))
         return {
             "seconds": seconds,
-            "curves": {str(at): _kept(found.curves[keypoint, at]) for at in TOLERANCES},
+            "curves": {str(at): _kept(evaluation.curves[keypoint, at]) for at in TOLERANCES},
         }
 
     every = [(keypoint, mode) for keypoint in sets for mode in MODES]
@@ -295,10 +296,10 @@ def faces_modes(
     """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three
     modes of search.
 
-    Of the shipped model on the photographs of ``faces/test``, without assembly of faces; the
-    printed numbers are of LFPW, at 3 pixels of a level. The classifier of the shipped model is
-    trained for the windows of the last mode. The chin has no detector of its own. ``sets`` are
-    keypoints that have one. The model is one, so ``runs`` is not used.
+    Uses the shipped model on the photographs of ``faces/test``, without assembly of faces; the
+    printed numbers are for LFPW, at 3 pixels of a level. The classifier of the shipped model is
+    trained for the windows of the last mode. ``sets`` are keypoints with a detector, which the chin
+    does not have. There is a single model, so ``runs`` is not used.
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):

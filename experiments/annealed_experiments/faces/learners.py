@@ -1,8 +1,8 @@
 """Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost,
-an SVM of gradient histograms.
+an SVM on gradient histograms.
 
 Each returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel`:
-piecewise-linear responses with the same bins, so that all of them scan photographs by the same
+piecewise-linear responses with the same bins, so that all models scan photographs with the same
 code.
 """
 
@@ -26,14 +26,14 @@ from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses
 from sklearn.svm import LinearSVC
 
-SHARE_TRIED = 0.1  # of the features, in each round of LogitBoost: section 3.3.1
-_BLOCK = 2048  # windows whose columns are encoded at a time
+SHARE_TRIED = 0.1  # share of the features per round of LogitBoost: section 3.3.1
+_BLOCK = 2048  # windows encoded at a time
 
 
 def annealing(
     patches, y, pool: FeaturePool, settings: WindowFitSettings, loss: str, learning_rate: float
 ) -> KeypointModel:
-    """FSA with a loss and a step size."""
+    """FSA with a given loss and step size."""
     return fit_rows(
         patches, y, pool, replace(settings, loss=loss, learning_rate=learning_rate), seed=[0, 2]
     )
@@ -42,7 +42,7 @@ def annealing(
 def _model(
     design: PatchDesign, features: np.ndarray, values: np.ndarray, intercept: float
 ) -> KeypointModel:
-    """A model of some features of a design, in the order of the pool, without rejection."""
+    """A model of selected features of a design, in the order of the pool, without rejection."""
     responses = Responses(design.low[features], design.bin_width[features], values)
     return KeypointModel(
         design.features[features], responses, intercept, np.full(len(features), -np.inf, np.float32)
@@ -53,8 +53,9 @@ class WindowLearners:
     """Piecewise-linear weak learners on windows, for
     :func:`~annealed.learners.selectors.logitboost.boost`.
 
-    Which feature is next is found on some rows, as many of each class as annealing starts with, and
-    its response on all rows: the codes of all features and rows do not fit into memory.
+    The next feature is chosen on a sample of rows, as many of each class as annealing starts with,
+    and its response is fitted on all rows, because the codes of all features and rows do not fit
+    into memory.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class WindowLearners:
     y : ndarray of shape (n,)
         -1 or +1.
     pool : FeaturePool
-        Its features are tried.
+        Pool of candidate features.
     settings : WindowFitSettings
         ``n_bins`` and ``first_rows`` are used.
     """
@@ -81,7 +82,7 @@ class WindowLearners:
             np.count_nonzero(sign * y > 0) / len(rows)
             for sign, rows in zip((-1, 1), of_class, strict=True)
         ]
-        # the sums stay those of all rows
+        # the sums over all rows are kept
         self.factor = np.where(y[self.rows] > 0, counts[1], counts[0])[:, None]
         self.design = PatchDesign(patches, balanced_weights(y), pool=pool, n_bins=settings.n_bins)
         self.basis = hat_basis(settings.n_bins)
@@ -92,7 +93,7 @@ class WindowLearners:
         self.some = CodeLearners(codes, len(self.rows), self.basis)
 
     def gains(self, g, h, features):
-        """How much each of ``features`` would lower the quadratic model, on the chosen rows."""
+        """Decrease of the quadratic model by each of ``features``, on the sampled rows."""
         return self.some.gains(g[self.rows] * self.factor, h[self.rows] * self.factor, features)
 
     def step(self, g, h, feature):
@@ -106,16 +107,19 @@ class WindowLearners:
 def logitboost(
     patches, y, pool: FeaturePool, settings: WindowFitSettings, shrinkage: float = 1.0
 ) -> KeypointModel:
-    """LogitBoost (LB): as many rounds as annealing keeps features, a tenth of the features tried in
-    each.
+    """LogitBoost (LB): one round per feature of the annealed model, with a tenth of the features
+    tried in each.
 
-    Weak learners are piecewise linear, where the paper has piecewise constants, so that the model
-    has the responses of the others.
+    Weak learners are piecewise linear instead of the paper's piecewise constants, to match the
+    responses of the other models.
     """
     learners = WindowLearners(patches, y, pool, settings)
     limits: dict[str, Any] = {
-        "k": settings.n_features, "n_rounds": settings.n_features, "subsample": SHARE_TRIED, "learning_rate": shrinkage,
-    }  # fmt: skip
+        "k": settings.n_features,
+        "n_rounds": settings.n_features,
+        "subsample": SHARE_TRIED,
+        "learning_rate": shrinkage,
+    }
     n_features = learners.design.n_features
     made = boost(
         learners,
@@ -165,5 +169,5 @@ def hat_columns(design: PatchDesign) -> sp.csr_array:
         values[rows, :, 0] = 1.0 - values[rows, :, 1]
         columns[rows, :, 0] = first_column + left
         columns[rows, :, 1] = first_column + left + 1
-    starts = 2 * m * np.arange(n + 1, dtype=np.int32)  # the solver takes no others
+    starts = 2 * m * np.arange(n + 1, dtype=np.int32)  # the only type that the solver accepts
     return sp.csr_array((values.ravel(), columns.ravel(), starts), shape=(n, m * design.n_knots))

@@ -1,3 +1,3 @@
-"""The papers' figures, drawn again (``annealed reproduce NAME --figures DIR``): one function per
+"""Reproduced figures of the papers (``annealed reproduce NAME --figures DIR``): one function per
 name in ``registry.FIGURES``.
 """

@@ -25,8 +25,13 @@ def stability(data_dir=None, **options: Any) -> Figure:
     rows = fsa_stability(**options)["rows"]
     figure, axes = panels(9, 2.8, 3, sharey=True)
     for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
-        own = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
-        curves(ax, ((_LOSSES[r["method"]], r["value"], r["AUC"]) for r in own), "os^", markersize=4)
+        selected = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
+        curves(
+            ax,
+            ((_LOSSES[r["method"]], r["value"], r["AUC"]) for r in selected),
+            "os^",
+            markersize=4,
+        )
         ax.set(xlabel=label, xscale="log")
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("AUC")
@@ -36,7 +41,7 @@ def stability(data_dir=None, **options: Any) -> Figure:
 
 def schedules(data_dir=None) -> Figure:
     """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017):
-    features left after each step.
+    features remaining after each step.
     """
     figure, (left, right) = panels(9, 3.2, 2)
     for v in (50, 100, 200):
@@ -52,7 +57,7 @@ def schedules(data_dir=None) -> Figure:
 
 
 def losses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2017): losses of the margin."""
+    """Figure 4 of Barbu et al. (2017): losses as functions of the margin."""
     margin = np.linspace(-3.0, 4.0, 281)
     figure, (ax,) = panels(5, 3.2)
     for label, loss in (
@@ -90,7 +95,7 @@ def large(data_dir=None, **options: Any) -> Figure:
     ):
         curves(ax, ((row["method"], row["N"], row[what]) for row in rows), "osD^")
         for order, line in enumerate(ax.lines):
-            line.set_markersize(10 - 2 * (order % 4))  # equal ones are seen
+            line.set_markersize(10 - 2 * (order % 4))  # overlapping points remain visible
         ax.set(xlabel="rows", ylabel=label, xscale="log")
         ax.grid(alpha=0.3)
     axes[0].set_yscale("log")

@@ -1,4 +1,4 @@
-"""Figures of chapter 2 of Ma (thesis): the sparse metric sDist."""
+"""Figures of Ma (thesis), chapter 2: the sparse metric sDist."""
 
 import functools
 from typing import Any
@@ -48,7 +48,7 @@ def base_classifier(data_dir=None, runs: int = 20) -> Figure:
     """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both
     in the Euclidean metric.
 
-    Error of 5-fold cross-validation of all rows, mean of ``runs`` random divisions.
+    Error of 5-fold cross-validation on all rows, averaged over ``runs`` random partitions.
     """
     sizes, errors = base_errors(data_dir, runs)
     figure, (ax,) = panels(5, 3.2, layout="tight")
@@ -62,7 +62,7 @@ def base_classifier(data_dir=None, runs: int = 20) -> Figure:
 def base_errors(
     data_dir, runs: int, sizes: tuple[int, ...] = (1, 3, 5, 7, 9, 11, 15, 21, 31, 41)
 ) -> tuple[tuple[int, ...], np.ndarray]:
-    """Numbers of neighbours, and the errors of f_W and of their vote, of shape (2, n_sizes)."""
+    """Numbers of neighbours, and the errors of f_W and of the vote, of shape (2, n_sizes)."""
     train_X, train_y, test_X, test_y = load_set("ionosphere", data_dir)
     X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
     errors = np.zeros((2, len(sizes)))
@@ -112,9 +112,8 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging
     fraction and kappa (rho p).
 
-    5-fold cross-validation of the training rows, ``runs`` divisions (the text has 20); votes of
-    three neighbours and f_W, 150 steps of one setting with order 1, the other two parameters as in
-    the table.
+    5-fold cross-validation on the training rows, ``runs`` partitions (20 in Ma (thesis)); votes of
+    three neighbours and f_W, 150 steps, order 1, the other two parameters as in the table.
     """
     X, y, _, _ = load_set("madelon", data_dir)
     cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
@@ -128,7 +127,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     }
     figure, axes = panels(12, 3.2, 3, sharey=True)
     for ax, (name, values) in zip(axes, SENSITIVITY.items()):
-        found = [
+        results = [
             cells(
                 {"runs": runs, name: v},
                 functools.partial(_fold_errors, X, y, base | {name: v}, runs),
@@ -143,7 +142,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
         ):
             ax.plot(
                 values,
-                [f[at] for f in found],
+                [f[at] for f in results],
                 "o-" if at < 2 else "o:",
                 color=f"C{at % 2}",
                 markersize=3,
@@ -162,7 +161,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
 
 
 def _fold_errors(X, y, settings: dict[str, Any], runs: int) -> list[float]:
-    """Mean error of votes and of f_W on held-out rows, then on the training rows."""
+    """Mean error of the vote and of f_W on held-out rows, then on training rows."""
     errors = []
     for run in range(runs):
         for train, test in StratifiedKFold(5, shuffle=True, random_state=run).split(X, y):

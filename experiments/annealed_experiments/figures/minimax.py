@@ -13,11 +13,11 @@ from scipy.special import logsumexp, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_set
-from ..tables.minimax import STAND_INS, mslr_leukemia, mslr_synthetic
+from ..tables.minimax import SUBSTITUTE_DATASETS, mslr_leukemia, mslr_synthetic
 from .panels import curves, panels
 
 _ACROSS = 5  # panels in a row
-# Constants of the example below the paper's Figure 2.
+# Constants of the example of the paper's Figure 2.
 _C1, _C2 = 0.09, 0.99
 _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
 
@@ -51,8 +51,8 @@ def recovery(data_dir=None, **options: Any) -> Figure:
 
 
 def leukemia(data_dir=None) -> Figure:
-    """Figures 6(a) and 7(a): missed test samples of leukemia and seconds of a fit against the
-    number of genes.
+    """Figures 6(a) and 7(a): misclassified test samples of leukemia and seconds of a fit against
+    the number of genes.
     """
     rows = mslr_leukemia(data_dir=data_dir)["rows"]
     figure, (left, right) = panels(9, 3.2, 2)
@@ -113,7 +113,7 @@ def convergence(data_dir=None) -> Figure:
     scaled = StandardScaler().fit_transform(X.T).T
     for label, rows, target, r in (
         ("leukemia", scaled, y, 2),
-        ("news20", *STAND_INS["news20"](data_dir)[:2], 20),
+        ("news20", *SUBSTITUTE_DATASETS["news20"](data_dir)[:2], 20),
     ):
         objective = (
             MinimaxSparseClassifier(r, C=10.0, max_cuts=20, retrain_C=None)
@@ -135,10 +135,10 @@ def sensitivity(data_dir=None) -> Figure:
     """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one
     half of news20 against the other.
 
-    The paper has astro-ph, which was not at hand. Half of the documents train, the others test;
-    retrained with C = 5.
+    The paper uses astro-ph, which was not available. Half of the documents train, the others test;
+    models are retrained with C = 5.
     """
-    X, y = STAND_INS["news20"](data_dir)
+    X, y = SUBSTITUTE_DATASETS["news20"](data_dir)
     train, test = np.array_split(np.random.RandomState(0).permutation(len(y)), 2)
     accuracy, seconds = [], []
     for C in (5.0, 10.0, 20.0):

@@ -11,12 +11,12 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 from ..datasets import load_set
 from .panels import panels
 
-_EVERY = 4  # stages between two evaluations of the error
+_EVERY = 4  # stages between two error evaluations
 _PASSES = 20
 
 
 def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
-    """Annealed stages, and the threshold of the text with some settings."""
+    """Annealed stages, and the threshold of Ma (thesis) with some settings."""
     threshold: dict[str, Any] = {
         "selection": "threshold",
         "rejection": 0.7,
@@ -61,7 +61,7 @@ def nonzeros(data_dir=None) -> Figure:
 
 def sparsity(data_dir=None) -> Figure:
     """Figure 3.3 of Ma (thesis): share of the columns selected at each density on Dorothea, by
-    Algorithm 3.4 and by truncated gradient, with both losses and one order of the rows.
+    Algorithm 3.4 and by truncated gradient, with both losses and a single order of the rows.
     """
     X, y, _, _ = load_set("dorothea", data_dir)
     X = MaxAbsScaler().fit_transform(X)
@@ -72,11 +72,14 @@ def sparsity(data_dir=None) -> Figure:
     figure, axes = panels(10, 4, 2, layout="tight")
     settings: dict[str, Any] = {"class_weight": "balanced", "random_state": 0}
     for ax, loss in zip(axes, ("hinge", "logistic")):
-        own = StabilizedTruncatedSGDClassifier(
+        threshold = StabilizedTruncatedSGDClassifier(
             selection="threshold", rejection=0.7, annealing=3.0, loss=loss, **settings
         )
         gradient = TruncatedGradientClassifier(gravity=1e-5, loss=loss, **settings)
-        for label, model in (("threshold (Algorithm 3.4)", own), ("truncated gradient", gradient)):
+        for label, model in (
+            ("threshold (Algorithm 3.4)", threshold),
+            ("truncated gradient", gradient),
+        ):
             chosen = (model.fit(X, y).coef_ != 0).any(axis=0)
             points = [(density[inside].mean(), chosen[inside].mean()) for inside in bins]
             ax.plot(

@@ -1,4 +1,4 @@
-"""What the figures share: panels in a row, and a curve for each label."""
+"""Helpers for the figures: panels in a row, and a curve for each label."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -15,7 +15,7 @@ def panels(
     layout: Literal["constrained", "tight"] = "constrained",
     **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure, in inches, and its ``n`` panels in a row; ``shared`` are axes that they share
+    """A figure, with its size in inches, and its ``n`` panels in a row; ``shared`` are shared axes
     (matplotlib's ``subplots``).
     """
     figure = Figure(figsize=(width, height), layout=layout)
@@ -25,9 +25,7 @@ def panels(
 def curves(
     ax: Axes, points: Iterable[tuple[Any, float, float]], markers: str = "o", **style: Any
 ) -> None:
-    """Draw a curve with markers through the points (label, x, y) of each label, in the order of the
-    labels.
-    """
+    """Draw a curve with markers through the points (label, x, y) of each label, in label order."""
     by_label: dict[Any, list[tuple[float, float]]] = {}
     for label, x, y in points:
         by_label.setdefault(label, []).append((x, y))

@@ -1,4 +1,4 @@
-"""Figures 4.4 and 4.5 of Ma (thesis): photographs of cats and dogs, and the keypoints that become
+"""Figures 4.4 and 4.5 of Ma (thesis): photographs of cats and dogs, and the keypoints of their
 visual words.
 """
 
@@ -11,16 +11,16 @@ from matplotlib.figure import Figure
 from ..datasets import data_folder
 
 _SIDE = 400  # pixels of the longer side, as in training
-_STEP = 40  # pixels between the keypoints that are drawn
-_SIZE = 8.0  # of these, in pixels
+_STEP = 40  # pixels between the drawn keypoints
+_SIZE = 8.0  # of the drawn keypoints, in pixels
 
 
 def keypoints(data_dir=None) -> Figure:
     """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors
     of keypoints on one dog.
 
-    Descriptors are drawn as in the text: a star of eight orientations in each of 4 x 4 cells; only
-    some of the keypoints.
+    Descriptors of some keypoints are drawn as in Ma (thesis): a star of eight orientations in each
+    of 4 x 4 cells.
     """
     files = [f for f in read_pets(data_folder(data_dir) / "pets") if f.split != "test"]
     chosen = [
@@ -44,16 +44,16 @@ def keypoints(data_dir=None) -> Figure:
 
 
 def _stars(image) -> np.ndarray:
-    """Line segments (n, 2, 2), pixels: the orientations of the cells of each keypoint, as long as
-    their share.
+    """Line segments (n, 2, 2) in pixels: the orientations of the cells of each keypoint, with
+    lengths by their share.
     """
-    found = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
-    cells = found.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
+    descriptors = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
+    cells = descriptors.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
     width = CELL_OF_SIZE * _SIZE
     offset = width * (np.arange(N_CELLS) - N_CELLS / 2 + 0.5)
     angle = 2.0 * np.pi * np.arange(8) / 8
-    x = found.positions[:, 0, None, None, None] + offset[None, None, :, None]
-    y = found.positions[:, 1, None, None, None] + offset[None, :, None, None]
+    x = descriptors.positions[:, 0, None, None, None] + offset[None, None, :, None]
+    y = descriptors.positions[:, 1, None, None, None] + offset[None, :, None, None]
     ends = x + width * cells * np.cos(angle), y + width * cells * np.sin(angle)
     segments = np.stack([np.broadcast_arrays(x, ends[0]), np.broadcast_arrays(y, ends[1])], axis=-1)
     return np.moveaxis(segments, 0, -2).reshape(-1, 2, 2)

@@ -1,3 +1,3 @@
-"""Tables of sparse Fourier features (Ma (thesis), section 4.2) beside other kernels that select or
-weigh columns.
+"""Tables of sparse Fourier features (Ma (thesis), section 4.2), compared with other kernels that
+select or weight columns.
 """

@@ -1,6 +1,4 @@
-"""Competitors of sparse Fourier features; each is tuned by cross-validation on the rows that it is
-fitted to.
-"""
+"""Competitors of sparse Fourier features, each tuned by cross-validation on its training rows."""
 
 import numpy as np
 from annealed.learners import SDist
@@ -20,7 +18,7 @@ class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
     """Laplace kernel machine whose diagonal metric is the mean squared gradient of the last fit,
     Radhakrishnan et al. (2024).
 
-    xRFM, the authors' package, needs torch; these lines follow its diagonal variant.
+    The authors' package xRFM needs torch; this class follows its diagonal variant.
     """
 
     def __init__(self, bandwidth=1.0, ridge=1e-2, n_rounds=5):
@@ -107,7 +105,7 @@ class ARD(ClassifierMixin, BaseEstimator):
 
 
 def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
-    """Estimators by name, each a search over its settings by cross-validation."""
+    """Estimators by name, each with a cross-validated search over its settings."""
 
     def searched(model, grid):
         return GridSearchCV(model, grid, cv=n_folds)
@@ -120,7 +118,7 @@ def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
     scales = [0.1 / p, 0.3 / p, 1.0 / p, 3.0 / p]
     svm = make_pipeline(StandardScaler(), SVC())
     interactions = SDist(seed_interactions=10, n_features_to_select=5)
-    found = {
+    estimators = {
         "RBF-SVM": searched(svm, {"svc__gamma": scales, "svc__C": [0.3, 1, 10]}),
         "random Fourier features": searched(
             wave, {"rbfsampler__gamma": scales, "logisticregression__C": [0.01, 0.1, 1]}
@@ -135,7 +133,9 @@ def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
         from lightgbm import LGBMClassifier
 
         model = LGBMClassifier(n_estimators=200, learning_rate=0.05, n_jobs=1, verbose=-1)
-        found["LightGBM"] = searched(model, {"num_leaves": [7, 31], "min_child_samples": [5, 20]})
+        estimators["LightGBM"] = searched(
+            model, {"num_leaves": [7, 31], "min_child_samples": [5, 20]}
+        )
     except ImportError:
         pass
-    return found
+    return estimators

@@ -1,9 +1,9 @@
-"""The discriminant of the text, Ma (thesis), (4.4): the kernel to the nearest row of one class
-minus that to the other's.
+"""The discriminant of Ma (thesis), (4.4): the kernel to the nearest row of one class minus that of
+the other class.
 
-The kernel is the mean of cos(omega'(x - x')) over the atoms, all weights alike. Labels are
+The kernel is the mean of cos(omega'(x - x')) over the atoms, with equal weights. Labels are
 Bernoulli with the logistic function of the discriminant, whose neighbours exclude the row itself in
-training. A move costs O(N^2) time.
+training. A move takes O(N^2) time.
 """
 
 import math
@@ -24,23 +24,24 @@ from annealed.learners.kernel_machines.chains.screening import Table
 from annealed.learners.kernel_machines.estimators import SparseFourierClassifier
 from annealed.learners.types import Matrix
 
-MAX_ROWS = 2000  # of a chain: N^2 numbers are kept
+MAX_ROWS = 2000  # of a chain, which stores N^2 numbers
 MAX_KEPT = 50
 
 
 @dataclass
 class NeighbourChain(Chain):
-    """What a chain leaves, with its rows: their columns (p, N) and labels (N,), 0 or 1."""
+    """The samples of a chain with its rows: their columns (p, N) and labels (N,), 0 or 1."""
 
     columns: np.ndarray
     labels: np.ndarray
 
 
 class NeighbourFourierClassifier(SparseFourierClassifier):
-    """:class:`SparseFourierClassifier` with the discriminant of the text: at most 2,000 rows.
+    """:class:`SparseFourierClassifier` with the discriminant of Ma (thesis), for at most 2,000
+    rows.
 
-    It is for ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` mean
-    nothing here.
+    Requires ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` are not
+    meaningful.
     """
 
     def _chain(
@@ -49,7 +50,7 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
         if len(target) > MAX_ROWS:
             rows = np.sort(rng.choice(len(target), MAX_ROWS, replace=False))
             XT, target = np.ascontiguousarray(XT[:, rows]), target[rows]
-        order = np.argsort(-target, kind="stable")  # the positive class first
+        order = np.argsort(-target, kind="stable")  # the positive class comes first
         n_components, n_steps, burn_in = (
             self.max_components if len(XT) else 0,
             self.n_steps,
@@ -80,21 +81,22 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
 
 @jit(fastmath=True)
 def _largest(row, first, last):
-    found = -1e300
+    largest = -1e300
     for j in range(first, last):
-        found = max(found, row[j])
-    return found
+        largest = max(largest, row[j])
+    return largest
 
 
 @jit(fastmath=True)
 def _log_likelihood(kernel, size, positive):
-    """Of the labels given the sums of cosines (N, N): the first ``positive`` rows have label 1."""
+    """Log-likelihood of the labels given the sums of cosines (N, N); the first ``positive`` rows
+    have label 1."""
     total, n = 0.0, len(kernel)
     for i in range(n):
-        own = kernel[i, i]
+        diagonal = kernel[i, i]
         kernel[i, i] = -1e300
         first, second = _largest(kernel[i], 0, positive), _largest(kernel[i], positive, n)
-        kernel[i, i] = own
+        kernel[i, i] = diagonal
         f = 0.0 if size == 0 or first < -1e200 or second < -1e200 else (first - second) / size
         f = f if i < positive else -f
         total -= math.log1p(math.exp(-f))
@@ -116,7 +118,7 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
     n_rows, size = (
         XT.shape[1],
         np.int64(0),
-    )  # not a literal, for which all that is called would be compiled a second time
+    )  # not a literal, which would compile all called functions a second time
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
     phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))
@@ -164,7 +166,7 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
 
 
 def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray:
-    """Mean probability (n,) of label 1 of new rows, given as columns (p, n), over the samples of
+    """Mean probability (n,) of label 1 for new rows, given as columns (p, n), over the samples of
     one chain.
     """
     kept, train, y = chain.kept, chain.columns, chain.labels

@@ -20,8 +20,8 @@ from .neighbours import NeighbourFourierClassifier
 SIZES = (10, 50, 200, 1000)
 COMPETITOR_RUNS = 1
 PARITY_SPREAD = 0.5
-# What cross-validation on training rows chooses from. Order, scale and moves were narrowed on two
-# folds of Madelon's training rows.
+# Grid of the cross-validation on training rows. Order, scale and moves were narrowed on two folds
+# of Madelon's training rows.
 MADELON: dict[str, Any] = {
     "n_steps": 200_000,
     "max_components": 100,
@@ -52,8 +52,8 @@ IONOSPHERE_CHOICES: list[dict] = [
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):
-    """Three columns whose signs multiply to the label, with normal noise of 0.5, among p columns of
-    unit variance.
+    """Simulate three columns whose signs multiply to the label, with normal noise of 0.5, among p
+    columns of unit variance.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def parity(n: int, p: int, seed: int, n_test: int = 2000):
 
 
 def parity_bayes_error() -> float:
-    """Bayes error of :func:`parity`: an odd number of signs is wrong.
+    """Bayes error of :func:`parity`: the probability of an odd number of wrong signs.
 
     Examples
     --------
@@ -91,18 +91,18 @@ def parity_bayes_error() -> float:
 def kernel_simulated(
     runs: int = 10, data_dir=None, *, methods=None, checkpoint=None
 ) -> dict[str, Any]:
-    """XOR, rings, three-way parity and permuted labels, all columns of equal scale.
+    """Table of XOR, rings, three-way parity and permuted labels, with all columns of equal scale.
 
     Parameters
     ----------
     runs : int, default 10
-        Seeds 0 .. runs - 1; competitors take one, permuted labels twice as many.
+        Number of seeds, from 0; competitors use one, permuted labels twice as many.
     data_dir : path or None
         Not used: the data are simulated.
     methods : list of str or None, default None
-        These only; None means all.
+        Methods to run; None means all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished cells.
+        File that stores finished cells.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def kernel_simulated(
 
 
 def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) -> dict[str, Any]:
-    """Madelon on its own split, Ionosphere on random 70 / 30 splits; settings by 3-fold
+    """Table of Madelon on its own split and Ionosphere on random 70 / 30 splits; settings by 3-fold
     cross-validation on training rows.
 
     Parameters
@@ -173,14 +173,14 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
     data_dir : path or None, default None
         Folder of the real data; None takes ``ANNEALED_DATA``.
     methods : list of str or None, default None
-        These only; None means all.
+        Methods to run; None means all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished cells.
+        File that stores finished cells.
 
     Returns
     -------
     dict
-        ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the settings found.
+        ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the chosen settings.
     """
     check_names("method", methods, ("chains", "annealed"))
     cells = Checkpoint.of(checkpoint, {"table": "kernel-real"})
@@ -188,7 +188,7 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
     correlation = np.abs(np.corrcoef(X.T.astype(float))) - np.eye(X.shape[1])
     true = set(
         np.flatnonzero((correlation > 0.2).any(axis=1)).tolist()
-    )  # the probes correlate with nothing
+    )  # the probes are uncorrelated with the others
     choices = {
         "chains": [
             SparseFourierClassifier(random_state=0, **MADELON, **choice)
@@ -262,18 +262,18 @@ def _measure(model, draw, seed, true) -> dict[str, Any]:
     model = clone(model)
     measured |= measured_fit(model, X, y, X_test, y_test)
     if isinstance(model, SparseFourierClassifier):
-        found = set(model.get_support(indices=True).tolist())
+        selected = set(model.get_support(indices=True).tolist())
         inside = (model.chain_inclusion_probabilities_[:, sorted(true)] > 0.9).all(axis=1)
         measured |= {
-            "found": len(found & true),
-            "others": len(found - true),
+            "found": len(selected & true),
+            "others": len(selected - true),
             "chains": float(inside.mean()),
         }
     return measured
 
 
 def _choose(models, X, y):
-    """The model of least error in 3-fold cross-validation, and its place in the list."""
+    """The model with the smallest error in 3-fold cross-validation, and its index in the list."""
     if len(models) == 1:
         return 0, models[0]
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))

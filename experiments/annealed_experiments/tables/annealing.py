@@ -1,5 +1,4 @@
-"""What annealing costs and how it behaves: Figure 6, Tables I and V of Barbu et al. (2017), run
-again [1]_.
+"""Cost and behaviour of annealing: reproduces Figure 6, Tables I and V of Barbu et al. (2017) [1]_.
 
 References
 ----------
@@ -38,10 +37,10 @@ STABILITY: dict[str, list[float]] = {
 def fsa_stability(
     runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others held,
-    with a refit alone.
+    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others fixed,
+    with only a refit.
 
-    M = 1000 columns and clean labels; the paper has 10 runs per point. Rows: ``parameter``,
+    M = 1000 columns and noise-free labels; the paper has 10 runs per point. Rows: ``parameter``,
     ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
     cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
@@ -75,7 +74,7 @@ def fsa_stability(
                 change = {parameter: value}
                 if parameter in ("mu", "n_steps"):
                     change = {"schedule": clone(settings["schedule"]).set_params(**change)}
-                if parameter == "mu":  # the text ties the rate to it: eta = 20 mu
+                if parameter == "mu":  # the paper couples the rate to it: eta = 20 mu
                     change["learning_rate"] = (
                         settings["learning_rate"] * value / settings["schedule"].mu
                     )
@@ -94,7 +93,7 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[
 
     The time is proportional to the area under the schedule: ``passes`` is that area, in reads of
     the whole matrix. ``seconds`` is the median processor time of a fit without refit or exchanges.
-    The printed numbers are not legible in our copy of the paper.
+    The printed numbers are illegible in our copy of the paper.
     """
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(runs)]
     rows = []
@@ -102,16 +101,16 @@ def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[
         model = FSAClassifier(
             10, refinement=None, **FSA["FSA"] | {"schedule": Schedule(mu=mu, n_steps=500)}
         )
-        seconds, found = [], []
+        seconds, shares = [], []
         for draw in draws:
             seconds.append(timed(model.fit, draw.X, draw.y)[1])
-            found.append(draw.found(model.get_support(indices=True)))
+            shares.append(draw.found(model.get_support(indices=True)))
         passes = float(np.sum([1000, *step_counts(Schedule(mu=mu), 1000, 10, 500)[:-1]]) / 1000)
         rows.append(
             {
                 "mu": mu,
                 "passes": passes,
-                "PCD": 100.0 * float(np.mean(found)),
+                "PCD": 100.0 * float(np.mean(shares)),
                 "seconds": float(np.median(seconds)),
             }
         )
@@ -127,7 +126,7 @@ def _lorenz(k: int, **settings: Any) -> FSAClassifier:
 
 
 class _L1(SelectorMixin, BaseEstimator):
-    """The k columns that are left by L1-penalised logistic regression."""
+    """The k columns selected by L1-penalised logistic regression."""
 
     def __init__(self, k: int):
         self.k = k
@@ -143,8 +142,8 @@ class _L1(SelectorMixin, BaseEstimator):
 
 
 _RIDGE = LogisticRegression(solver="liblinear")
-# Lines of Table V that our data allow, by set: label, number of features, model. FSA has the Lorenz
-# loss.
+# Lines of Table V that our data allow, by set: label, number of features, model. FSA uses the
+# Lorenz loss.
 CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
     "gisette_valid": [
         (
@@ -175,30 +174,30 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str,
     """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training
     and validation rows.
 
-    Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 rows out of the
-    official validation rows, where the paper has 6,000 and 1,000. Lines with a star (trained on
-    validation rows too) and test errors need the labels of the challenge's test rows, which are not
-    public; URL Reputation was not at hand. The parts are fixed, so ``runs`` is not used.
+    Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 of the official
+    validation rows, instead of the paper's 6,000 and 1,000. Lines with a star (also trained on
+    validation rows) and test errors need the labels of the challenge's test rows, which are not
+    public; URL Reputation was not available. The parts are fixed, so ``runs`` is not used.
     """
     cells = Checkpoint.of(checkpoint, {"table": "fsa-challenge"})
     rows = []
     for name, lines in CHALLENGE.items():
         for method, k, model in lines:
-            found = cells(
+            cell = cells(
                 {"data": name, "method": method, "k": k},
                 functools.partial(_errors, name, data_dir, clone(model)),
             )
             paper = beside("fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid"))
-            rows.append({"data": name, "method": method, "k": k, **found, **paper})
+            rows.append({"data": name, "method": method, "k": k, **cell, **paper})
     return {"name": "fsa-challenge", "settings": {}, "rows": rows}
 
 
 def _errors(name: str, data_dir, model) -> dict[str, float]:
     X, y, X_valid, y_valid = load_set(name, data_dir)
     X, X_valid = X.astype(np.float32), X_valid.astype(np.float32)
-    found = measured_fit(model, X, y, X_valid, y_valid)
+    result = measured_fit(model, X, y, X_valid, y_valid)
     errors = {
         "train": 100.0 * float(np.mean(model.predict(X) != y)),
-        "valid": 100.0 * found["error"],
+        "valid": 100.0 * result["error"],
     }
-    return errors | {"seconds": found["seconds"]}
+    return errors | {"seconds": result["seconds"]}

@@ -1,9 +1,9 @@
-"""Selectors of other packages behind one interface, for the tables: data in, exactly k columns out;
-no selection code of ours.
+"""Selectors of other packages behind one interface for the tables: each takes data and returns
+exactly k columns.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
-"classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM the packages of
-those names (``pip install '.[bench]'`` in the checkout).
+"classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM need the
+packages of those names (``pip install '.[bench]'`` in the checkout).
 """
 
 import warnings
@@ -28,19 +28,19 @@ from sklearn.preprocessing import StandardScaler
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
-    """The k columns of greatest absolute strength, ascending; of equal ones the first."""
+    """The k columns of largest absolute strength, ascending; ties go to the first."""
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
 def search_strength(
     fit: Callable[[float], np.ndarray], k: int, low: float, high: float
 ) -> np.ndarray:
-    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients: those
+    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients; returns their
     columns, ascending.
 
     ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero
-    ones, ``high`` too few. Where no penalty gives exactly k, the k largest coefficients of the
-    greatest penalty tried with more.
+    ones, ``high`` too few. If no penalty gives exactly k, the k largest coefficients at the largest
+    penalty tried with more are used.
     """
     best: np.ndarray | None = None
     for _ in range(14):
@@ -59,15 +59,15 @@ def search_strength(
 
 
 def _null_gradient(X, y) -> float:
-    """Smallest penalty at which an L1-penalised mean loss has no feature, up to the curvature's
-    constant.
+    """Smallest penalty at which an L1-penalised mean loss selects no feature, up to the constant of
+    the curvature.
     """
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
 def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the first coefficients on a path (n_features, n_penalties) with k that are not
-    zero, or the most there are.
+    """Columns of the first coefficients on a path (n_features, n_penalties) with k nonzero ones, or
+    the most on the path.
     """
     sizes = (coefs != 0).sum(axis=0)
     return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
@@ -89,9 +89,7 @@ def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
 
 
 def _l1(X, y, k, task, random_state=None):
-    """The lasso: LARS for regression; liblinear with a search for the penalty for
-    classification.
-    """
+    """The lasso: LARS for regression; liblinear with a search for the penalty in classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
         return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
@@ -103,8 +101,8 @@ def _elastic_net(X, y, k, task, random_state=None):
     """The elastic net: coordinate descent for regression, stochastic gradient descent for
     classification (as in the FSA papers).
 
-    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, nearest to the papers'
-    numbers on draws that are in no table (theirs is not legible).
+    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, closest to the papers'
+    numbers on draws outside the tables (the printed share is illegible).
     """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
@@ -125,7 +123,8 @@ def _elastic_net(X, y, k, task, random_state=None):
 
 
 def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
-    """A concave penalty of skglm, gamma for regression and for the flatter logistic loss."""
+    """A concave penalty of skglm, with gamma for regression and for the logistic loss, which has
+    less curvature."""
     from skglm import GeneralizedLinearEstimator, penalties
     from skglm.datafits import Logistic, Quadratic
     from skglm.solvers import AndersonCD
@@ -133,8 +132,8 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
     make = partial(getattr(penalties, penalty_class), gamma=gammas[task])
     X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
     centred = y.astype(float) if task == "classification" else y - y.mean()
-    # Down a path of penalties, each fit from the last one: the local minima on the way are better
-    # than those of cold starts.
+    # A decreasing path of penalties with warm starts: its local minima are better than those of
+    # cold starts.
     path = (
         np.geomspace(1.0, 1e-2, 60)
         * _null_gradient(X, centred)
@@ -197,7 +196,7 @@ def _skscope(X, y, k, task, random_state=None):
 
 
 def _lightgbm(X, y, k, task, random_state=None):
-    """The k columns of greatest total gain of gradient boosted trees (LightGBM)."""
+    """The k columns of largest total gain in gradient boosted trees (LightGBM)."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     model = (LGBMRegressor if task == "regression" else LGBMClassifier)(
@@ -207,8 +206,9 @@ def _lightgbm(X, y, k, task, random_state=None):
 
 
 def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
-    """Simulated annealing on subsets of k columns, least squares in two-fold cross-validation: one
-    column is exchanged; a subset that is worse by the share d stays with probability exp(-d step).
+    """Simulated annealing on subsets of k columns, least squares in two-fold cross-validation: each
+    step exchanges one column; a subset that is worse by the share d is accepted with probability
+    exp(-d step).
     """
     rng = np.random.default_rng(random_state)
     halves = [np.arange(len(y)) % 2 == half for half in (0, 1)]
@@ -236,9 +236,16 @@ _mcp = partial(
 )
 _scad = partial(_skglm, penalty_class="SCAD", gammas={"regression": 3.7, "classification": 8.0})
 COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
-    "L1": _l1, "EL": _elastic_net, "MCP": _mcp, "SCAD": _scad, "RFE": _recursive_elimination, "SA": _simulated_annealing,
-    "abess": _abess, "skscope": _skscope, "LightGBM": _lightgbm,
-}  # fmt: skip
+    "L1": _l1,
+    "EL": _elastic_net,
+    "MCP": _mcp,
+    "SCAD": _scad,
+    "RFE": _recursive_elimination,
+    "SA": _simulated_annealing,
+    "abess": _abess,
+    "skscope": _skscope,
+    "LightGBM": _lightgbm,
+}
 _NEEDS = {
     "MCP": "skglm",
     "SCAD": "skglm",
@@ -256,13 +263,13 @@ def available() -> list[str]:
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,), ascending, that a competitor selects; its warnings about convergence are not
-    shown.
-    """
+    """Columns (k,), ascending, that a competitor selects; its convergence warnings are
+    suppressed."""
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(
-            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the checkout of annealed"
+            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the "
+            "checkout of annealed"
         )
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -270,10 +277,11 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 
 
 def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
-    """Fit a model in place: its error on the test rows, and processor seconds of the fit.
+    """Fit a model in place; returns its error on the test rows and the processor seconds of the
+    fit.
 
-    A model that stops at its limit of iterations is measured as it is, without a warning; one that
-    is fitted by another program brings its ``seconds_``.
+    A model that reaches its iteration limit is evaluated without a warning; one that is fitted by
+    another program provides its ``seconds_``.
     """
     with warnings.catch_warnings(action="ignore"):
         _, seconds = timed(model.fit, X, y)
@@ -287,9 +295,9 @@ ON_ALL = ("L2", "L2, SGD")  # rows of models on all columns
 
 
 def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
-    """Scores of the rows ``X_new`` by a linear model on all columns, the penalty chosen on a
-    held-out fifth: ridge or logistic regression, or ``by_sgd`` as the papers have it the hinge loss
-    by at most 1,000 epochs of stochastic gradient descent.
+    """Scores of the rows ``X_new`` by a linear model on all columns, with the penalty chosen on a
+    held-out fifth: ridge or logistic regression, or, ``by_sgd`` as in the papers, the hinge loss
+    with at most 1,000 epochs of stochastic gradient descent.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
@@ -308,6 +316,6 @@ def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
     models = map(model_of, 10.0 ** np.arange(-4, 2))
     best = max(
         models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held])
-    )  # the first of equals
+    )  # ties go to the first
     model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)

@@ -1,8 +1,7 @@
-"""sDist on simulated and real data: Tables 2.1, 2.2 and 2.4 of Ma (thesis), run again [1]_.
+"""sDist on simulated and real data: reproduces Tables 2.1, 2.2 and 2.4 of Ma (thesis) [1]_.
 
 Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the
-printed number beside ours where there is one. Settings are found by cross-validation on training
-rows alone.
+printed number if there is one. Settings are chosen by cross-validation on training rows.
 
 References
 ----------
@@ -33,21 +32,24 @@ from ..printed_values import printed
 from .competitors import measured_fit
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
-# One setting for all simulated cells, found by 5-fold cross-validation on training rows of seeds
+# One setting for all simulated cells, chosen by 5-fold cross-validation on training rows of seeds
 # 100-102 (N = 500, p = 500).
 SIMULATED = {
-    "kappa": 2, "max_order": 2, "n_features_to_select": 5, "n_neighbors_predict": VOTES, "standardize": False,
+    "kappa": 2,
+    "max_order": 2,
+    "n_features_to_select": 5,
+    "n_neighbors_predict": VOTES,
+    "standardize": False,
     "seed_interactions": 10,
-}  # fmt: skip
-# Where a tenth of the columns is informative: the best of six settings, on a draw of seed 100 (N =
-# p = 500).
+}
+# For a tenth of informative columns: the best of six settings, on a draw of seed 100 (N = p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [
     {"noise_scale": NOISE_SCALE},
     {"noise_scale": 1.0},
     {"noise_scale": 1.0, "tenth": True},
 ]
-# What the text does not have, left out.
+# Without the parts that Ma (thesis) does not have.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sDist": {},
     "sDist, no screen": {"seed_interactions": 0},
@@ -56,30 +58,46 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
-MAX_WORK = 2e9  # rows squared times columns up to which NCA is run: half a minute
+MAX_WORK = 2e9  # maximum of rows squared times columns for NCA: half a minute
 COMPETITOR_RUNS = 3
 
-# What cross-validation chooses from, per real set.
+# Grids of the cross-validation, per real set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
-        "kappa": [10], "max_order": [1], "learning_rate": [0.1], "n_steps": [100, 150, 200], "n_features_to_select": [12, 20],
+        "kappa": [10],
+        "max_order": [1],
+        "learning_rate": [0.1],
+        "n_steps": [100, 150, 200],
+        "n_features_to_select": [12, 20],
         "n_neighbors_predict": [3, 5, 9],
     },
     "ionosphere": {
-        "kappa": [3, 5], "max_order": [3], "seed_interactions": [30, 100], "n_neighbors": [10], "learning_rate": [0.2],
-        "n_steps": [25, 50, 100], "n_features_to_select": [None], "n_neighbors_predict": [1, 3, 5],
+        "kappa": [3, 5],
+        "max_order": [3],
+        "seed_interactions": [30, 100],
+        "n_neighbors": [10],
+        "learning_rate": [0.2],
+        "n_steps": [25, 50, 100],
+        "n_features_to_select": [None],
+        "n_neighbors_predict": [1, 3, 5],
     },
     "secom_partial": {
-        "kappa": [5, 10], "max_order": [1, 2], "n_steps": [25, 50, 100], "n_features_to_select": [20, None],
+        "kappa": [5, 10],
+        "max_order": [1, 2],
+        "n_steps": [25, 50, 100],
+        "n_features_to_select": [20, None],
         "n_neighbors_predict": [3, 9, 15],
     },
     "usps_7v9": {
-        "kappa": [5, 10, 20], "max_order": [1], "n_steps": [100, 150, 200, 300], "n_features_to_select": [50, 100],
+        "kappa": [5, 10, 20],
+        "max_order": [1],
+        "n_steps": [100, 150, 200, 300],
+        "n_features_to_select": [50, 100],
         "n_neighbors_predict": [1, 3, 5],
     },
-}  # fmt: skip
+}
 REAL_GRIDS["secom"] = REAL_GRIDS["secom_partial"]
-REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # at hand
+REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # available
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "usps_7v9": 5}
 
 
@@ -96,14 +114,14 @@ def sdist_simulated(
     """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
 
     Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
-    noise of equal scale, and a tenth of the columns informative, all of equal scale, as the text
-    has it. The text has neither the screen of all pairs of columns nor the trimming of columns at
-    the end: ``VARIANTS`` are rows without them.
+    noise of equal scale, and a tenth of the columns informative, all of equal scale, as in
+    Ma (thesis). It has neither the screening of all pairs of columns nor the trimming of columns
+    at the end: ``VARIANTS`` are rows without them.
 
     Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs
-    at most. ``methods`` are of ``VARIANTS``, "kNN" and "NCA". Competitors: kNN, NCA (at most
-    50 iterations, three runs) where a fit takes half a minute at most, and ``others``, classifiers
-    by name (three runs).
+    at most. ``methods`` are of ``VARIANTS``, "kNN" and "NCA". Competitors: kNN, NCA (at most 50
+    iterations, three runs) if a fit takes at most half a minute, and ``others``, classifiers by
+    name (three runs).
     """
     check_names("method", methods, (*VARIANTS, "kNN", "NCA", *others))
     check_names("set", sets, ("100", "500", "5000"))
@@ -155,13 +173,14 @@ def sdist_real(
     """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
     USPS 7 against 9 on its own.
 
-    Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by somebody else by a lasso
-    on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
-    missing values are left out, other missing values are means of the training rows. One row in
-    fifteen is a fail: answering "pass" always has the error 0.066, which the row "majority" shows.
+    Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by its distributor with a
+    lasso on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
+    missing values are dropped, other missing values are replaced by means of the training rows. One
+    row in fifteen is a fail: always predicting "pass" has the error 0.066, shown in the row
+    "majority".
 
     ``sets`` are names in ``REAL_GRIDS``; ``others`` as in :func:`sdist_simulated`. In the rows,
-    ``seconds`` is one fit with the settings found, ``search_seconds`` the cross-validation.
+    ``seconds`` is one fit with the chosen settings, ``search_seconds`` the cross-validation.
     """
     cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
     rows = []
@@ -207,14 +226,14 @@ def _complete(X, y, X_test, y_test):
 
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, and NCA where its work n^2 p stays bearable."""
+    """Plain kNN, and NCA if its cost n^2 p is below ``MAX_WORK``."""
     scaler, vote = StandardScaler() if standardize else "passthrough", KNeighborsClassifier(votes)
-    found = {"kNN": make_pipeline(scaler, vote)}
+    estimators = {"kNN": make_pipeline(scaler, vote)}
     if float(n) ** 2 * p <= MAX_WORK:
-        found["NCA"] = make_pipeline(
+        estimators["NCA"] = make_pipeline(
             scaler, NeighborhoodComponentsAnalysis(min(p, 10), max_iter=50, random_state=0), vote
         )
-    return found
+    return estimators
 
 
 def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
@@ -226,8 +245,8 @@ def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
-    """Fit a clone; error on the test rows, seconds of the fit (of a search: with the settings
-    found), columns of X used.
+    """Fit a clone; returns the error on the test rows, seconds of the fit (for a search, with the
+    chosen settings), and the columns of X used.
     """
     model = clone(model)
     measured: dict[str, Any] = {}

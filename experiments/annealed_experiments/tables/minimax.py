@@ -1,4 +1,4 @@
-"""The synthetic and the leukemia experiments of Tan et al. (2013), run again [1]_.
+"""Reproduces the synthetic and leukemia experiments of Tan et al. (2013) [1]_.
 
 Every function returns ``{"name", "settings", "rows"}``, one row per line of the table.
 
@@ -29,7 +29,7 @@ from ..datasets import data_folder, existing, load_set, random_split
 from . import competitors
 
 _TAUS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0)
-_SETUPS = {  # rows, test rows, columns, relevant ones, numbers selected
+_SETUPS = {  # rows, test rows, columns, relevant columns, numbers selected
     "scales": (2048, 2048, 8192, 300, [100, 200, 300, 400]),
     "wide": (5000, 2000, 100_000, 300, [100, 200, 300, 400, 600, 800]),
     "tall": (20_000, 2000, 10_000, 600, [300, 400, 600, 800]),
@@ -58,18 +58,20 @@ def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
     return X[:n], y[:n], X[n:], y[n:], w
 
 
-_C = 0.1  # of MSLR on standardised columns, found on other draws of "scales" (seeds 100-103); the paper has 10
+_C = 0.1  # of MSLR on standardised columns, chosen on other draws of "scales" (100-103); paper: 10
 _L1_TOLERANCE = 1e-2
-_L1_VIOLATION = 0.01  # of the penalty's gradient: how far a column outside may exceed it
+_L1_VIOLATION = (
+    0.01  # maximum relative excess over the gradient of the penalty by an excluded column
+)
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
     """L1-penalised logistic regression by liblinear on a working set of columns that grows until no
-    other one violates optimality.
+    other column violates optimality.
 
     The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32
     bytes and more for every number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w));
-    ``working`` are columns to begin with.
+    ``working`` are the initial columns.
     """
     working = np.empty(0, int) if working is None else working
     coef = np.zeros(X.shape[1])
@@ -90,8 +92,8 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
 
 
 def l1_search(X, y, size: int) -> np.ndarray:
-    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest of the
-    least fit with as many or a few more.
+    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest
+    coefficients of the smallest fit with at least as many.
     """
     low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
@@ -103,7 +105,7 @@ def l1_search(X, y, size: int) -> np.ndarray:
             break
         if not above:
             C = 1.5 * below[-1]
-        else:  # the number of columns rises about with the logarithm of C
+        else:  # the number of columns grows roughly with the logarithm of C
             before, after = below[-1], above[0]
             share = (1.01 * size - counts[before]) / (counts[after] - counts[before])
             C = before * (after / before) ** min(max(share, 0.1), 0.9)
@@ -121,19 +123,19 @@ def mslr_synthetic(
     shrink: float = 1.0,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """The synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy
-    after retraining with C = 5.
+    """Synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after
+    retraining with C = 5.
 
     Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3
     ("wide": 5,000 x 100,000) and Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by
-    ``shrink``. The paper prints curves, no numbers; its claims are that MSLR recovers more than L1
-    from 300 selected on in "wide", and at every tau >= 1 in "scales". All methods select the same
-    numbers of columns and are retrained alike. Processor seconds are those of one number alone: for
-    L1 of the search for its penalty.
+    ``shrink``. The paper shows curves without numbers; its claims are that MSLR recovers more than
+    L1 from 300 selected on in "wide", and at every tau >= 1 in "scales". All methods select the
+    same numbers of columns and are retrained alike. Processor seconds are those of one number
+    alone: for L1 of the search for its penalty.
 
     Notes
     -----
-    The paper prints curves, no numbers; its claims are that MSLR recovers more than L1 from 300
+    The paper shows curves without numbers; its claims are that MSLR recovers more than L1 from 300
     selected on in "wide", and at every tau >= 1 in "scales". All methods select the same numbers of
     columns and are retrained alike. The seconds are those of one number alone: for L1 of the search
     for its penalty.
@@ -144,18 +146,18 @@ def mslr_synthetic(
     for setup in setups:
         sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
         for tau in taus if setup == "scales" else (None,):
-            found: dict[str, list] = {method: [] for method in _METHODS}
+            results: dict[str, list] = {method: [] for method in _METHODS}
             for seed in range(runs):
                 data = functools.cache(functools.partial(minimax_data, setup, tau, shrink, seed))
                 key = {"setup": setup, "tau": tau, "shrink": shrink, "seed": seed}
-                for method, parts in found.items():
+                for method, parts in results.items():
                     parts.append(
                         cells(
                             {**key, "method": method},
                             functools.partial(_measure, method, data, sizes),
                         )
                     )
-            means = {method: np.mean(parts, axis=0).tolist() for method, parts in found.items()}
+            means = {method: np.mean(parts, axis=0).tolist() for method, parts in results.items()}
             for i, size in enumerate(sizes):
                 for method in _METHODS:
                     recovered, accuracy, seconds = means[method][i]
@@ -215,14 +217,14 @@ _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
 def mslr_leukemia(
     runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES
 ) -> dict[str, Any]:
-    """Missed test samples of leukemia (38 train, 34 test) and processor seconds of a fit: Tan et
-    al. (2013), Fig. 6(a) and 7(a).
+    """Misclassified test samples of leukemia (38 train, 34 test) and processor seconds of a fit:
+    Tan et al. (2013), Fig. 6(a) and 7(a).
 
     Notes
     -----
-    The paper misses none with 8 features. Each sample is given mean zero and variance one, as in
-    the paper's copy of the data (from LIBSVM); ours was scaled by column over all 72 samples before
-    it was distributed.
+    The paper reports no error with 8 features. Each sample is standardised, as in the paper's copy
+    of the data (from LIBSVM); our copy was scaled by column over all 72 samples before its
+    distribution.
     """
     X, y, X_test, y_test = load_set("leukemia", data_dir)
     X, X_test = (StandardScaler().fit_transform(part.T).T for part in (X, X_test))
@@ -244,14 +246,14 @@ def mslr_leukemia(
 
 
 def _news20(data_dir):
-    """Ten of the newsgroups against the other ten; the copy at hand has no other binary form."""
+    """Ten of the newsgroups against the other ten; our copy has no other binary form."""
     folder = data_folder(data_dir) / "news20"
     X, classes = sp.load_npz(existing(folder / "X.npz")), np.load(existing(folder / "class.npy"))
     return sp.csr_matrix(X).astype(np.float64), np.where(classes > 10, 1, -1)
 
 
 def _joined(name: str, data_dir):
-    """Both official parts, equal rows once: farm_ads has rows that stand in both."""
+    """Both official parts without duplicate rows, since farm_ads has rows in both."""
     X, y, X_test, y_test = load_set(name, data_dir)
     X = sp.csr_matrix(sp.vstack([X, X_test]))
     ends = zip(X.indptr[:-1], X.indptr[1:])
@@ -263,36 +265,47 @@ def _joined(name: str, data_dir):
     return X[rows], np.concatenate([y, y_test])[rows]
 
 
-# Instead of RCV1 and real-sim, of which no small public copy was at hand.
-STAND_INS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {"news20": _news20}
-STAND_INS |= {name: functools.partial(_joined, name) for name in ("farm_ads", "pcmac")}
-_L1_STRENGTHS = (2.0, 3.0, 5.0, 8.0)  # C of L1, in units of the least at which a column enters
+# Substitutes for RCV1 and real-sim, of which no small public copy was available.
+SUBSTITUTE_DATASETS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {
+    "news20": _news20
+}
+SUBSTITUTE_DATASETS |= {name: functools.partial(_joined, name) for name in ("farm_ads", "pcmac")}
+_L1_STRENGTHS = (
+    2.0,
+    3.0,
+    5.0,
+    8.0,
+)  # C of L1, relative to the smallest value at which a column enters
 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
 
 def mslr_real(
-    runs: int = 10, data_dir=None, *, sets: Sequence[str] = tuple(STAND_INS), checkpoint=None
+    runs: int = 10,
+    data_dir=None,
+    *,
+    sets: Sequence[str] = tuple(SUBSTITUTE_DATASETS),
+    checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and of L1 with the
-    same number of columns.
+    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and L1 with the same
+    number of columns.
 
-    As there: ``runs`` random divisions, 70% of the rows to train; the C of L1 gives a number of
+    As in the paper: ``runs`` random splits with 70% training rows; the C of L1 gives a number of
     columns, and MSLR gets the same, r = number / 10; both are retrained by logistic regression with
-    C = 5; Wilcoxon's tests of the accuracies: signed ranks of the
-    paired runs, and the rank sum, which the text has.
+    C = 5. Wilcoxon tests of the accuracies: signed ranks of the paired runs, and the rank sum of
+    the paper.
     """
     cells = Checkpoint.of(checkpoint, {"table": "mslr-real"})
     rows = []
-    check_names("set", sets, STAND_INS)
+    check_names("set", sets, SUBSTITUTE_DATASETS)
     for name in sets:
-        data = functools.cache(functools.partial(STAND_INS[name], data_dir))
+        data = functools.cache(functools.partial(SUBSTITUTE_DATASETS[name], data_dir))
         for C in _L1_STRENGTHS:
-            found = [
+            results = [
                 cells({"data": name, "C": C, "seed": s}, functools.partial(_compared, data, C, s))
                 for s in range(runs)
             ]
-            values = {key: np.array([f[key] for f in found]) for key in found[0]}
+            values = {key: np.array([f[key] for f in results]) for key in results[0]}
             row = {"data": name, "columns": float(values["columns"].mean()), "runs": runs}
             for method in ("L1", *_MSLR):
                 row |= {
@@ -317,12 +330,12 @@ def mslr_real(
 
 
 def _compared(data, C: float, seed: int) -> dict[str, float]:
-    """Accuracies in percent, seconds and the number of columns of L1 and MSLR on one division."""
+    """Accuracies in percent, seconds and the number of columns of L1 and MSLR on one split."""
     table, labels = data()
     X, y, X_test, y_test = random_split(table, labels, seed)
     scaler = StandardScaler(with_mean=False).fit(X)
     Z, Z_test = scaler.transform(X), scaler.transform(X_test)
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
 
     def accuracy(columns):
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -330,12 +343,12 @@ def _compared(data, C: float, seed: int) -> dict[str, float]:
         return 100.0 * float(model.score(Z_test[:, columns], y_test))
 
     C *= 2.0 / float(np.abs(y @ Z).max())
-    l1, found["L1_seconds"] = timed(
+    l1, results["L1_seconds"] = timed(
         LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0).fit, Z, y
     )
     columns = np.flatnonzero(l1.coef_[0])
-    found |= {"columns": len(columns), "L1": accuracy(columns)}
+    results |= {"columns": len(columns), "L1": accuracy(columns)}
     for method, strength in _MSLR.items():
-        model, found[f"{method}_seconds"] = timed(_mslr(len(columns), strength).fit, X, y)
-        found[method] = accuracy(model.get_support(indices=True))
-    return found
+        model, results[f"{method}_seconds"] = timed(_mslr(len(columns), strength).fit, X, y)
+        results[method] = accuracy(model.get_support(indices=True))
+    return results

@@ -1,6 +1,4 @@
-"""Table 5 of Barbu et al. (2014): its settings on its candidates and features, the printed numbers
-beside ours.
-"""
+"""Reproduces Table 5 of Barbu et al. (2014) with its settings, candidates and features."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,10 +26,10 @@ _COLUMNS: tuple[str, ...] = (
     "likelihood test",
 )
 _COLUMNS += ("prior train", "prior test", "all train", "all test")
-_PROGRAMS = ("RV", "SC", "SSC", "VC")  # of other authors; the rule of VC is a row of ours too
+_PROGRAMS = ("RV", "SC", "SSC", "VC")  # of other authors; the rule of VC is also a row of ours
 _OURS = ("train_average", "train_median", "test_average", "test_median", "test_sd")
 # Category, motions, averages in percent in the order of _COLUMNS. Randomised voting (RV), of Table
-# VII of Barbu et al. (2017), has numbers over all categories alone.
+# VII of Barbu et al. (2017), has numbers over all categories only.
 _RV = {"2": 0.44, "3": 1.88, "all": 0.77}
 _PRINTED = """
 checkerboard 2    0.85 1.12 0.67 0.67  0.74 0.58 0.69 1.09 1.28 0.12 0.12
@@ -54,15 +52,15 @@ def printed() -> dict[tuple[str, str, str], float]:
     >>> printed()["all", "all", "all test"]
     0.44
     """
-    found: dict[tuple[str, str, str], float] = {}
+    values: dict[tuple[str, str, str], float] = {}
     for line in _PRINTED.split("\n"):
         if line:
             category, motions, *numbers = line.split()
-            found |= {
+            values |= {
                 (category, motions, column): float(number)
                 for column, number in zip(_COLUMNS, numbers, strict=True)
             }
-    return found | {("all", motions, "RV"): value for motions, value in _RV.items()}
+    return values | {("all", motions, "RV"): value for motions, value in _RV.items()}
 
 
 def motion_table(
@@ -71,11 +69,12 @@ def motion_table(
     """Table 5: train and test, average and median, by category and number of motions, on
     likelihood, prior and all features.
 
-    ``runs`` random divisions of the videos into ten folds. ``sets`` are readings of the text:
-    "paper", the pool of trajectories and velocities, and "trajectories", of trajectories alone.
-    Features are scaled to the range within a sequence. "VC" is the rule of velocity clustering, the
-    least mean distance in raw coordinates, on the same candidates. Intervals are from resampled
-    videos; p is of the signed-rank test of the sequences' mean errors against RankBoost.
+    ``runs`` random partitions of the videos into ten folds. ``sets`` are interpretations of the
+    paper: "paper", the pool of trajectories and velocities, and "trajectories", of trajectories
+    only. Features are scaled to the range within a sequence. "VC" is the rule of velocity
+    clustering, the smallest mean distance in raw coordinates, on the same candidates. Intervals are
+    from resampled videos; p is from the signed-rank test of the sequences' mean errors against
+    RankBoost.
     """
     check_names("set", sets, ("paper", "trajectories"))
     beside, features = printed(), {}
@@ -141,8 +140,8 @@ def _bootstrap_mean(values: np.ndarray, groups: np.ndarray) -> list[float]:
 def paper_results(
     runs: int, data_dir, checkpoint, pool: str = "paper"
 ) -> tuple[Benchmark, list[Result]]:
-    """The protocol on the candidates of the paper and a reading of its features: what
-    :func:`motion_table` and Figure 9 show.
+    """Run the protocol of :func:`motion_table` and Figure 9 on the candidates of the paper and one
+    interpretation of its features.
     """
     sequences = read_sequences(data_folder(data_dir) / "hopkins155")
     cells = Checkpoint.of(checkpoint, {"table": "motion-table"} | made_from(sequences, pool))

@@ -1,5 +1,5 @@
-"""Tables 3.2 to 3.4 of Ma (thesis) run again [1]_: error, share of non-zero coefficients, stability
-of five sparse online learners.
+"""Reproduces Tables 3.2 to 3.4 of Ma (thesis) [1]_: error, share of non-zero coefficients,
+stability of five sparse online learners.
 
 References
 ----------
@@ -31,19 +31,18 @@ from ..printed_values import printed
 from .competitors import measured_fit
 
 PASSES = 30
-REPEATS = {"dorothea": 1}  # of the cross-validation; 2 elsewhere
-# Largest share of the columns that the annealed stages may keep; cross-validation chooses between
-# it and half of it.
+REPEATS = {"dorothea": 1}  # of the cross-validation; otherwise 2
+# Maximum share of the columns that the annealed stages keep; cross-validation chooses between it
+# and half of it.
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
-# "stabilised" has this package's annealed stages; "threshold" is Algorithm 3.4, with what it needs
-# to run (docs/online.md).
+# "stabilised" uses this package's annealed stages; "threshold" is Algorithm 3.4, with the additions
+# that it needs (docs/online.md).
 METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised", "threshold")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The methods for a set in ``SHARES`` and a loss, each with the settings that cross-validation
-    chooses from.
+    """The methods for a set in ``SHARES`` and a loss, each with its grid for cross-validation.
 
     "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths,
     beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5.
@@ -57,9 +56,15 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
     }
     rates = [0.3, 1.0, 3.0, 10.0]
     plain = SGDClassifier(
-        loss="log_loss" if loss == "logistic" else loss, penalty=None, learning_rate="constant", eta0=1.0, max_iter=PASSES,
-        tol=None, class_weight=weight, random_state=0,
-    )  # fmt: skip
+        loss="log_loss" if loss == "logistic" else loss,
+        penalty=None,
+        learning_rate="constant",
+        eta0=1.0,
+        max_iter=PASSES,
+        tol=None,
+        class_weight=weight,
+        random_state=0,
+    )
     share = SHARES[name]
     return {
         "SGD": (plain, {"eta0": rates}),
@@ -107,8 +112,8 @@ def online_tables(
 
     Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share.
     ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages keep, so
-    that a fixed number of features gives no advantage; ``pass_ratio`` is one path's pass over that
-    of scikit-learn's SGD in the same run.
+    that a fixed number of features gives no advantage; ``pass_ratio`` is the time of one path's
+    pass divided by that of scikit-learn's SGD in the same run.
     """
     cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
     rows = []
@@ -156,7 +161,7 @@ class _Set:
         )
 
     def scaling(self, loss):
-        """The scaling with which plain SGD has the least cross-validated error."""
+        """The scaling with the smallest cross-validated error of plain SGD."""
         plain = candidates(self.name, loss)["SGD"]
         tried = {
             s: self.cells(
@@ -167,15 +172,15 @@ class _Set:
         return min(tried, key=tried.__getitem__)
 
     def choose(self, model, grid, scaling, loss):
-        """(error, settings) with the least cross-validated error, balanced for the set of rare
-        positives; the first of equals.
+        """(error, settings) with the smallest cross-validated error, balanced for the set of rare
+        positives; ties go to the first.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
-        found = [
+        scores = [
             (self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s)
             for s in ParameterGrid(grid)
         ]
-        return min(found, key=lambda f: f[0])
+        return min(scores, key=lambda f: f[0])
 
     def _folds(self, scaling):
         """Scaled training and test rows of each fold."""
@@ -239,7 +244,7 @@ class _Set:
 
 
 def _printed(name, loss, method):
-    """The printed numbers as shares; kappa is none."""
+    """The printed numbers as shares, except kappa."""
     method = "stabilised" if method == "threshold" else method
     values = {
         what: printed("online-tables", method, name, loss, what)
@@ -252,8 +257,8 @@ def _printed(name, loss, method):
 
 
 def _with(model, settings, Z):
-    """A clone with these settings; scikit-learn's rate is made relative to the rows' length, as
-    ours are.
+    """A clone with these settings; scikit-learn's rate is relative to the norm of the rows, like
+    ours.
     """
     model = clone(model).set_params(**settings)
     if isinstance(model, SGDClassifier):

@@ -1,6 +1,7 @@
-"""Test error on public tables beside L1, RFE, abess and boosting at equal numbers of features.
+"""Test error on public tables compared with L1, RFE, abess and boosting at equal numbers of
+features.
 
-Every method sees the same training part; its number of features is chosen among the same sizes by
+Every method uses the same training part; its number of features is chosen among the same sizes by
 the same five folds of that part, and the test part is evaluated once for each size, for the columns
 "at". Errors are in percent, of balanced accuracy where the authors of the table use that;
 "difference" is annealing's error minus L1's at the number that annealing chose, with its paired
@@ -48,8 +49,8 @@ def _weight(name):
 
 
 def _fsa(name, sizes, X, y):
-    """FSA with its defaults, or a piecewise-linear response where the classes are known not to be
-    linear.
+    """FSA with its defaults, or a piecewise-linear response if the classes are known to be
+    nonlinear.
     """
     return [
         FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y)
@@ -62,7 +63,7 @@ def _scaled(X):
 
 
 class _Linear:
-    """A linear classifier on some scaled columns, as it was when it was taken over."""
+    """A snapshot of a linear classifier on some scaled columns."""
 
     def __init__(self, scaler, columns, coef, intercept, classes):
         self.scaler, self.columns = scaler, columns
@@ -76,7 +77,7 @@ class _Linear:
 
 
 def _l1(name, sizes, X, y):
-    """The L1 path; for each size the largest model that has no more features."""
+    """The L1 path; for each size the largest model with at most that many features."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
@@ -86,17 +87,19 @@ def _l1(name, sizes, X, y):
         else {"solver": "liblinear"}
     )
     model = LogisticRegression(l1_ratio=1.0, class_weight=_weight(name), **settings, random_state=0)
-    found: dict[int, _Linear] = {}
+    models: dict[int, _Linear] = {}
     for c in np.geomspace(0.3, 3000, 25 if several else 60) / len(y):
         model.set_params(C=c).fit(Z, y)
         columns = np.flatnonzero(np.abs(model.coef_).sum(axis=0))
         linear = _Linear(scaler, columns, model.coef_[:, columns], model.intercept_, model.classes_)
         for k in sizes:
-            if 0 < len(columns) <= k and (k not in found or len(columns) >= len(found[k].columns)):
-                found[k] = linear
+            if 0 < len(columns) <= k and (
+                k not in models or len(columns) >= len(models[k].columns)
+            ):
+                models[k] = linear
         if len(columns) > max(sizes):
             break
-    return [found.get(k) for k in sizes]
+    return [models.get(k) for k in sizes]
 
 
 def _rfe(name, sizes, X, y):
@@ -106,13 +109,13 @@ def _rfe(name, sizes, X, y):
     columns = np.arange(X.shape[1])
     solver = "lbfgs" if len(np.unique(y)) > 2 else "liblinear"
     base = LogisticRegression(class_weight=_weight(name), solver=solver, max_iter=300)
-    found = []
+    models = []
     for k in sizes[::-1]:
         selector = RFE(base, n_features_to_select=k, step=0.2).fit(Z[:, columns], y)
         columns = columns[selector.support_]
         last = selector.estimator_
-        found.append(_Linear(scaler, columns, last.coef_, last.intercept_, last.classes_))
-    return found[::-1]
+        models.append(_Linear(scaler, columns, last.coef_, last.intercept_, last.classes_))
+    return models[::-1]
 
 
 def _abess(name, sizes, X, y):
@@ -122,23 +125,23 @@ def _abess(name, sizes, X, y):
 
     scaler = _scaled(X)
     Z = scaler.transform(X)
-    moving = np.flatnonzero(scaler.var_ > 0)  # the package stops at constant columns
+    moving = np.flatnonzero(scaler.var_ > 0)  # the package fails on constant columns
     classes, codes = np.unique(y, return_inverse=True)
     model = Abess if len(classes) == 2 else MultinomialRegression
-    found = []
+    models = []
     for k in sizes:
         fitted = model(support_size=[k], thread=1).fit(Z[:, moving], codes)
         coef = np.asarray(fitted.coef_)
         coef = coef[None] if coef.ndim == 1 else coef.T
-        found.append(_Linear(scaler, moving, coef, np.atleast_1d(fitted.intercept_), classes))
-    return found
+        models.append(_Linear(scaler, moving, coef, np.atleast_1d(fitted.intercept_), classes))
+    return models
 
 
 METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}
 
 
 def _errors(name, models, X, y):
-    """Error in percent of each model; NaN where there is none of that size."""
+    """Error in percent of each model; NaN if there is none of that size."""
     measure = balanced_accuracy_score if name in BALANCED else accuracy_score
     return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
 
@@ -177,11 +180,19 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
         test = _errors(name, models, X_test, y_test)
         best = int(np.nanargmin(np.where(np.isnan(test), np.nan, cv)))
         at_test[method] = models, best, test
-        rows.append({
-            "data": name, "method": method, "k": sizes[best], "error": test[best], "cv_error": cv[best],
-            "at": dict(zip(sizes, test.round(1).tolist())), "cv_at": dict(zip(sizes, cv.round(1).tolist())),
-            "seconds_per_fit": seconds / len(sizes), "seconds_cv": cv_seconds,
-        })  # fmt: skip
+        rows.append(
+            {
+                "data": name,
+                "method": method,
+                "k": sizes[best],
+                "error": test[best],
+                "cv_error": cv[best],
+                "at": dict(zip(sizes, test.round(1).tolist())),
+                "cv_at": dict(zip(sizes, cv.round(1).tolist())),
+                "seconds_per_fit": seconds / len(sizes),
+                "seconds_cv": cv_seconds,
+            }
+        )
     if {"annealed", "l1"} <= at_test.keys():
         models, best, _ = at_test["annealed"]
         other = at_test["l1"][0][best]
@@ -200,7 +211,7 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
 
 
 def _boosting(name, X, y, X_test, y_test):
-    """All features: how low the error can be."""
+    """Boosting on all features, as a lower reference for the error."""
     X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
     model, seconds = timed(
         HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y
@@ -233,7 +244,7 @@ def public_tables(
     rows = []
     with warnings.catch_warnings(
         action="ignore"
-    ):  # competitors that stop at their limit of iterations are measured as they are
+    ):  # competitors that reach their iteration limit are evaluated as they are
         for name in sets:
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))

@@ -1,8 +1,8 @@
-"""The FSA papers' comparisons of selectors, run again: ours beside what was printed [1]_, [2]_.
+"""Reproduces the FSA papers' comparisons of selectors, with the printed numbers [1]_, [2]_.
 
 Every function returns ``{"name", "settings", "rows"}``, one row per line of the table. Slow methods
-get fewer runs than ours (``_RUNS``); each row says how many it had. DR is the percentage of runs in
-which all relevant columns were found, PCD the percentage of relevant columns found; seconds are
+get fewer runs than ours (``_RUNS``); each row has its number of runs. DR is the percentage of runs
+in which all relevant columns were found, PCD the percentage of relevant columns found; seconds are
 medians of processor time (the printed ones are not).
 
 References
@@ -37,13 +37,13 @@ from .simulated import Simulated, simulate
 
 @dataclass(frozen=True)
 class Design:
-    """How the data of one line of a table are drawn: parameters of :func:`~.simulated.simulate` for
-    N rows, M columns, k relevant ones.
+    """Design of one line of a table: parameters of :func:`~.simulated.simulate` for N rows, M
+    columns, k relevant ones.
 
     Attributes
     ----------
     task : {"classification", "regression"}
-        What is predicted.
+        Type of the target.
     N, M, k : int
         Rows, columns and relevant columns.
     label_noise : float
@@ -51,7 +51,7 @@ class Design:
     columns : {"ar1", "equicorrelated"}
         Correlation of the columns.
     random_support, random_signs : bool
-        Relevant columns anywhere, coefficients -1 or +1.
+        Relevant columns at random positions, random coefficients -1 or +1.
     """
 
     task: str
@@ -79,7 +79,7 @@ _CLASSIFICATION_SIZES = [
     (3000, 30),
     (10000, 30),
 ]
-# The lines of each table, by the name that the printed values have.
+# The lines of each table, by the name in the printed values.
 DESIGNS: dict[str, list[Design]] = {
     "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
     "noisy": [
@@ -108,10 +108,10 @@ DESIGNS: dict[str, list[Design]] = {
 }
 
 
-# Settings of the annealing rows: the papers' algorithm alone (500 steps, refit on the k left);
-# rates as found on mean gradients of standardised columns, the same for clean and noisy labels; the
-# logistic loss has two, either of which is better on one of them. "annealed" is FSA as this package
-# runs it by default, "annealing alone" its loop with that loss and rate.
+# Settings of the annealing rows: only the papers' algorithm (500 steps, refit on the k remaining
+# columns); rates tuned on mean gradients of standardised columns, the same for clean and noisy
+# labels; the logistic loss has two, each better on one kind of labels. "annealed" is FSA with the
+# defaults of this package, "annealing alone" only its loop, with that loss and rate.
 def _rates(loss: str, rate: float, mu: float) -> dict[str, Any]:
     schedule, prior = learners.Schedule(mu=mu, n_steps=500), learners.Prior(shrinkage=1e-3)
     return {"loss": loss, "learning_rate": rate, "schedule": schedule, "prior": prior}
@@ -123,15 +123,15 @@ FSA: dict[str, dict[str, Any]] = {
     "FSV": _rates("huberised_hinge", 1.0, 100.0),
     "FSL": _rates("lorenz", 1.0, 30.0),
 }
-# Beyond one over the curvature, as in annealing: the safe rate finds fewer. For clean and noisy
-# labels, up to ten columns and more: nearest to the printed shares of columns found, on draws
-# (seeds 9000 to 9011) that are in no table. In the printed order 2 and 1 find most on seeds 9000 to
-# 9003, with clean labels and noisy ones.
+# Above one over the curvature, as in annealing: the safe rate finds fewer columns. For clean and
+# noisy labels, up to ten columns and more: closest to the printed shares of columns found, on draws
+# (seeds 9000 to 9011) outside the tables. In the printed order, 2 and 1 find most on seeds 9000 to
+# 9003, with clean and noisy labels.
 _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 
 def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
-    """Estimators of ours for a design, by the names that they have in the tables."""
+    """Our estimators for a design, by their names in the tables."""
     k, steps, refit_alone = (
         design.k,
         learners.Schedule(n_steps=500),
@@ -176,18 +176,28 @@ def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
 _TASKS = {
     "SA": "regression",
     "L2, SGD": "classification",
-}  # of methods that the papers have in one task
-_SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # to so many rows only
-# Runs at most, by rows: (up to 1000, up to 3000, more, or more than 1000 columns); what is not
-# named gets all.
+}  # of methods that the papers have in one task only
+_SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number of rows
+# Maximum number of runs, by rows: (up to 1000, up to 3000, more, or more than 1000 columns);
+# methods not listed get all.
 _RUNS = {
-    "FoBa-obj": (5, 0, 0), "L1": (30, 20, 20), "EL": (10, 5, 2), "MCP": (30, 30, 20), "SCAD": (30, 30, 20), "RFE": (30, 20, 3),
-    "abess": (50, 30, 10), "skscope": (3, 1, 0), "L2": (10, 5, 2), "L2, SGD": (10, 3, 1), "SA": (10, 3, 1), "LightGBM": (5, 3, 0),
-}  # fmt: skip
+    "FoBa-obj": (5, 0, 0),
+    "L1": (30, 20, 20),
+    "EL": (10, 5, 2),
+    "MCP": (30, 30, 20),
+    "SCAD": (30, 30, 20),
+    "RFE": (30, 20, 3),
+    "abess": (50, 30, 10),
+    "skscope": (3, 1, 0),
+    "L2": (10, 5, 2),
+    "L2, SGD": (10, 3, 1),
+    "SA": (10, 3, 1),
+    "LightGBM": (5, 3, 0),
+}
 
 
 def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> int:
-    """How many of ``runs`` a method gets."""
+    """Number of ``runs`` for a method."""
     if name not in _RUNS:
         return runs
     size = 2 if design.M > 1000 or design.N > 3000 else 1 if design.N > 1000 else 0
@@ -195,8 +205,8 @@ def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> 
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores of the rows ``X_new`` by the Newton refit on the selected columns: one for all
-    selectors that bring no model.
+    """Scores of the rows ``X_new`` by the Newton refit on the selected columns, shared by all
+    selectors without a model.
     """
     mean, scale = (
         X[:, columns].mean(axis=0, dtype=np.float64),
@@ -211,8 +221,8 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
 
 
 def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: str, seed: int):
-    """Fit a method of ours, a competitor, or "L2": its columns (None for L2, which keeps all), the
-    scores of ``X_new``, seconds.
+    """Fit one of our methods, a competitor, or "L2"; returns its columns (None for L2, which keeps
+    all), the scores of ``X_new``, and seconds.
 
     Seconds are processor time of the selection and the fit, without the prediction.
     """
@@ -233,15 +243,15 @@ def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: s
 def table_row(
     table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]
 ) -> dict[str, Any]:
-    """A method's line of a table, ours beside the printed numbers (``paper_...``).
+    """The line of a method in a table, with the printed numbers (``paper_...``).
 
     One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method
-    that does not select, and for AUC or RMSE where new rows have another truth. DR and PCD in
+    that does not select, and for AUC or RMSE if new rows follow another truth. DR and PCD in
     percent.
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
-    dr, pcd = (100.0 * float(found.mean()) if selects else None for found in (share == 1.0, share))
+    dr, pcd = (100.0 * float(flags.mean()) if selects else None for flags in (share == 1.0, share))
     mean, what = (
         None if np.isnan(quality).any() else float(quality.mean()),
         "RMSE" if design.task == "regression" else "AUC",
@@ -264,7 +274,7 @@ def _measure(
     data: Callable[[], tuple[Simulated, Simulated]],
     warm: set[str],
 ) -> list:
-    """Share of the relevant columns found, AUC or RMSE on as many new rows (None where these have
+    """Share of the relevant columns found, AUC or RMSE on as many new rows (None if these follow
     another truth), seconds.
     """
     ours = our_methods(design, seed)
@@ -295,18 +305,18 @@ def selector_table(
     competitor_runs=None,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Make one of the tables of selectors on simulated data.
+    """Compute one of the tables of selectors on simulated data.
 
     Parameters
     ----------
     name : str
         "fsa-classification" (Barbu et al. (2017), Tables II and III), "fsa-regression" (Table IV),
-        "fsa-wide" (Barbu et al. (2014), Tables 1 to 3 at sizes that the others do not have),
+        "fsa-wide" (Barbu et al. (2014), Tables 1 to 3 at sizes not in the other tables),
         "fsa-off-design" (random supports and signs, also with equicorrelated columns) or
         "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18),
         Figure 1).
     runs : int, default 100
-        Simulated data sets per line, with seeds from 0 on.
+        Number of simulated data sets per line, with seeds from 0.
     data_dir : None
         Not used: the data are simulated.
     noisy : bool, default False
@@ -315,12 +325,12 @@ def selector_table(
         Lines of the table; all by default. For the tables of Barbu et al. (2017) any sizes with 10
         k <= 1000.
     methods : sequence of str or None, default None
-        All whose packages are installed by default.
+        Methods to run; by default all whose packages are installed.
     competitor_runs : int or None, default None
-        At most that many data sets for the slow methods; by default numbers that depend on the
-        method (at most 50).
+        Maximum number of data sets for the slow methods; the default depends on the method (at most
+        50).
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished runs.
+        File that stores finished runs.
     """
     table = {"fsa-classification": "noisy" if noisy else "clean"}.get(
         name, name.removeprefix("fsa-")
@@ -349,20 +359,22 @@ def selector_table(
             if _SMALL.get(name, design.N) >= design.N
             and _TASKS.get(name, design.task) == design.task
         ]
-        found: dict[str, list] = {method: [] for method in names}
+        results_of: dict[str, list] = {method: [] for method in names}
         for seed in range(runs):
 
             @functools.cache
             def data(design=design, seed=seed):
                 return design.draw(seed), design.draw(seed + 1_000_000)
 
-            for method, results in found.items():
+            for method, results in results_of.items():
                 if seed < _runs(method, design, runs, competitor_runs):
                     key = {"table": table, **asdict(design), "method": method, "seed": seed}
                     results.append(
                         cells(key, functools.partial(_measure, design, method, seed, data, warm))
                     )
-        rows += [table_row(table, design, method, results) for method, results in found.items()]
+        rows += [
+            table_row(table, design, method, results) for method, results in results_of.items()
+        ]
     settings = {
         "runs": runs,
         "noisy": noisy,

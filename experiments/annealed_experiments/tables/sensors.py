@@ -30,16 +30,16 @@ from ..data_folder import data_folder
 from .sensors_simulation import SimulatedHome, simulate_home
 
 N_TRUE = 10
-N_DAYS = 10  # of training, and as many of test
+N_DAYS = 10  # training days, and as many test days
 FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
-N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single ones
+N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single features
 
 
 def sensors_simulated(
     runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Simulated homes: how many of the ten true sensors are among the ten selected, and what that
-    costs in error.
+    """Simulated homes: number of the ten true sensors among the ten selected, and the resulting
+    error.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def sensors_simulated(
     methods : list of str or None, default None
         Keys of ``METHODS``; None: all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished homes.
+        File that stores finished homes.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def sensors_simulated(
     check_names("method", methods, METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
-    found: dict[str, list[dict[str, Any]]] = {
+    by_method: dict[str, list[dict[str, Any]]] = {
         method: [
             cells({"method": method, "seed": seed}, partial(_simulated_cell, method, seed))
             for seed in range(runs)
@@ -68,13 +68,13 @@ def sensors_simulated(
         for method in chosen
     }
     rows = []
-    for method, homes in found.items():
+    for method, homes in by_method.items():
         row: dict[str, Any] = {"method": method, "homes": len(homes)}
         for key in ("sensors", "true", "error", "shrunk_error", "objective", "seconds"):
             values = [home[key] for home in homes if home.get(key) is not None]
             row[key] = float(np.mean(values)) if values else None
         row["oracle_error_same_homes"] = float(
-            np.mean([home["error"] for home in found["true sensors"]])
+            np.mean([home["error"] for home in by_method["true sensors"]])
         )
         rows.append(row)
     settings = {
@@ -90,24 +90,24 @@ def sensors_simulated(
 def sensors_features(
     runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 of Liu et al. (2014) with its own unit on simulated homes: single features, one for
-    each sensor and activity; a sensor counts once one of its features is in.
+    """Figure 2 of Liu et al. (2014) with its original unit on simulated homes: single features, one
+    for each sensor and activity; a sensor counts once one of its features is selected.
 
     The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
-    Rows: one for each home, number of features and method. L1 stands in the row of a number with
-    the next below on its path (``taken``).
+    Rows: one for each home, number of features and method. L1 uses the next smaller number on its
+    path (``taken``).
     """
     check_names("method", methods, FEATURE_METHODS)
     cells = Checkpoint.of(checkpoint, {"table": "sensors-features"})
     rows = []
     for seed in range(runs):
         for method in methods or FEATURE_METHODS:
-            found = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
+            results = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
             for size in N_FEATURES:
-                taken = max((row["taken"] for row in found if row["taken"] <= size), default=None)
+                taken = max((row["taken"] for row in results if row["taken"] <= size), default=None)
                 rows += [
                     {"home": seed, "features": size, "method": method, **row}
-                    for row in found
+                    for row in results
                     if row["taken"] == taken
                 ]
     settings = {
@@ -124,12 +124,12 @@ def sensors(
     runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None
 ) -> dict[str, Any]:
     """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
-    sensors, and which they are.
+    sensors, and the selected sensors.
 
     Parameters
     ----------
     runs : int, default 5
-        Folds of whole days.
+        Number of folds of whole days.
     data_dir : path or None, default None
         Folder that holds ``sensors_adl``; None: that of ``ANNEALED_DATA``.
     home : str, default "ordonezA"
@@ -137,7 +137,7 @@ def sensors(
     methods : list of str or None, default None
         Keys of ``METHODS``; None: all.
     checkpoint : path, Checkpoint or None, default None
-        File that keeps finished folds.
+        File that stores finished folds.
 
     Returns
     -------
@@ -147,13 +147,13 @@ def sensors(
     check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
     cells = Checkpoint.of(checkpoint, {"table": "sensors"})
-    found = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
-    found += evaluate_selection(
+    predictions = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
+    predictions += evaluate_selection(
         minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells
     )
     rows = [
         {key: value for key, value in row.items() if key != "per_activity"}
-        for row in table_rows(minutes, found)
+        for row in table_rows(minutes, predictions)
     ]
     settings = {
         "home": home,
@@ -192,8 +192,8 @@ def select_features(
     sizes: Sequence[int],
     ridge: float = 2.0,
 ) -> dict[int, LinearChainCRF]:
-    """Select single features, one for each column and activity, as Liu et al. (2014) do: the model
-    refitted on them, by their number.
+    """Select single features, one for each column and activity, as in Liu et al. (2014); returns
+    the refitted models by number of features.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def select_features(
     X, y, days, ridge
         As for `select_sensors`; a column is a sensor.
     sizes : sequence of int
-        Numbers of features wanted; the penalty gives those that its path meets.
+        Requested numbers of features; a penalty gives those on its path.
 
     Returns
     -------
@@ -227,18 +227,18 @@ def select_features(
             for n, units in visited(search.fit(X, y, sequence=days).path_).items()
             if n in sizes
         }
-    found = {}
+    models = {}
     for n, chosen in by_size.items():
         columns, part = problem.keep(chosen)
         fit = minimise(part)
         coef = np.zeros(codes.shape)
         coef[columns] = fit.coef
-        found[n] = classifier_of(classes, fit.with_coef(coef))
-    return found
+        models[n] = classifier_of(classes, fit.with_coef(coef))
+    return models
 
 
 def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:
-    """Days to train and to test, and the true sensors."""
+    """Training and test days, and the true sensors."""
     home = simulate_home(2 * N_DAYS, random_state=seed)
     return home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS)), home.true
 
@@ -256,7 +256,7 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
         select = partial(
             select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors)
         )
-        # The path of a penalty misses sizes: then the greatest below.
+        # The path of a penalty skips sizes: then the next smaller one.
         by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
         units = selection.sensors
@@ -267,10 +267,14 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
     seconds = time.process_time() - start
     model = LinearChainCRF().fit(train.on[:, units], train.activities, sequence=train.days)
     error = 1.0 - model.score(test.on[:, units], test.activities, sequence=test.days)
-    found = {
+    errors = {
         "sensors": len(units),
         "units": units,
         "true": int(np.isin(units, true).sum()),
         "error": error,
     }
-    return found | {"shrunk_error": shrunk_error, "objective": model.objective_, "seconds": seconds}
+    return errors | {
+        "shrunk_error": shrunk_error,
+        "objective": model.objective_,
+        "seconds": seconds,
+    }

@@ -1,10 +1,10 @@
-"""Simulated homes of which the informative sensors are known: activities as a Markov chain, sensors
-on a plan and distractors.
+"""Simulated homes with known informative sensors: activities as a Markov chain, sensors on a floor
+plan and distractors.
 
 The sizes are those of Liu et al. (2014), section 5: 40 sensors, 14 activities. Ten sensors see the
-activities; ten are noisy disjunctions of two of them, ten are noisy copies, ten follow slow chains
-of their own. The constants are choices, made by the error of the true sensors alone (0.15 to 0.25)
-before any method of selection was run.
+activities; ten are noisy disjunctions of two of them, ten are noisy copies, ten follow independent
+slow chains. The constants are choices, made by the error of the true sensors (0.15 to 0.25) before
+any selection method was run.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 N_ACTIVITIES = 14
 N_PER_KIND = 10  # sensors of each of the four kinds
-RADIUS = 0.18  # of what a sensor sees, in sides of the home
-FIRES = 0.7  # in a minute of an activity right below it
+RADIUS = 0.18  # of the range of a sensor, relative to the side of the home
+FIRES = 0.7  # firing probability in a minute of an activity at the sensor
 FALSE_ALARM = 0.03
-DURATIONS = (5.0, 50.0)  # mean minutes of an activity: least and greatest
+DURATIONS = (5.0, 50.0)  # minimum and maximum mean duration of an activity in minutes
 COPY_KEEPS, COPY_INVENTS = (
     0.7,
     0.03,
-)  # shares of the minutes that a copy repeats, and in which it fires without reason
-SLOW_MINUTES = 60.0  # mean length of a state of the slow sensors
+)  # shares of the minutes that a copy repeats, and in which it fires at random
+SLOW_MINUTES = 60.0  # mean duration of a state of the slow sensors
 
 
 @dataclass(frozen=True)
 class SimulatedHome:
-    """Minutes of whole days.
+    """The minutes of whole days in a simulated home.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SimulatedHome:
     activities : ndarray of shape (n_minutes,), int
     days : ndarray of shape (n_minutes,), int
     true : ndarray of shape (10,), int
-        Columns that depend on the activity itself, ascending.
+        Columns that depend on the activity, ascending.
     """
 
     on: np.ndarray
@@ -46,7 +46,7 @@ class SimulatedHome:
     true: np.ndarray
 
     def part(self, days: range) -> SimulatedHome:
-        """Some of the days."""
+        """Select some of the days."""
         rows = np.isin(self.days, days)
         return SimulatedHome(self.on[rows], self.activities[rows], self.days[rows], self.true)
 
@@ -57,9 +57,9 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
     Parameters
     ----------
     n_days : int, default 20
-        Days, which are independent sequences; the tables train on the first half.
+        Number of days, which are independent sequences; the tables train on the first half.
     minutes : int, default 600
-        Of each day.
+        Minutes of each day.
     random_state : int, default 0
         Seed of the home and of its days: the same seed gives the same first days.
 
@@ -102,8 +102,8 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
 
 
 def _activities(rng, minutes: int, duration: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Labels of a day: each activity ends with probability one over its mean duration, and another
-    one follows.
+    """Labels of a day: each activity ends with probability one over its mean duration and is
+    followed by another one.
     """
     labels = np.empty(minutes, int)
     current = int(rng.integers(N_ACTIVITIES))

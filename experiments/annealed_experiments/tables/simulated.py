@@ -1,5 +1,5 @@
-"""The papers' simulated data, and designs that are not in the papers: one place for benchmarks,
-tests and ``annealed reproduce``.
+"""Simulated data of the papers, and other designs, for benchmarks, tests and ``annealed
+reproduce``.
 
 Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data
 Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39; XOR and double rings
@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 XOR_SPREAD = 1.0 / 1.394
 RING_SPREAD = 0.48
 NOISE_SCALE = 0.35
-VOTES = 15  # neighbours that vote on the cases of Ma (thesis), in every metric
+VOTES = 15  # voting neighbours for the cases of Ma (thesis), in every metric
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Simulated:
     coef: np.ndarray
 
     def found(self, selected: np.ndarray) -> float:
-        """Share in [0, 1] of the relevant columns among the selected ones (PCD); 1 counts as a
-        detection (DR).
+        """Share in [0, 1] of the relevant columns that are selected (PCD); 1 counts as a detection
+        (DR).
         """
         return float(np.isin(self.support, selected).mean())
 
@@ -86,19 +86,20 @@ def simulate(
     Parameters
     ----------
     task : {"classification", "regression"}
-        y = sign of the sum of the relevant columns, eq. (17), or that sum plus standard normal
+        y is the sign of the sum of the relevant columns, eq. (17), or that sum plus standard normal
         noise.
     n_samples, n_features, k : int
         Rows, columns and relevant columns.
     columns : {"ar1", "equicorrelated"}
     label_noise : float
-        Share of rows whose label is drawn at random (half of them stay right).
+        Share of rows whose label is drawn at random (half of these remain correct).
     random_support : bool
-        Relevant columns anywhere; otherwise columns 10, 20, ..., 10 k (counted from one).
+        Relevant columns at random positions; otherwise columns 10, 20, ..., 10 k (counted from
+        one).
     random_signs : bool
         Coefficients -1 or +1 at random; otherwise all are 1.
     random_state : int, RandomState or None, default None
-        Of the random numbers.
+        Random seed.
 
     Returns
     -------
@@ -143,14 +144,14 @@ def simulated_case(
     n_test: int = 2000,
     tenth: bool = False,
 ):
-    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p, the
-    others normal noise.
+    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p; the
+    others are normal noise.
 
     "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y =
-    -1, u uniform on the circle. With ``tenth`` a tenth of the columns is informative, as the text
-    has it without saying how: each of the two is the mean of p // 20 columns of unit variance,
-    which agree with it to a half, so that the Bayes error stays. Returns X, y for n rows and
-    X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
+    -1, u uniform on the circle. With ``tenth``, a tenth of the columns is informative, as in the
+    thesis, which gives no details: each of the two is the mean of p // 20 columns of unit variance,
+    which share half of their variance with it, so that the Bayes error is unchanged. Returns X, y
+    for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
     """
     rng = np.random.default_rng(seed)
     total = n + n_test
@@ -179,7 +180,7 @@ def simulated_case(
 
 
 def bayes_error(case: str) -> float:
-    """Bayes error of a case of :func:`simulated_case`, integrated.
+    """Bayes error of a case of :func:`simulated_case`, by numerical integration.
 
     Examples
     --------

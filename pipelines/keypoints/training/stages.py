@@ -1,4 +1,4 @@
-"""The stages of a training of keypoint detectors, in their order, and the whole of it (``annealed
+"""The stages of the training of keypoint detectors, in order, and the complete training (``annealed
 faces train``).
 """
 
@@ -42,28 +42,28 @@ from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """Settings of a whole training; each stage has a table of its own in the file of ``--config``.
+    """Settings of a complete training; each stage has its own table in the ``--config`` file.
 
     Parameters
     ----------
     held_out : float, default 0.1
-        Share of the photographs that is not fitted but calibrates thresholds and offsets.
+        Share of the photographs that is held out to calibrate thresholds and offsets.
     scan : TrainingSettings
         Classifiers of all windows, for the modes "scan" and "regress".
     face_cascade : TrainingSettings
-        The cascade that finds the surroundings of faces, for the mode "prune+regress".
+        The cascade that detects the neighbourhood of faces, for the mode "prune+regress".
     guide : GuideSettings
         Regressors that lead to the keypoints, for the modes "regress" and "prune+regress".
     classifier : TrainingSettings
         Classifiers of the windows that they lead to near faces, for the mode "prune+regress".
     assembly : AssemblySettings
-        How the keypoints of a face are put together, where the six anchors are trained.
+        Assembly of the keypoints of a face, if the six anchors are trained.
     refinement : RegressionSettings
-        The cascade that moves all points of a face.
+        The cascade that refines all points of a face.
     probabilities : ProbabilitySettings
-        Whether something is a face, and its points right.
+        Probabilities of a face and of its points.
     turned_heads : float, default 45.0
-        Degrees by which copies of heads with landmarks are turned to a side at most; 0: no copies.
+        Maximum yaw in degrees of rotated copies of heads with landmarks; 0: no copies.
     """
 
     held_out: float = 0.1
@@ -96,7 +96,7 @@ class DetectorSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
-#: Returns the detector so far with its part added, and facts for the header.
+#: Returns the detector with the new part added, and facts for the header.
 Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 
 
@@ -117,7 +117,7 @@ def _train_models(
 
 
 def _facts(trained: KeypointDetector) -> dict[str, Any]:
-    """What the header of a training says about it."""
+    """Facts about the part for the header of the training."""
     return {key: trained.info[key] for key in ("rows", "rounds", "held_out")}
 
 
@@ -127,7 +127,7 @@ def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 
 def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the cascade that finds the surroundings of faces."""
+    """Train the cascade that detects the neighbourhood of faces."""
     trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
@@ -156,7 +156,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
         else:
             guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
             facts[name] = kept[1]["scores"]
-            job.say(f"{name}: guide: done before")
+            job.say(f"{name}: guide: already done")
     return replace(
         detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))
     ), facts
@@ -180,12 +180,12 @@ def _whole_instances(
         part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
         job.keep(name, "faces", part)
     else:
-        job.say(f"{name}: done before")
+        job.say(f"{name}: already done")
     return replace(detector, finder=part.finder), part.info["facts"]
 
 
-#: The stages of each mode, by their fields in `DetectorSettings`; a detector of one mode serves
-#: those before it too.
+#: The stages of each mode, by their fields in `DetectorSettings`; a detector of one mode also
+#: supports the modes before it.
 STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.SCAN: {"scan": train_scan},
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
@@ -204,8 +204,8 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the stages of a training of some keypoints; those of whole objects where all anchors
-    are among them, of faces with the last mode only.
+    """Return the stages of a training of some keypoints, with those of whole objects if all anchors
+    are included (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     return STAGES[mode] | (
@@ -229,8 +229,8 @@ def train_detector(
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
-    One training serves a keypoint and its mirror image. What a stage has finished is kept in the
-    folder ``OUT.checkpoint``.
+    One training serves a keypoint and its mirror image. Finished stages are stored in the folder
+    ``OUT.checkpoint``.
 
     Parameters
     ----------
@@ -241,24 +241,24 @@ def train_detector(
     out : path
         Model file.
     settings : DetectorSettings, optional
-        Kept in the file; all defaults if None.
+        Stored in the file; defaults if None.
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        The fastest mode that the detector shall have; those before it come with it.
+        The fastest mode of the detector; it includes the modes before it.
     resume : bool
         Continue from checkpoints; the result is that of an uninterrupted training, to the byte.
     say : function
-        Called with lines about the progress.
+        Called with progress messages.
     n_jobs : int or FileMap
-        Threads, or what else reads and scans photographs; the result does not depend on it.
+        Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
 
     Raises
     ------
     ValueError
-        If there is nothing to train on, a checkpoint belongs to other settings or data, or a file
+        If there is no training data, a checkpoint belongs to other settings or data, or a file
         cannot be written.
     """
     check_writable(out)
@@ -281,8 +281,8 @@ def train_detector(
     )
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
     facts: dict[str, Any] = {}
-    # Processor time of each stage, over interruptions: beside the checkpoints, since the model is
-    # the same in every run.
+    # Processor time of each stage, across interruptions; stored beside the checkpoints because the
+    # model file must not depend on it.
     clock, kept = time.process_time(), folder / "seconds.json"
     seconds: dict[str, float] = json.loads(kept.read_text()) if resume and kept.is_file() else {}
     for name, train in stages.items():
@@ -305,4 +305,4 @@ def train_detector(
         "stages": facts,
     }
     replace(detector, info=info).save(out)
-    return KeypointDetector.load(out)  # numbers as the file holds them
+    return KeypointDetector.load(out)  # rounded as in the file

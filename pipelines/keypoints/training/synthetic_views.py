@@ -1,9 +1,9 @@
-"""Pictures unlike annotated photographs, made from these: heads turned to a side or in the picture,
-uneven and dim light, blur, a covered part, and several faces in one picture.
+"""Augmentations of annotated photographs: heads with yaw or roll, uneven and dim light, blur,
+occlusion, and several faces in one image.
 
-For heads that are turned to a side the rigid model of the landmarks gives these a depth. They,
-points on the forehead and behind the ears, and a ring around the head, which stays where it is, are
-the vertices of a mesh: the head is turned, and the triangles are drawn from far to near.
+For yaw, the rigid model gives the landmarks a depth. The landmarks, points on the forehead and
+behind the ears, and a fixed ring around the head are the vertices of a mesh: the head is rotated,
+and the triangles are drawn from far to near.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,30 +21,29 @@ from ..data import AnnotatedImage, View, annotated
 from ..faces import N_LANDMARKS
 from .instances.shapes import learn_rigid
 
-# IED around a head that its picture shows, and pixels of the IED at most. Choices
+# IED around a head in its image, and the maximum IED in pixels. Choices
 _REACH, _LARGEST = 4.0, 64.0
-# degrees by which heads are turned at least: by less, photographs show enough. A choice
+# minimum yaw in degrees: photographs cover smaller ones. A choice
 _LEAST = 12.0
-# share of the area around a point below which it counts as hidden: seen too much from the side to
-# look like itself. A choice
+# share of the area around a point below which it counts as hidden: its view is too oblique. A
+# choice
 _STEEPEST = 0.15
-# IED: where the ring around the head lies, which does not move
+# IED: position of the fixed ring around the head
 _RING = 2.6
 _JAW, _BROWS, _BESIDE = np.arange(17), np.arange(17, 27), np.array([0, 1, 2, 3, 13, 14, 15, 16])
-_INNER = np.r_[27:36, 48:68]  # nose and mouth, which may stand out before the cheek
+_INNER = np.r_[27:36, 48:68]  # nose and mouth, which may cover the cheek
 # added to brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
 _FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
 _SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
-# IED around a face that is pasted beside others, and the IED of the smallest and the largest of
-# them in pixels
+# IED around a face that is pasted beside others, and the minimum and maximum IED of these in pixels
 _AROUND, _PASTED = 2.2, (28.0, 50.0)
 
 
 def _part_around(
     image: AnnotatedImage, middle: np.ndarray, reach: float, factor: float
 ) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
-    """Box x0, y0, x1, y1 in a photograph that reaches so many pixels around a point, its width and
-    height once it is resized by a factor, and where points (..., 2) of the photograph lie in it."""
+    """Box x0, y0, x1, y1 around a point of a photograph, its width and height after resizing by a
+    factor, and the positions of points (..., 2) in it."""
     low = np.maximum(np.floor(middle - reach), 0).astype(int)
     high = np.minimum(np.ceil(middle + reach), image_size(image.path)).astype(int)
     size = np.maximum(np.rint((high - low) * factor), 8).astype(int)
@@ -64,7 +63,7 @@ def _resized(box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) ->
 
 @dataclass(frozen=True)
 class _Mesh:
-    """Vertices in the photograph and in the turned picture (n, 2), and triangles, from far to
+    """Vertices in the photograph and in the rotated image (n, 2), and triangles, from far to
     near."""
 
     before: np.ndarray
@@ -72,7 +71,7 @@ class _Mesh:
     triangles: np.ndarray
 
     def labels(self, width: int, height: int) -> np.ndarray:
-        """Which triangle each pixel of the turned picture shows: (height, width), int32."""
+        """Index of the triangle at each pixel of the rotated image: (height, width), int32."""
         shown = np.zeros((height, width), np.int32)
         corners = np.rint(self.after[self.triangles] * 16).astype(np.int32)
         for number, triangle in enumerate(corners):
@@ -80,7 +79,7 @@ class _Mesh:
         return shown
 
     def seen(self, n: int, shown: np.ndarray) -> np.ndarray:
-        """Which of the first n vertices no other triangle hides: (n,), bool."""
+        """Which of the first n vertices are not hidden by another triangle: (n,), bool."""
         height, width = shown.shape
         x, y = np.rint(self.after[:n]).astype(int).T
         seen = np.zeros(n, bool)
@@ -90,8 +89,7 @@ class _Mesh:
         return seen
 
     def shrinkage(self) -> np.ndarray:
-        """How much of the area around each vertex is left: (n,), negative where the back is
-        seen."""
+        """Remaining share of the area around each vertex: (n,), negative if seen from behind."""
         areas = []
         for corners in (self.before[self.triangles], self.after[self.triangles]):
             (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
@@ -103,8 +101,8 @@ class _Mesh:
         return sums[1] / np.maximum(sums[0], 1e-9)
 
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
-        """Where the face ends to the right, or left, of the picture beside points (n, 2), whose own
-        x it is where it ends before them: (n,)."""
+        """x of the right or left end of the face at the height of points (n, 2), or the x of the
+        point itself if the face ends before it: (n,)."""
         inner = np.isin(self.triangles, _INNER).all(axis=1)
         cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
         face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
@@ -116,11 +114,11 @@ class _Mesh:
         )
 
     def draw(self, pixels: np.ndarray) -> np.ndarray:
-        """The turned picture of a photograph (height, width, 3) of the same size."""
+        """The rotated image of a photograph (height, width, 3), of the same size."""
         height, width = pixels.shape[:2]
         one = np.ones((len(self.triangles), 3, 1))
         after, before = np.dstack([self.after[self.triangles], one]), self.before[self.triangles]
-        maps = np.linalg.pinv(after) @ before  # (n, 3, 2): from turned to original pixels
+        maps = np.linalg.pinv(after) @ before  # (n, 3, 2): from rotated to original pixels
         of = maps[self.labels(width, height)]
         x, y = np.arange(width)[None, :, None], np.arange(height)[:, None, None]
         source = (of[:, :, 0] * x + of[:, :, 1] * y + of[:, :, 2]).astype(np.float32)
@@ -136,8 +134,7 @@ class _Mesh:
 def _mesh(
     landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int
 ) -> _Mesh:
-    """The mesh of a head with landmarks (68, 2) that is turned by some degrees about its own
-    axis."""
+    """The mesh of a head with landmarks (68, 2), rotated by some degrees about its axis."""
     rotation, scale, _ = rigid.fit(landmarks @ [1, 1j])
     pose = pose_of(rotation)
     turn = rotation_of(pose._replace(yaw=pose.yaw + np.radians(degrees))) @ rotation.T
@@ -170,9 +167,10 @@ def _mesh(
 
 
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
-    """The one face of a photograph, turned by some degrees to the right-hand side of the picture.
+    """The only face of a photograph, rotated by some degrees towards the right-hand side of the
+    image.
 
-    The picture shows the surroundings of the head, of at most 64 pixels between the eyes.
+    The image shows the surroundings of the head, with an IED of at most 64 pixels.
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
@@ -209,12 +207,12 @@ def _turned_pixels(
     return mesh.draw(_resized(box, size, pixels))
 
 
-def turned_heads(
+def yaw_augmentations(
     images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
 ) -> list[AnnotatedImage]:
-    """Each photograph of one face with landmarks, turned to a side by `_LEAST` to ``most`` degrees;
-    the rigid model is that of the ``known`` ones. None where these are all seen from one
-    direction: their depth is unknown."""
+    """Rotated copies of the photographs of one face with landmarks, with a yaw of `_LEAST` to
+    ``most`` degrees; the rigid model is that of the ``known`` ones. Empty if these are all seen
+    from one direction, so that their depth is unknown."""
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
@@ -238,7 +236,7 @@ def turned_heads(
 
 
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
-    """The photograph turned about its middle, counter-clockwise; nothing is cut off."""
+    """The photograph rotated about its centre, counter-clockwise; nothing is cropped."""
     width, height = image_size(image.path)
     return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
@@ -246,27 +244,27 @@ def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
 def _lit(
     middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray
 ) -> np.ndarray:
-    """In light that falls, across the face, from one to a share ``darkest``, in a direction in
+    """With light that decreases across the face from one to ``darkest``, in a direction in
     radians."""
     height, width = pixels.shape[:2]
     x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
-    along = (np.cos(direction) * x + np.sin(direction) * y) / ied
-    light = darkest ** np.clip(along / 2 + 0.5, 0, 1)
+    position = (np.cos(direction) * x + np.sin(direction) * y) / ied
+    light = darkest ** np.clip(position / 2 + 0.5, 0, 1)
     return np.rint(pixels * light[..., None]).astype(np.uint8)
 
 
 def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
-    """In a share of the light."""
+    """With a share of the light."""
     return np.rint(pixels * light).astype(np.uint8)
 
 
 def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
-    """Out of focus: a Gaussian, its deviation in pixels."""
+    """With a Gaussian blur of a standard deviation in pixels."""
     return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
 
 
 def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
-    """With a grey square of one and a half IED around its middle."""
+    """With a grey square of 1.5 IED around its centre."""
     (left, top), (right, bottom) = (
         np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75)
     )
@@ -276,7 +274,7 @@ def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
 
 
 def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> AnnotatedImage:
-    """The first faces of some photographs side by side, of different sizes."""
+    """The first faces of some photographs side by side, at different sizes."""
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
@@ -311,10 +309,10 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
     )
 
 
-def unlike_views(
+def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
-    """One picture of each kind of each photograph with one face."""
+    """One image of each kind for each photograph with one face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
     made: dict[str, list[AnnotatedImage]] = {}

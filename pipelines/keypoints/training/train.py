@@ -1,7 +1,7 @@
-"""Trains a detector of any object from annotated pictures (``annealed keypoints train``).
+"""Trains a detector of any object from annotated images (``annealed keypoints train``).
 
-What it needs to know beside them is chosen from them: the side of the windows, which points get a
-detector of their own, how many features and rounds of mining.
+The other settings are chosen from the images: the size of the windows, the points with their own
+detector, and the number of features and rounds of mining.
 """
 
 import math
@@ -20,7 +20,7 @@ from ...common.file_map import Jobs
 from ...common.outputs import make_folder
 from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
-from ..objects import turned_upright
+from ..objects import rotate_upright
 from ..report import CHEAP
 from .instances.augmentation import AugmentationSettings
 from .instances.probabilities import ProbabilitySettings
@@ -30,19 +30,19 @@ from .windows.classifier import ClassifierTraining, TrainingJob
 from .windows.fitting import TrainingSettings
 from .windows.views import held_out
 
-_SHARES = (4, 2, 1)  # of the pictures: one of so many trains a point of the learning curve
-_MIN_OBJECTS = 10  # that they learn from
+_SHARES = (4, 2, 1)  # one image in n trains a point of the learning curve
+_MIN_OBJECTS = 10  # minimum for a training
 SIDES = (0.6, 0.85, 1.2, 1.7)
-"""Reference lengths: sides of windows that are tried. A choice: windows of faces have 0.85."""
+"""Window sides that are tried, in reference lengths. A choice: windows of faces have 0.85."""
 
 _TRIAL_PICTURES = 60
-# The refinement of points: varied copies that it learns from, in all; sizes of its frames in
-# reference lengths, and of their cells. The first ones are coarse: points may move freely, as the
-# tip of a needle does. Chosen on rendered dials and mugs of other seeds than those of the page
+# Refinement of points: total number of augmented copies; sizes of its frames in reference lengths,
+# and of their cells. The first frames are coarse because points may move freely, like the tip of a
+# needle. Chosen on rendered dials and mugs with other seeds than those of the page
 _COPIES = 2400
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 8
-# Of the best point's average precision: points that reach less, beyond three, follow from the
+# Share of the best point's average precision: points below it, beyond three, are inferred from the
 # shape. A choice
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
@@ -53,22 +53,22 @@ TRIAL = TrainingSettings(
 
 @dataclass(frozen=True)
 class Decisions:
-    """What is chosen from the pictures where it is not given.
+    """Settings that are chosen from the images unless given.
 
     Parameters
     ----------
     side : float
         Side of a window in reference lengths.
     enlarged : float
-        How much pictures are enlarged, so that nearly all objects are as large as the windows need.
+        Enlargement of the images, so that nearly all objects are large enough for the windows.
     anchors : tuple of str
-        Points with a detector of their own.
+        Points with their own detector.
     n_features : int
         Features of each detector.
     rounds : int
-        Rounds of hard-negative mining, at most.
+        Maximum number of rounds of hard-negative mining.
     precision : dict of str to float
-        Average precision that trials of the points reached, on pictures that they had not seen.
+        Average precision of each point in the trials, on held-out images.
     """
 
     side: float
@@ -79,13 +79,15 @@ class Decisions:
     precision: dict[str, float] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """Each decision in a line, with the option that overrules it."""
-        found = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
-        trial = f"; average precision of a trial: {found}" if found else ""
+        """Each decision in a line, with the option that overrides it."""
+        precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
+        trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
-            f"windows of {self.side:g} reference lengths (--window), pictures enlarged {self.enlarged:.2g} times",
+            f"windows of {self.side:g} reference lengths (--window), images enlarged "
+            f"{self.enlarged:.2g} times",
             f"detectors for {', '.join(self.anchors)}{trial} (--anchor)",
-            f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, --rounds)",
+            f"{self.n_features} features and up to {self.rounds} rounds of mining (--features, "
+            "--rounds)",
         ]
 
     def settings(self, n_objects: int) -> DetectorSettings:
@@ -117,13 +119,14 @@ class Decisions:
 
 
 def _range(side: float) -> dict[str, Any]:
-    """Range of the reference length in pixels of a level for windows of that side in its unit."""
+    """Range of the reference length in pixels of a level, for windows of a side in reference
+    lengths."""
     middle = 24 / side
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}
 
 
 def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
-    """How much pictures have to be enlarged, in whole steps of the pyramid, up to 4 times."""
+    """Required enlargement of the images, in whole steps of the pyramid, up to 4 times."""
     smallest = float(
         np.quantile(np.concatenate([image.reference_length for image in images]), 0.05)
     )
@@ -146,14 +149,14 @@ def decide(
     n_features: int | None = None,
     rounds: int | None = None,
 ) -> Decisions:
-    """Decide what is not given.
+    """Choose the settings that are not given.
 
     Parameters
     ----------
     images : list of AnnotatedImage
         Annotated pictures.
     trial_of : function
-        Makes the job of the trials of one side, on some of the pictures.
+        Makes the job of the trials for one window side, on some of the images.
     side, anchors, n_features, rounds
         See `Decisions`.
 
@@ -168,7 +171,7 @@ def decide(
         n_some = min(len(images), _TRIAL_PICTURES)
         some = [
             images[i * len(images) // n_some] for i in range(n_some)
-        ]  # evenly: names may be sorted by kind
+        ]  # evenly spaced, since names may be sorted by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
             training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)
@@ -212,26 +215,26 @@ def train_keypoints(
     pool: FeaturePool | None = None,
     **given: Any,
 ) -> tuple[KeypointDetector, Decisions]:
-    """Decide what is not given, train the detector, and write it to a model file.
+    """Choose the settings that are not given, train the detector, and write it to a model file.
 
     Parameters
     ----------
     images : list of AnnotatedImage
-        Annotated pictures, of one schema.
+        Annotated images of one schema.
     background : list of path
-        Pictures without such objects.
+        Images without such objects.
     out : path
         Model file; checkpoints go into the folder ``OUT.checkpoint`` beside it.
     resume : bool
-        Go on from the checkpoints; the result is that of an uninterrupted training.
+        Resume from the checkpoints; the result is that of an uninterrupted training.
     say : function
-        Called with lines about the progress.
+        Called with progress messages.
     n_jobs : int or FileMap
-        Threads, or where else photographs are read; the result does not depend on it.
+        Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
         The default pool if None.
     **given
-        What is decided already: see `decide`.
+        Settings that are given: see `decide`.
 
     Returns
     -------
@@ -241,18 +244,18 @@ def train_keypoints(
     Raises
     ------
     ValueError
-        As of `train_detector`.
+        As for `train_detector`.
     """
     check_writable(out)
     pool, folder = pool or FeaturePool(), out.with_name(out.name + ".checkpoint")
     if not images[0].schema.upright:
-        images = turned_upright(images)
+        images = rotate_upright(images)
 
     def trial_of(side: float, some: Sequence[AnnotatedImage], settings: Any) -> TrainingJob:
         make_folder(folder / f"trial {side:g}")
         names = list(images[0].schema.keypoints)
         quiet = lambda line: None  # noqa: E731
-        say(f"trial of windows of {side:g} reference lengths on {len(some)} pictures")
+        say(f"trial of windows of {side:g} reference lengths on {len(some)} images")
         return TrainingJob(
             list(some),
             [],
@@ -292,8 +295,7 @@ def train_keypoints(
 def held_out_images(
     detector: KeypointDetector, images: Sequence[AnnotatedImage]
 ) -> list[AnnotatedImage]:
-    """The pictures that no detector was fitted to: thresholds and probabilities were set on
-    them."""
+    """The held-out images, on which thresholds and probabilities were set."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
 
 
@@ -305,13 +307,13 @@ def learning_curve(
     say: Callable[[str], None],
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Train on a quarter, half and all of the pictures that are fitted, with cheap settings, and
-    evaluate each detector on ``test``, the pictures held out.
+    """Train on a quarter, half and all of the training images, with cheap settings, and evaluate
+    each detector on ``test``, the held-out images.
 
     Returns
     -------
     list of dict
-        ``pictures`` and ``pck`` of each training; parts with too few objects are left out.
+        ``pictures`` and ``pck`` of each training; parts with too few objects are skipped.
     """
     names, rows = {image.name for image in test}, []
     fitted = [image for image in images if image.name not in names and len(image.instances)]
@@ -321,7 +323,7 @@ def learning_curve(
         some = fitted[::share]
         if sum(len(image.instances) for image in some) < _MIN_OBJECTS:
             continue
-        say(f"learning curve: {len(some)} pictures")
+        say(f"learning curve: {len(some)} images")
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "some.safetensors"
             made, _ = train_keypoints(

@@ -1,1 +1,1 @@
-"""What worker processes answer: one module per tab of the page."""
+"""The answers of the worker processes: one module per tab of the page."""

@@ -1,5 +1,4 @@
-"""What the tab Camera asks for: the faces of frame after frame, with the numbers of their
-persons."""
+"""Answers of the Camera tab: the faces in successive frames, with person numbers."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -23,11 +22,10 @@ def _follower(session: str) -> FrameProcessor:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json`` for one frame of a session, later than
-    the one before."""
+    """Return the record of ``annealed faces detect --json`` for the next frame of a session."""
     time = fields.number("time")
     if time is None:
-        raise ValueError("time: expected the seconds of this frame")
+        raise ValueError("time: expected the time of this frame in seconds")
     check_pixels(path, LIMITS["camera"].pixels)
     pixels = read_image(path)
     result, seconds = timed(_follower(fields.text("session") or ""), pixels, time)

@@ -1,5 +1,5 @@
-"""What the tab Faces asks for: keypoints of a photograph, and the features that the detector
-selected."""
+"""Answers of the Faces tab: keypoints of a photograph, and the selected features of the
+detector."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _OPTIONS = (
     "assembly",
 )
 FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
-N_FEATURES = 11  # shown of each keypoint, the strongest
+N_FEATURES = 11  # strongest features shown per keypoint
 
 
-detector = cache(lambda: load_model("faces"))  # the shipped one
+detector = cache(lambda: load_model("faces"))  # the shipped model
 
 
 def prepare() -> None:
-    """Load the detector, and its compiled code."""
+    """Load the detector and its compiled code."""
     warm_up(detector(), DetectionOptions())
 
 
 def check_pixels(path: Path, most: int) -> None:
-    """Raise a ValueError for a photograph of too many pixels, which is then not decoded."""
+    """Raise a ValueError for a photograph with too many pixels, before decoding it."""
     width, height = image_size(path)
     if width * height > most:
         raise ValueError(
@@ -58,23 +58,22 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     result = detect_file(options, False, detector(), str(path))
     if result.error is not None or result.pixels is None:
         raise ValueError(result.error)
-    found = result.record(fields.flag("landmarks"))
+    record = result.record(fields.flag("landmarks"))
     if fields.flag("picture"):
-        found["picture"] = jpeg_url(result.pixels)
+        record["picture"] = jpeg_url(result.pixels)
     if fields.flag("files"):
         with tempfile.TemporaryDirectory(dir=".") as name:
             folder = Path(name)
             Forms(
                 folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")
-            ).write([found], detector())
+            ).write([record], detector())
             write_crops(folder / path.stem, result, Forms.size)
-            found["files"] = zip_url(folder)
-    return found
+            record["files"] = zip_url(folder)
+    return record
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; those that make no sense are refused without the name of
-    the file."""
+    """Return the options of the detection; invalid ones are refused without the file name."""
     numbers = {
         name: fields.number(name)
         for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
@@ -87,7 +86,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 
 def features() -> dict[str, Any]:
-    """Return where in its window each keypoint's model looks (`strongest_features`)."""
+    """Return the strongest features of each keypoint's model and their place in the window."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,

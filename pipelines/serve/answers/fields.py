@@ -7,19 +7,19 @@ _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": F
 
 
 class Fields:
-    """Text by name; every kind of request knows its names, and any other is an error.
+    """Text fields by name; an unknown name is an error.
 
     Parameters
     ----------
     values : dict of str to list of str
-        As they were sent; a name may come several times.
+        The fields as sent; a name may occur several times.
     known : iterable of str
-        Names that the request knows.
+        Names that the request accepts.
 
     Raises
     ------
     ValueError
-        For a name that is not known.
+        For an unknown name.
     """
 
     def __init__(self, values: dict[str, list[str]], known: Iterable[str]):
@@ -41,7 +41,7 @@ class Fields:
         return given[-1] if given else None
 
     def number(self, name: str) -> float | None:
-        """Return a number, None where there is none.
+        """Return a number, None if the field is empty.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Fields:
         return _FLAGS[value.lower()]
 
     def choice(self, name: str, choices: Iterable[str]) -> Any:
-        """Return one of some words, the first by default.
+        """Return one of the given words, the first by default.
 
         Raises
         ------

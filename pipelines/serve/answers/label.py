@@ -1,4 +1,4 @@
-"""What the tab Label asks for: a picture, and what the present model proposes for it."""
+"""Answers of the Label tab: an image, and the proposals of the current model."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,9 @@ from .fields import Fields
 from .limits import LIMITS
 
 FIELDS = ("model", "changed")
-_MIN_PROBABILITY = 0.3  # of a proposal. A choice: removing one is quicker than placing its points
+_MIN_PROBABILITY = (
+    0.3  # of a proposal. A choice: removing an object is faster than placing its points
+)
 
 
 @lru_cache(maxsize=1)
@@ -23,15 +25,15 @@ def _detector(model: str, changed: str | None) -> KeypointDetector:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the picture as JPEG with its size, and with ``model`` the objects that it finds;
-    ``changed`` tells its versions apart."""
+    """Return the image as JPEG with its size, and with ``model`` the detected objects; ``changed``
+    identifies the version of the model."""
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []
     if model is not None:
-        found = _detector(model, fields.text("changed")).find(
+        result = _detector(model, fields.text("changed")).find(
             pixels, DetectionOptions(min_probability=_MIN_PROBABILITY)
         )
-        for instance in found.instances:
+        for instance in result.instances:
             points = {
                 name: [round(p.x, 2), round(p.y, 2), 2] for name, p in instance.keypoints.items()
             }

@@ -1,21 +1,21 @@
-"""What a request may cost, and how it is refused: numbers that are choices, for a page on one's
+"""Limits of a request, and its rejection. All numbers are choices for a page on the user's
 computer."""
 
 from dataclasses import dataclass
 
 MIB = 2**20
-# of a worker process: detection in a photograph of 25 million pixels takes 600 MiB
+# of a worker process; a photograph of 25 million pixels needs 600 MiB
 MEMORY = 896 * MIB
-PREPARE_SECONDS = 900.0  # to load a model, and to compile what it needs, once
-WAIT_SECONDS = 120.0  # for a turn
+PREPARE_SECONDS = 900.0  # to load a model and compile its code, once
+WAIT_SECONDS = 120.0  # for a free worker
 UPLOAD_SECONDS = 60.0  # for a file to arrive
-MAX_WAITING = 128  # requests that wait; the next one is refused
-FIELD_BYTES = 10_000  # of a form's field
+MAX_WAITING = 128  # waiting requests; further ones are rejected
+FIELD_BYTES = 10_000  # of a form field
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What one kind of request may cost: bytes of the file, pixels of a picture, frames of a video,
+    """Limits of one kind of request: bytes of the file, pixels of an image, frames of a video,
     seconds of work."""
 
     bytes: int
@@ -37,10 +37,10 @@ LIMITS = {
 
 
 class RequestError(Exception):
-    """A request that gets no answer: an HTTP status, and one line that says why."""
+    """A rejected request: an HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str):
-        # both: an exception comes out of a process by its arguments
+        # both, because exceptions are pickled by their arguments
         super().__init__(status, message)
         self.status, self.message = status, message
 

@@ -1,4 +1,4 @@
-"""What the tab Motion asks for: which tracks move together, and the frames to show them on."""
+"""Answers of the Motion tab: the motion of each track, and the frames to show them on."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ from .limits import LIMITS
 
 FIELDS = ("motions", "outliers", "frames", "files")
 N_SHOWN = 60  # frames, at most
-MAX_SIDE = 720  # of a frame that is shown, in pixels
-MAX_POINTS = 1500  # that are shown
+MAX_SIDE = 720  # of a displayed frame, in pixels
+MAX_POINTS = 1500  # displayed at most
 _MARGIN = 10.0  # around tracks without a video, in pixels
 
 
@@ -28,11 +28,12 @@ ranker = prepare = cache(lambda: load_model("motion"))  # the shipped one
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed motion segment --json``; with ``frames`` also pictures and
-    where the points are in them, with ``files`` the tracks, and masks of what moves in a video."""
+    """Return the record of ``annealed motion segment --json``; with ``frames`` also images and the
+    positions of the points in them, with ``files`` the tracks, and masks of the moving objects in a
+    video."""
     motions = fields.text("motions") or "auto"
     if motions != "auto" and (not motions.isdigit() or int(motions) < 1):
-        raise ValueError(f"motions={motions!r}: expected a number from 1 on, or auto")
+        raise ValueError(f"motions={motions!r}: expected a number of at least 1, or auto")
     is_video = path.suffix.lower() not in TRACK_FILES
     count = _counter(path, tell) if is_video else None
     if not is_video:
@@ -46,8 +47,8 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         if masks is not None:
             masks.mkdir()
         outliers = fields.flag("outliers")
-        with numpy_backend(True):  # as the command does for one file, to the bit
-            found = segment_file(
+        with numpy_backend(True):  # identical to the command for one file
+            result = segment_file(
                 ranker(),
                 path,
                 number,
@@ -57,15 +58,15 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
                 tracks_out,
                 masks if is_video else None,
             )
-        record = found.record() | ({} if masks is None else {"files": zip_url(folder)})
+        record = result.record() | ({} if masks is None else {"files": zip_url(folder)})
     if fields.flag("frames"):
         tell("drawing the frames")
-        record["shown"] = _shown(found, path if is_video else None)
+        record["shown"] = _shown(result, path if is_video else None)
     return record
 
 
 def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
-    """Check the size of a video; return what is called after each of its frames."""
+    """Check the size of a video; return the callback after each of its frames."""
     limit = LIMITS["motion"]
     capture = open_video(path)
     asked = cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT
@@ -73,9 +74,10 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     capture.release()
     if width * height > limit.pixels:
         raise ValueError(
-            f"{path}: frames of {width} x {height} pixels; expected at most {limit.pixels / 1e6:.0f} million"
+            f"{path}: frames of {width} x {height} pixels; expected at most "
+            f"{limit.pixels / 1e6:.0f} million"
         )
-    tell("following points", 0, n_frames)
+    tell("tracking points", 0, n_frames)
     done = 0
 
     def count() -> None:
@@ -83,21 +85,21 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
         done += 1
         if done > limit.frames:
             raise ValueError(f"{path}: more than {limit.frames} frames; expected a shorter video")
-        tell("following points", done, n_frames)
+        tell("tracking points", done, n_frames)
         if done == n_frames:
             tell("comparing candidates")
 
     return count
 
 
-def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
-    """Evenly spaced frames, and of each labelled point its motion and its places in them (None
-    where not seen)."""
-    tracks = found.tracks
+def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
+    """Evenly spaced frames, and for each labelled point its motion and its positions in them (None
+    where not visible)."""
+    tracks = result.tracks
     frames = np.unique(
         np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int)
     )
-    points = np.flatnonzero(found.labels >= 0)
+    points = np.flatnonzero(result.labels >= 0)
     if len(points) > MAX_POINTS:
         points = points[np.linspace(0, len(points) - 1, MAX_POINTS).round().astype(int)]
     shown = tracks[np.ix_(frames, points)]
@@ -117,12 +119,12 @@ def _shown(found: FileSegmentation, video: Path | None) -> dict[str, Any]:
         "height": height,
         "frames": frames.tolist(),
         "pictures": pictures,
-        "motions": found.labels[points].tolist(),
+        "motions": result.labels[points].tolist(),
         "points": places.transpose(1, 0, 2).tolist(),
     }
 
 
 def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:
-    """Frames as they are shown, with their true width and height."""
+    """Frames as displayed, with their original width and height."""
     for frame in read_frames(video):
         yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

@@ -1,4 +1,4 @@
-"""What the tab Pets asks for: what a photograph shows, and where the evidence lies."""
+"""Answers of the Pets tab: the class of a photograph, and the location of the evidence."""
 
 from functools import cache
 from pathlib import Path
@@ -17,8 +17,8 @@ from .limits import LIMITS
 
 FIELDS = ("evidence",)
 N_CONTRIBUTIONS = 12
-_BLUR = 6.0  # pixels, as in the pictures of `annealed pets classify --overlay`
-_FULL = 99.0  # percentile of the evidence that is painted in full colour
+_BLUR = 6.0  # pixels, as in `annealed pets classify --overlay`
+_FULL = 99.0  # percentile of the evidence that is drawn in full colour
 _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 
 
@@ -26,19 +26,19 @@ classifier = prepare = cache(lambda: load_model("pets"))  # the shipped one
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``; with ``evidence`` also where it
-    lies."""
+    """Return the record of ``annealed pets classify --json``; with ``evidence`` also its
+    location."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
-    found = classify_file(classifier(), path)
+    result = classify_file(classifier(), path)
     if not fields.flag("evidence"):
-        return found.record()
-    tell("painting the evidence")
-    return found.record() | {"evidence": _evidence(classifier().explain(found.photograph))}
+        return result.record()
+    tell("drawing the evidence")
+    return result.record() | {"evidence": _evidence(classifier().explain(result.photograph))}
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:
-    """Red for the label, blue against it; the stronger, the less transparent."""
+    """Red for the label, blue against it; stronger evidence is less transparent."""
     heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
     strongest_pixels = float(np.percentile(np.abs(heat), _FULL))
     share = np.clip(np.abs(heat) / max(strongest_pixels, 1e-12), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Samples to try the page with: photographs of scikit-image, a synthetic video, a table of
+"""Samples for the page: photographs from scikit-image, a synthetic video, a table from
 scikit-learn."""
 
 import tempfile
@@ -46,7 +46,7 @@ def _photograph(name: str) -> Path:
 
 def _table() -> bytes:
     """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with
-    names for the two classes."""
+    named classes."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)
@@ -55,7 +55,7 @@ def _table() -> bytes:
 
 
 def _scene() -> Iterator[np.ndarray]:
-    """Two pieces of photographs that turn and move over a third, which moves slowly itself."""
+    """Two photograph patches that rotate and move over a third, slowly moving one."""
     background = cv2.resize(read_image(_photograph("gravel.png")), (640, 460)) // 2 + 40
     coffee, cat = read_image(_photograph("coffee.png")), read_image(_photograph("chelsea.png"))
     pieces = [

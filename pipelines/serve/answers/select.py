@@ -1,4 +1,4 @@
-"""What the tab Select asks for: the columns of a table that predict its target, and the report."""
+"""Answers of the Select tab: the columns of a table that predict its target, and the report."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,8 +28,8 @@ def prepare() -> None:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``; with ``report`` also the page that
-    ``--report`` writes."""
+    """Return the record of ``annealed select --json``; with ``report`` also the HTML page of
+    ``--report``."""
     tell("reading the table")
 
     def bar(iterable: Iterable, what: str) -> Iterator:
@@ -49,5 +49,5 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         sep=fields.text("sep"),
         encoding=fields.text("encoding"),
     )
-    found = select_file(path, request, bar)
-    return found.record() | ({"report": page(found)} if fields.flag("report") else {})
+    result = select_file(path, request, bar)
+    return result.record() | ({"report": page(result)} if fields.flag("report") else {})

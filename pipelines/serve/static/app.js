@@ -34,10 +34,10 @@ for (const tab of tabs) {
   });
 }
 
-// A file that misses its panel is not opened in place of the page.
+// A file dropped outside a panel must not replace the page.
 for (const type of ["dragover", "drop"]) window.addEventListener(type, (event) => event.preventDefault());
 
-const MIN_PROBABILITY = 0.05;  // that the slider reaches
+const MIN_PROBABILITY = 0.05;  // minimum of the slider
 const panel = (name) => document.getElementById("panel-" + name);
 connect(panel("faces"), {
   show: showFaces,
@@ -45,7 +45,7 @@ connect(panel("faces"), {
     const picture = await createImageBitmap(file).catch(() => null);
     const asked = { min_probability: MIN_PROBABILITY, ...(picture ? {} : { picture: "true" }) };
     if (!picture || form.elements.tiny.checked) return asked;
-    // A face whose eyes are a 48th of the picture apart is some 20th of its width: smaller ones cost most of the time.
+    // Eyes a 48th of the image apart belong to a face of about a 20th of its width; smaller faces take most of the time.
     return { min_size: Math.max(24, Math.max(picture.width, picture.height) / 48).toFixed(1), ...asked };
   },
 });

@@ -1,15 +1,15 @@
-// One request: a form goes out, lines come in; all but the last are progress.
+// One request: sends a form and receives lines; all but the last are progress.
 export async function ask(kind, body, signal, progress) {
   let started = false;
   const waiting = setInterval(async () => {
     if (started) return;
     const status = await fetch("api/status", { signal }).then((r) => r.json()).catch(() => null);
-    if (!started && status?.waiting) progress(`busy, waiting for a turn (${status.waiting} in the queue)`);
+    if (!started && status?.waiting) progress(`busy, waiting for a worker (${status.waiting} in the queue)`);
   }, 1500);
   try {
     const answer = await fetch("api/" + kind, { method: "POST", body, signal, headers: { Accept: "application/x-ndjson" } })
       .catch((problem) => { throw problem.name === "AbortError" ? problem : new Error("No answer: is annealed serve still running?"); });
-    if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server said ${answer.status}.`);
+    if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server returned status ${answer.status}.`);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     const parts = [];
     let last = null;
@@ -27,7 +27,7 @@ export async function ask(kind, body, signal, progress) {
         else if (last.step) progress(last.step, last.done, last.of);
       }
     }
-    if (!last || last.step || last.note) throw new Error("The server broke off: is annealed serve still running?");
+    if (!last || last.step || last.note) throw new Error("The connection was lost: is annealed serve still running?");
     if (last.error) throw new Error(last.error);
     return last;
   } finally {
@@ -36,7 +36,7 @@ export async function ask(kind, body, signal, progress) {
   }
 }
 
-// A canvas as large as its place, sharp on every screen; returns a context in units of the picture.
+// A canvas that fills its container, sharp on every screen; returns a context in image units.
 export function fit(canvas, width, height) {
   const room = canvas.parentElement.clientWidth || 600;
   const scale = Math.min(room / width, Math.max(260, window.innerHeight * 0.74) / height, 3);

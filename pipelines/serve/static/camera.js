@@ -1,10 +1,10 @@
-// Frames of a camera, one at a time, to the server on this computer; persons keep their colour.
+// Sends camera frames, one at a time, to the server on this computer; persons keep their colour.
 import { ask, element, fit } from "./ask.js";
 
 const COLOURS = ["#e69f00", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#0072b2", "#ffffff"];
-const WIDTH = 640;  // pixels of a frame that is sent, at most
+const WIDTH = 640;  // maximum pixels of a frame that is sent
 const REASONS = {
-  NotAllowedError: "The camera may not be used: it was refused here or by the browser.",
+  NotAllowedError: "No permission to use the camera: it was denied here or by the browser.",
   NotFoundError: "No camera was found.",
   OverconstrainedError: "No camera was found.",
   NotReadableError: "The camera cannot be read: another program may be using it.",
@@ -19,21 +19,21 @@ export function connectCamera(panel) {
   let stream = null;
 
   part(".start").onclick = () => (running ? stop() : start());
-  // The tab, or the window, is left: the camera is not kept on.
+  // Stop the camera when the tab or window is left.
   window.addEventListener("resize", () => running && panel.hidden && stop());
   document.addEventListener("visibilitychange", () => running && document.hidden && stop());
   window.addEventListener("pagehide", stop);
 
   async function start() {
     say("");
-    if (!navigator.mediaDevices?.getUserMedia) return say("The browser gives no camera to this address: open the page on this computer, as localhost or 127.0.0.1.");
+    if (!navigator.mediaDevices?.getUserMedia) return say("The browser does not allow camera access for this address: open the page on this computer, as localhost or 127.0.0.1.");
     const mine = (running = {});
     part(".start").textContent = "Stop the camera";
     try {
       const given = await navigator.mediaDevices.getUserMedia({ audio: false, video: { width: { ideal: WIDTH } } });
       if (mine !== running) return release(given);
       stream = given;
-      stream.getTracks().forEach((track) => { track.onended = () => { if (mine === running) { stop(); say("The camera was taken away."); } }; });
+      stream.getTracks().forEach((track) => { track.onended = () => { if (mine === running) { stop(); say("The camera was disconnected."); } }; });
       video.srcObject = stream;
       await video.play();
       await follow(mine);
@@ -45,7 +45,7 @@ export function connectCamera(panel) {
   }
 
   function stop() {
-    running = null;  // a frame that is asked for is answered, and forgotten: the server's worker goes on
+    running = null;  // the answer to a pending frame is ignored; the server's worker continues
     if (stream) release(stream);
     stream = video.srcObject = null;
     part(".start").textContent = "Start the camera";
@@ -54,7 +54,7 @@ export function connectCamera(panel) {
   async function follow(mine) {
     let [session, begin] = ["", 0];
     for (let n = 0; mine === running; n++) {
-      // While the first frame is answered the server loads what it needs: persons are counted from the second on.
+      // The server loads its model for the first frame; the rate is measured from the second on.
       if (n < 2) [session, begin] = [String(Math.random()), performance.now()];
       const scale = Math.min(1, WIDTH / video.videoWidth);
       [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight].map((side) => Math.round(side * scale));

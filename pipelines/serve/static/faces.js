@@ -1,7 +1,7 @@
-// Keypoints on the photograph, and the windows and features of the one that is chosen.
+// Keypoints on the photograph, and the windows and features of the selected one.
 import { element, fit, pictureOf, seconds } from "./ask.js";
 
-// As in the pictures of `annealed faces detect --overlay`: apart for most colour-blind eyes.
+// As in `annealed faces detect --overlay`: most colour-blind readers can distinguish them.
 const COLOURS = {
   left_eye: "#56b4e9", right_eye: "#0072b2", left_nose: "#f0e442", right_nose: "#bea000", left_mouth: "#ff8c82",
   right_mouth: "#d53c32", left_ear: "#50dcaa", right_ear: "#009e73", chin: "#cc79c8",
@@ -23,7 +23,7 @@ export async function showFaces(panel, answer, file, waited, save) {
   Object.assign(slider, { min: low, max: high, step: (high - low) / 200 });
   slider.value = sure ? 0.5 : low;
   slider.oninput = draw;
-  now.part(".slider label").textContent = sure ? "Least probability" : "Least score";
+  now.part(".slider label").textContent = sure ? "Minimum probability" : "Minimum score";
   now.part(".picture").onclick = choose;
   now.part(".windows").hidden = true;
   now.part(".save").onclick = () => save({ min_probability: slider.value, picture: "false" });
@@ -49,7 +49,7 @@ function draw() {
   for (const d of found) counts[d.keypoint] = (counts[d.keypoint] ?? 0) + 1;
   const people = answer.faces ? `${faces.length} face${faces.length === 1 ? "" : "s"}, ` : "";
   part(".facts").textContent = `${people}${found.length} keypoint${found.length === 1 ? "" : "s"} in ${answer.width} × ${answer.height} pixels. ` +
-    `Searched in ${seconds(answer.seconds)}` + (now.waited > 2 * answer.seconds + 1 ? `, ${seconds(now.waited)} with everything else.` : ".");
+    `Searched in ${seconds(answer.seconds)}` + (now.waited > 2 * answer.seconds + 1 ? `, ${seconds(now.waited)} in total.` : ".");
   part(".poses").textContent = faces.slice(0, 4).map((face, i) => `Face ${i + 1}: ${Math.round(100 * face.probability)}\u00a0%` +
     Object.entries(face.pose).map(([name, angle]) => `, ${name}\u00a0${degrees(angle)}`).join("") + ".").join(" ");
   legend(counts);
@@ -127,20 +127,20 @@ async function show(detection) {
   if (!features || now.chosen !== detection) return;
   const name = detection.keypoint;
   const strongest = features.features[name] ?? [];
-  place.querySelector("h3").textContent = strongest.length ? `What the detector of the ${words(name)} sees` : `The ${words(name)}`;
+  place.querySelector("h3").textContent = strongest.length ? `Detector of the ${words(name)}` : `The ${words(name)}`;
   place.querySelector(".alone").hidden = strongest.length > 0;
   place.querySelector(".how").hidden = strongest.length === 0;
   const tiles = [patch(detection, null, "the window"), ...strongest.map((f) => patch(detection, f, short(f.name), f.name))];
   place.querySelector(".patches").replaceChildren(...tiles);
 }
 
-// Of a name such as "red 3h at (0, 16), cells 2x8" what a visitor wants to know; the rest is its title.
+// Short form of a name such as "red 3h at (0, 16), cells 2x8"; the full name is the title.
 function short(name) {
   const [channel, kind] = name.split(" ");
   return `${channel}, ${SHAPES[kind] ?? kind}`;
 }
 
-// The window, 24 pixels of its level of the pyramid, enlarged; and one feature over it.
+// The enlarged window, 24 pixels of its pyramid level, with one feature over it.
 function patch(d, feature, caption, title = "") {
   const side = 192;
   const canvas = element("canvas", { width: side, height: side });
@@ -176,7 +176,7 @@ function edge(context, [x, y, width, height], angle) {
   context.strokeStyle = "#8fd0ff";
   context.lineWidth = 3;
   context.strokeRect(x, y, width, height);
-  const along = angle + Math.PI / 2;  // an edge runs across its gradient
+  const along = angle + Math.PI / 2;  // an edge is perpendicular to its gradient
   const [dx, dy] = [0.42 * width * Math.cos(along), 0.42 * height * Math.sin(along)];
   context.beginPath();
   context.moveTo(x + width / 2 - dx, y + height / 2 - dy);

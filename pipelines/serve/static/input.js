@@ -1,4 +1,4 @@
-// The left side of a panel: a file dropped, chosen or sampled, options, progress, errors.
+// The left side of a panel: a dropped, chosen or sample file, options, progress, errors.
 import { ask, element } from "./ask.js";
 
 export function connect(panel, { show, fields, prepare = () => {} }) {
@@ -86,7 +86,7 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
     if (result.getBoundingClientRect().top > window.innerHeight - 200) result.scrollIntoView({ block: "start" });
   });
 
-  // What the command would write, in one archive.
+  // The output files of the command, in one archive.
   const save = (extra) => busy(async (signal, isCurrent) => {
     const { files } = await request({ ...extra, files: "true" }, signal);
     if (!isCurrent()) return;
@@ -96,7 +96,7 @@ export function connect(panel, { show, fields, prepare = () => {} }) {
     setTimeout(() => URL.revokeObjectURL(href), 60000);
   });
 
-  // One piece of work at a time: a new one ends the one before.
+  // One request at a time: a new one cancels the previous one.
   async function busy(work) {
     running?.abort();
     const mine = (running = new AbortController());

@@ -1,4 +1,4 @@
-// The tab Label: points of objects are proposed, dragged, saved; the next picture; a training in the background.
+// The Label tab: proposes, moves and saves points of objects; next image; training in the background.
 import { element, fit, pictureOf } from "./ask.js";
 
 const COLOURS = ["#56b4e9", "#d53c32", "#f0e442", "#50dcaa", "#cc79c8", "#0072b2", "#ff8c82", "#bea000", "#009e73", "#ffffff"];
@@ -35,7 +35,7 @@ export async function connectLabel(panel) {
     tell("loading …");
     const got = await call("/" + number);
     const shown = await pictureOf(got.picture);
-    if (mine !== asked) return;  // another one was asked for meanwhile
+    if (mine !== asked) return;  // another image was requested meanwhile
     [now, picture, chosen, held] = [got, shown, 0, null];
     tell(now.labelled ? "labelled" : now.objects.length ? "proposed" : "nothing proposed");
     draw();
@@ -93,7 +93,7 @@ export async function connectLabel(panel) {
     return [(event.clientX - box.left) / box.width * now.width - 0.5, (event.clientY - box.top) / box.height * now.height - 0.5];
   }
 
-  // The nearest point, else the object whose frame holds the place.
+  // The nearest point, else the object whose frame contains the position.
   function under([x, y]) {
     let best = null, least = NEAR / scale;
     now.objects.forEach((object, i) => {
@@ -180,7 +180,7 @@ export async function connectLabel(panel) {
 
   function training({ state, line }) {
     part(".train").disabled = state === "running";
-    part(".training").textContent = { none: "", running: "Training: ", done: "Done: new pictures are proposed by the new model. ", failed: "Failed: " }[state] + line;
+    part(".training").textContent = { none: "", running: "Training: ", done: "Done: the new model makes the proposals. ", failed: "Failed: " }[state] + line;
     if (state === "running") setTimeout(attempt(async () => training((await call()).training)), WATCH);
   }
 

@@ -3,7 +3,7 @@ import { element, fit, pictureOf } from "./ask.js";
 
 const COLOURS = ["#e69f00", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#0072b2", "#ffffff"];
 const TAIL = 10;  // frames
-const FIRST = 8;  // candidates that are listed at once
+const FIRST = 8;  // candidates listed initially
 let now = null;
 
 export async function showMotion(panel, answer, file, waited, save) {
@@ -79,8 +79,8 @@ function facts() {
   const out = answer.labels.filter((label) => label < 0).length;
   const sure = answer.probability_of_motions;
   part(".facts").textContent = `${answer.motions} motion${answer.motions === 1 ? "" : "s"} of ${answer.labels.length} points` +
-    (sure != null && sure < 1 ? `; that number is right with probability ${sure.toFixed(2)}` : "") +
-    (out ? `; ${out} points in too few frames, or in no motion` : "") + ".";
+    (sure != null && sure < 1 ? `; probability of this number ${sure.toFixed(2)}` : "") +
+    (out ? `; ${out} points in too few frames or in no motion` : "") + ".";
   part(".legend").replaceChildren(...sizes.map((n, k) => {
     const dot = element("span", { className: "dot" });
     dot.style.setProperty("--c", COLOURS[k % COLOURS.length]);

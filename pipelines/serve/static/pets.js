@@ -1,4 +1,4 @@
-// The label, its probability, and where the evidence lies.
+// The label, its probability, and the location of the evidence.
 import { element, fit, pictureOf } from "./ask.js";
 
 let now = null;

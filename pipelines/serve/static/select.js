@@ -1,10 +1,10 @@
-// The report of a selection, and what may be kept of it.
+// The report of a selection, and its downloads.
 import { element } from "./ask.js";
 
-const HEAD = 65536;  // bytes that hold the first line
+const HEAD = 65536;  // bytes that contain the first line
 const SAMPLE_TARGET = "diagnosis";
 
-// Names of the columns, where the file is text; the target is then chosen from a list.
+// Column names of a text file, from which the target is chosen.
 export async function prepareSelect(form, file, isSample) {
   const { target } = form.elements;
   const list = document.getElementById("columns");
@@ -33,7 +33,7 @@ function header(text) {
   return found.filter(Boolean);
 }
 
-// The report is as high as its content, whatever its width.
+// The report is as high as its content at any width.
 const sizes = new ResizeObserver(([{ target }]) => {
   const { document } = target.contentWindow;
   target.style.height = Math.ceil(document.documentElement.getBoundingClientRect().height + 64) + "px";
@@ -42,7 +42,7 @@ const sizes = new ResizeObserver(([{ target }]) => {
 export async function showSelect(panel, answer, file, waited) {
   const part = (selector) => panel.querySelector(selector);
   const k = answer.n_columns;
-  part(".facts").textContent = `${k} column${k === 1 ? "" : "s"} chosen from ${answer.n_rows} rows in ${Math.round(waited)} s.`;
+  part(".facts").textContent = `${k} column${k === 1 ? "" : "s"} selected from ${answer.n_rows} rows in ${Math.round(waited)} s.`;
   const frame = part(".report");
   await new Promise((done) => { frame.onload = done; frame.srcdoc = answer.report; });
   sizes.disconnect();

@@ -50,14 +50,17 @@ def test_tables_keep_what_the_file_does_not_name(tmp_path):
 def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text(
-        "[classifier]\nrounds = 1\n[guide]\nn_offsets = 9\n[face_cascade]\nlost = 0.02\n"
+        "[classifier]\nrounds = 1\n[guide]\nn_offsets = 9\n[face_cascade]\nlost_fraction = 0.02\n"
     )
     plain = DetectorSettings()
     wanted = replace(
         plain, classifier=replace(plain.classifier, rounds=1), guide=replace(plain.guide, n_offsets=9),
-        face_cascade=replace(plain.face_cascade, lost=0.02),
+        face_cascade=replace(plain.face_cascade, lost_fraction=0.02),
     )  # fmt: skip
     assert read_config(path, plain) == wanted
+    path.write_text(path.read_text().replace("lost_fraction", "lost"))
+    with pytest.warns(FutureWarning, match="'face_cascade.lost' is now 'lost_fraction'"):
+        assert read_config(path, plain) == wanted
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ BAD = {
         first(keypoints=[10, 10, 2, 400, 12, 2, 25, 30, 2]),
         "outside its image of 60 x 40",
     ),
-    "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a width and a height above 0"),
+    "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a positive width and height"),
     "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a COCO keypoint file"),
     "too few numbers": (first(keypoints=[10, 10, 2]), "expected 9 numbers"),
     "a point that is not a number": (
@@ -97,17 +97,17 @@ BAD = {
         lambda c: c.update(images=c["images"][:1], annotations=c["annotations"][:1]),
         "expected",
     ),
-    "all points unknown": (all_points(0), "expected 10 or more"),
+    "all points unknown": (all_points(0), "expected at least 10"),
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
-    "a name twice": (category(keypoints=["a", "a", "b"]), "expected different names"),
+    "a name twice": (category(keypoints=["a", "a", "b"]), "expected distinct names"),
     "one point": (category(keypoints=["a"], skeleton=[]), "at least two different names"),
     "a skeleton of other points": (category(skeleton=[[1, 9]]), "expected numbers from 1 to 3"),
     "several categories": (
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),
         "categories bar, b; expected one",
     ),
-    "no annotation": (lambda c: c.update(annotations=[]), "expected 10 or more"),
+    "no annotation": (lambda c: c.update(annotations=[]), "expected at least 10"),
     "no images": (lambda c: c.pop("images"), "not a COCO keypoint file"),
 }
 
@@ -188,7 +188,7 @@ def test_two_points_in_one_place_are_no_length(tmp_path):
     content["annotations"][4]["keypoints"][3:5] = [10, 10]
     schema = Schema("bar", tuple(NAMES), length=("left_end", "right_end"))
     with pytest.raises(
-        ValueError, match=r"4\.png: bar 0 needs left_end and right_end in different places"
+        ValueError, match=r"4\.png: bar 0 needs left_end and right_end at different positions"
     ):
         read_objects(write(tmp_path, content), schema)
 
@@ -214,9 +214,9 @@ def test_the_schema_comes_from_the_file_and_missing_points_from_the_shape(tmp_pa
 
 def test_few_pictures(tmp_path):
     images = read_objects(write(tmp_path, coco()), schema_of(tmp_path))
-    assert "expect a detector for pictures much like these" in check_number(images)
+    assert "the detector will only work on very similar images" in check_number(images)
     assert check_number(images * 5) is None
-    with pytest.raises(ValueError, match=f"expected {MIN_PICTURES} or more"):
+    with pytest.raises(ValueError, match=f"expected at least {MIN_PICTURES}"):
         check_number(images[:19])
 
 

@@ -89,7 +89,10 @@ def test_mirror_names():
             ["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"],
             "line 3: chin at .-500, 2. lies outside",
         ),
-        (["a_1.png,0,left_eye,1,2,1"], "face 0 needs left_eye and right_eye in different places"),
+        (
+            ["a_1.png,0,left_eye,1,2,1"],
+            "face 0 needs left_eye and right_eye at different positions",
+        ),
         ([], "no annotated image"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
     refused = run(*base, stopped)
     assert (
         refused.exit_code == 2
-        and "of a run that did not end; go on from it with --resume" in refused.stderr
+        and "an interrupted run; expected --resume to continue it" in refused.stderr
     )
     other = run(*base, stopped, "--resume", "--landmarks")
     assert other.exit_code == 2 and "made from other settings or data" in other.stderr
@@ -230,7 +230,7 @@ def test_a_video_is_a_table_of_frames(tmp_path):
         (("--coco", "c.txt"), "--coco c.txt: expected a name that ends in .json"),
         (("--crops", "crops", "--size", "4"), "size=4: expected a whole number from 8 to 4096"),
         (("--resume",), "--resume: expected photographs, and --table or --coco"),
-        (("--table", "t.csv", "--assembly", "none"), "expected an assembly of faces, not 'none'"),
+        (("--table", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
         (("--table", "no/t.csv"), "no/t.csv: cannot be written"),
         (("no/*.jpg",), "no/*.jpg: no file fits this pattern"),
         (("empty",), "empty: no image in this folder"),

@@ -75,13 +75,13 @@ def test_the_page(reported):
     for words in (
         "Precision and recall",
         "Errors by point",
-        "gets most wrong",
-        "Would more pictures help",
+        "Images with the largest errors",
+        "Learning curve",
         "features of each detector",
-        "decided",
+        "Settings chosen",
     ):
         assert words in page
-    assert "From 12 to 24 pictures the PCK changed by" in page and "at most 150 features" in page
+    assert "From 12 to 24 images the PCK changed by" in page and "at most 150 features" in page
     assert len(re.findall("<figure>", page)) == min(6, record["settings"]["held_out"])
     drawn = {name for name in (image.name for image in images) if f"{name}: " in page}
     assert drawn <= {image.name for image in held_out_images(made, images)}
@@ -125,7 +125,7 @@ def test_a_page_of_a_detector_that_is_sure_of_nothing(reported, tmp_path, monkey
     assert record["rows"][-1]["pck"] == 0 and record["rows"][-1]["median_error"] is None
     page = (tmp_path / "keypoints.html").read_text()
     assert drawn and all(shown == ([], []) for shown in drawn)
-    assert "1 missing, 0 false" in page and "too few pictures to tell" in page
+    assert "1 missing, 0 false" in page and "too few images for a learning curve" in page
 
 
 def test_a_folder_of_something_else_is_refused(reported, tmp_path):

@@ -455,10 +455,7 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     plain = draw_tracks(frames[5], written["tracks"], written["labels"], 5)
     assert len(shown) == 12 and np.abs(shown[5].astype(int) - plain)[mask == 0].mean() > 20
     again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
-    assert (
-        again.exit_code == 2
-        and "tracks without pictures have no masks; expected a video" in again.stderr
-    )
+    assert again.exit_code == 2 and "masks need images; expected a video" in again.stderr
     for arguments, message in (
         (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
         ((video, "--tracks", tmp_path / "t.csv"), "--tracks takes one FILE, not 2"),

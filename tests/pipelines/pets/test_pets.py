@@ -24,9 +24,8 @@ def folders(tmp_path_factory):
         (root / "classes" / label).mkdir(parents=True, exist_ok=True)
         path = root / "classes" / label / f"{i:02d}.png"
         Image.fromarray(picture(label, i)).save(path)
-        lines.append(
-            f"../classes/{label}/{i:02d}.png,{label},b{i % 2},20,10,80,70,{'train' if i < 10 else 'test'}"
-        )
+        split = "train" if i < 10 else "test"
+        lines.append(f"../classes/{label}/{i:02d}.png,{label},b{i % 2},20,10,80,70,{split}")
     (root / "table").mkdir()
     (root / "table" / "labels.csv").write_text("\n".join(lines) + "\n")
     return root

@@ -151,7 +151,7 @@ def test_frames_of_a_camera_know_their_persons(client):
     missing = ask(client, "camera", "f.png", photograph.getvalue())
     assert (
         missing.status_code == 400
-        and missing.json()["error"] == "time: expected the seconds of this frame"
+        and missing.json()["error"] == "time: expected the time of this frame in seconds"
     )
 
 
@@ -224,7 +224,7 @@ def test_what_the_detector_selected(client):
             b"text",
             {"motions": "0"},
             400,
-            "motions='0': expected a number from 1 on, or auto",
+            "motions='0': expected a number of at least 1, or auto",
         ),
         (
             "select",

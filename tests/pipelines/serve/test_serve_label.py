@@ -158,10 +158,10 @@ def test_what_another_program_writes_stays(tmp_path):
         ([{"keypoints": {"head": [1, 1], "tail": [3, 3, 2]}}], "expected x, y and visibility"),
         (
             [{"keypoints": {"head": [1, 1, 2]}}],
-            "expected two points or more, inside 160 x 140 pixels",
+            "expected at least two points inside 160 x 140 pixels",
         ),
-        ([fish(), fish(150.0)], "000.png, object 2: expected two points or more, inside"),
-        ([fish(float("nan"))], "expected two points or more, inside"),
+        ([fish(), fish(150.0)], "000.png, object 2: expected at least two points inside"),
+        ([fish(float("nan"))], "expected at least two points inside"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path, objects, message):
@@ -359,7 +359,7 @@ def test_in_a_browser(model, tmp_path):
             page.screenshot(
                 path=os.path.join(os.environ["ANNEALED_SCREENSHOTS"], "serve_label_1280_light.png")
             )
-        panel.get_by_role("button", name="Save, next picture").click()
+        panel.get_by_role("button", name="Save and next").click()
         expect(panel.locator(".facts")).to_have_text(
             "001.png (2 of 4): proposed. 1 labelled.", timeout=SECONDS
         )
@@ -374,7 +374,7 @@ def test_in_a_browser(model, tmp_path):
         )
         assert labels()["001.png"] == []
         panel.get_by_role("button", name="Add an object").click()
-        panel.get_by_role("button", name="Save, next picture").click()
+        panel.get_by_role("button", name="Save and next").click()
         expect(panel.locator(".facts")).to_contain_text("3 labelled", timeout=SECONDS)
         assert len(labels()["002.png"]) == 2
         panel.get_by_role("button", name="Back").click()

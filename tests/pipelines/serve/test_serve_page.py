@@ -91,7 +91,8 @@ def colours(page, selector):
     return page.evaluate(
         """(selector) => { const c = document.querySelector(selector);
         const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-        const seen = new Set(); for (let i = 0; i < d.length; i += 400) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+        const seen = new Set();
+        for (let i = 0; i < d.length; i += 400) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
         return seen.size; }""",
         selector,
     )
@@ -207,7 +208,8 @@ def camera_page(driver, url, *flags, permissions=("camera",)):
     made = context.new_page()
     made.add_init_script(
         """const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-        navigator.mediaDevices.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
+        const media = navigator.mediaDevices;
+        media.getUserMedia = async (wanted) => (window.given = await ask(wanted));"""
     )
     opened(made, url)
     panel(made, "camera").get_by_role("button", name="Start the camera").click()
@@ -252,7 +254,7 @@ def test_the_camera_shows_persons_and_is_released(driver, url, tmp_path, leave):
         (
             ("--use-fake-device-for-media-stream", "--deny-permission-prompts"),
             (),
-            "The camera may not be used: it was refused",
+            "No permission to use the camera: it was denied",
         ),
         ((), ("camera",), "No camera was found."),
     ],
@@ -324,7 +326,7 @@ def test_select_shows_the_report(page, tmp_path):
     select.locator("input[name=target]").fill("price")
     select.locator("input[name=k]").fill("2")
     select.get_by_role("button", name="Select columns").click()
-    expect(select.locator(".facts")).to_contain_text("2 columns chosen from 120 rows")
+    expect(select.locator(".facts")).to_contain_text("2 columns selected from 120 rows")
     report = page.frame_locator("#panel-select .report")
     expect(report.locator("h1")).to_have_text("table.csv: the columns that predict price")
     with page.expect_download() as saved:

@@ -1,3 +1,3 @@
-"""Training of what stands on the detectors of single keypoints: assembly, refinement and
-probabilities of whole faces.
+"""Training of the assembly, refinement and probabilities of whole faces, on top of the keypoint
+detectors.
 """

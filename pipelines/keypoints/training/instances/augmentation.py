@@ -1,5 +1,5 @@
-"""Varied copies of annotated faces: of all sizes, blurred, compressed, brighter or darker, and
-where a refinement starts.
+"""Augmented copies of annotated faces (size, blur, compression, brightness), and starts of the
+refinement.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,31 +14,31 @@ from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 
-_AROUND = 2.6  # reference lengths around a face that its copy shows. A choice
+_AROUND = 2.6  # reference lengths around a face that its copy includes. A choice
 
 
 @dataclass(frozen=True)
 class AugmentationSettings:
-    """How copies vary. Distances are in reference lengths.
+    """Settings of the augmentation. Distances are in reference lengths.
 
     Parameters
     ----------
     copies : int
-        Of each photograph and of its mirror image; every second one is shrunk.
+        Copies of each photograph and of its mirror image; every second one is shrunk.
     largest : float
-        Reference length in pixels of the copies that are not shrunk, at most.
+        Maximum reference length in pixels of the copies that are not shrunk.
     shrunk : tuple of float
-        Range of the reference length in pixels of the others.
+        Range of the reference length in pixels of the shrunk copies.
     blurred, compressed, brightened : float
         Share of the copies that are blurred, saved as JPEG of low quality, and changed in
         brightness and contrast.
     anchor_errors : tuple of float
-        Standard deviations of the errors of found anchors, two after two, in turn.
+        Standard deviations of the errors of detected anchors, each used for two consecutive copies.
     outliers : float
         Share of the anchors whose error is ``outlier_error`` instead.
     outlier_error : float
     incomplete : float
-        Share of the faces of which one to four anchors are missing.
+        Share of the faces with one to four missing anchors.
     turned, scaled, shifted : float
         Standard deviations of a rotation (radians), a scaling and a shift of the completed shape.
     """
@@ -59,7 +59,7 @@ class AugmentationSettings:
 
 
 class InstanceCopy(NamedTuple):
-    """A varied copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
+    """An augmented copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
     whether it is mirrored, and its reference length in pixels.
     """
 
@@ -69,8 +69,8 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Pyramid for frames whose reference length is ``unit`` pixels, of a face of that reference
-        length."""
+        """Pyramid of a face with that reference length, for frames with a reference length of
+        ``unit`` pixels."""
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 
@@ -78,8 +78,8 @@ class InstanceCopy(NamedTuple):
 def copies(
     images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
 ) -> Iterator[InstanceCopy]:
-    """Varied copies of all faces whose points are known, photograph by photograph; ``seed`` that of
-    their random choices.
+    """Augmented copies of all faces with known points, photograph by photograph; ``seed`` is the
+    random seed.
     """
     for number, image in enumerate(images):
         faces = image.points
@@ -116,7 +116,7 @@ def copies(
 def _cut(
     pixels: np.ndarray, points: np.ndarray, ied: float, factor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The face with its surroundings, shrunk by a factor."""
+    """The face with its surroundings, reduced by a factor."""
     middle, reach = points.mean(), _AROUND * ied
     left, top = (max(0, int(v - reach)) for v in (middle.real, middle.imag))
     part = pixels[top : int(middle.imag + reach) + 1, left : int(middle.real + reach) + 1]
@@ -150,10 +150,10 @@ def start_of(
     s: AugmentationSettings,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Where the refinement of a face starts: a shape completed from anchors (n_anchors,), complex,
-    with errors as of a detector.
+    """Start of the refinement of a face: a shape completed from anchors (n_anchors,), complex, with
+    simulated detection errors.
 
-    All points of the shape model, complex, in image pixels.
+    Returns all points of the shape model, complex, in image pixels.
     """
     n = len(anchors)
     errors = (
@@ -162,11 +162,11 @@ def start_of(
         )
         * ied
     )
-    found = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
+    detected = anchors + errors * (rng.normal(size=n) + 1j * rng.normal(size=n))
     which = np.arange(n)
     if rng.random() < s.incomplete and n > 2:
         which = np.sort(rng.permutation(n)[: n - rng.integers(1, n - 1)])
-    points = shape.predict(found[which], which)[0]
+    points = shape.predict(detected[which], which)[0]
     middle = points.mean()
     change = np.exp(s.scaled * rng.normal() + 1j * s.turned * rng.normal())
     return (

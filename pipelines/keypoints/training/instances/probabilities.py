@@ -1,4 +1,4 @@
-"""Fits the classifier of refined shapes, and probabilities on photographs kept back (a stage of
+"""Fits the classifier of refined shapes, and probabilities on held-out photographs (a stage of
 ``annealed faces train``).
 """
 
@@ -21,8 +21,8 @@ from .augmentation import AugmentationSettings
 from .refinement import describe_runs, move_runs, start_runs
 from .shapes import SearchedImage
 
-# reference lengths: mean error of the keypoints below which a refined shape is a face, and above
-# which it is none
+# mean error of the keypoints, in reference lengths, below which a refined shape counts as a face,
+# and above which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
 
 
@@ -33,29 +33,28 @@ class ProbabilitySettings:
     Parameters
     ----------
     n_features : int
-        Histogram values that the classifier of shapes selects.
+        Number of histogram values that the classifier of shapes selects.
     augmentation : AugmentationSettings
-        How the copies of faces vary that it learns from.
+        Augmentation of its training faces.
     photographs : int
-        Photographs with faces that false shapes are taken from, beside those without.
+        Photographs with faces that provide false shapes, besides those without faces.
     hypotheses : int
-        Assembled shapes of each photograph, the best, that are refined and judged.
+        Number of best assembled shapes per photograph that are refined and scored.
     ied : tuple of float
-        Reference length in pixels to which the photographs kept back are shrunk, beside their own
-        size.
+        Reference lengths in pixels to which held-out photographs are also shrunk.
     background : int
-        Every so-many-th photograph without faces is kept back as well.
+        Every n-th background photograph is held out as well.
     regularisation : float
         Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
-    lost : float
-        Share of the faces kept back whose candidates may be too weak to be refined.
+    lost_fraction : float
+        Maximum fraction of held-out faces whose candidates fall below the refinement threshold.
     own_weights : tuple of float
-        Weights of own detections to choose from.
+        Candidate weights of a keypoint's own detections.
     by_anchors : bool
-        Whether a shape is a face is judged by its anchors alone: other points, such as the tip of a
-        needle, may move so freely that they say nothing.
+        Whether only the anchors decide if a shape is a face: other points, such as the tip of a
+        needle, may move too freely to be informative.
     seed : int
-        Seed of all random choices.
+        Random seed.
     """
 
     n_features: int = 600
@@ -67,13 +66,13 @@ class ProbabilitySettings:
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
     regularisation: float = 1.0
-    lost: float = 0.005
+    lost_fraction: float = 0.005
     own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     by_anchors: bool = False
     seed: int = 0
 
     def judged(self, finder: InstanceFinder) -> slice:
-        """Positions of the keypoints whose errors decide whether a shape is a face."""
+        """Indices of the keypoints whose errors decide whether a shape is a face."""
         return slice(len(finder.anchors) if self.by_anchors else None)
 
 
@@ -85,12 +84,11 @@ class ScoredHypothesis:
     ----------
     refined : RefinedShape
     truth : ndarray of shape (n_keypoints,), complex
-        Keypoints of the nearest annotated face; NaN where there is none.
+        Keypoints of the nearest annotated face; NaN if there is none.
     error : float
-        Mean distance of the judged keypoints from these in reference lengths; infinite where there
-        is none.
+        Mean distance from these keypoints in reference lengths; infinite if there is none.
     reference_length : float
-        Of that face, in pixels; NaN where there is none.
+        Reference length of that face in pixels; NaN if there is none.
     found : Candidates
         All candidates of the photograph.
     """
@@ -99,7 +97,7 @@ class ScoredHypothesis:
     truth: np.ndarray
     error: float
     reference_length: float
-    found: Candidates
+    candidates: Candidates
 
     @property
     def is_face(self) -> bool:
@@ -108,7 +106,7 @@ class ScoredHypothesis:
 
     @property
     def is_false(self) -> bool:
-        """Whether it is none; between the two it is neither."""
+        """Whether it is background; some shapes are neither."""
         return self.error > _FALSE
 
 
@@ -118,12 +116,15 @@ def judged_hypotheses(
     reference_length: float,
     settings: ProbabilitySettings,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """The best hypotheses of each photograph, refined twice and compared with its annotations."""
+    """Refine the best hypotheses of each photograph twice, and compare them with the
+    annotations."""
     judged = settings.judged(finder)
     for view in searched:
-        found = finder.assembler.candidates(view.maxima, reference_length)
+        candidates = finder.assembler.candidates(view.maxima, reference_length)
         made = []
-        for hypothesis in finder.assembler.assemble(found, finder.assembly, settings.hypotheses):
+        for hypothesis in finder.assembler.assemble(
+            candidates, finder.assembly, settings.hypotheses
+        ):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
@@ -141,7 +142,7 @@ def judged_hypotheses(
             error, ied = (
                 (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
             )
-            made.append(ScoredHypothesis(refined, truth, error, ied, found))
+            made.append(ScoredHypothesis(refined, truth, error, ied, candidates))
         yield made
 
 
@@ -151,9 +152,8 @@ def train_classifier(
     false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
-    """Learn to tell refined faces, from varied copies of the photographs, from refined hypotheses
-    that are none.
-    """
+    """Train a classifier of refined faces, from augmented copies, against refined false
+    hypotheses."""
     regressor = finder.regressor
     negatives = [
         shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
@@ -176,7 +176,7 @@ def train_classifier(
     if not labels.any():
         raise ValueError(f"no face among {len(rows)} refined shapes; expected some to learn from")
     facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
-    if labels.all():  # nothing to tell faces from: the candidates alone decide
+    if labels.all():  # no negatives: the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
     k = min(settings.n_features, rows.shape[1])
     model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
@@ -193,17 +193,19 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Weight of own detections for each anchor, the same for those of a group of ``alike``: that of
-    the smallest mean error up to 10 % of the reference length.
+    """Weight of the own detections of each anchor, shared within a group of ``alike``: the one with
+    the smallest mean error, errors capped at 10 % of the reference length.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
-        own, _ = finder.own_detections(shape.refined, shape.found)
-        own, ied = own[:n], shape.reference_length
+        detected, _ = finder.own_detections(shape.refined, shape.candidates)
+        detected, ied = detected[:n], shape.reference_length
         for row, weight in zip(errors, weights):
-            moved = np.where(np.isfinite(own), keypoints + weight * (own - keypoints), keypoints)
+            moved = np.where(
+                np.isfinite(detected), keypoints + weight * (detected - keypoints), keypoints
+            )
             row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
     chosen = np.zeros(n)
     for group in alike:
@@ -217,8 +219,8 @@ def fit_probabilities(
     keypoints_alike: Sequence[Sequence[int]],
     regularisation: float,
 ) -> InstanceProbabilities:
-    """Logistic regressions of faces and of their keypoints; those of one group of
-    ``keypoints_alike`` are fitted together.
+    """Logistic regressions of faces and of their keypoints; keypoints of a group of
+    ``keypoints_alike`` share one fit.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     face = _logistic(
@@ -230,14 +232,14 @@ def fit_probabilities(
     rows, within = [], []
     for shape in known:
         if shape.is_face:
-            own, own_log_odds = finder.own_detections(shape.refined, shape.found)
+            detected, detected_log_odds = finder.own_detections(shape.refined, shape.candidates)
             rows.append(
                 finder.point_inputs(
-                    shape.refined, float(face @ shape.refined.inputs), own, own_log_odds
+                    shape.refined, float(face @ shape.refined.inputs), detected, detected_log_odds
                 )
             )
             within.append(
-                abs(finder.combined(shape.refined, own) - shape.truth) / shape.reference_length
+                abs(finder.combined(shape.refined, detected) - shape.truth) / shape.reference_length
             )
     all_inputs, errors = np.array(rows), np.array(within)
     fitted = {}
@@ -253,10 +255,10 @@ def fit_probabilities(
 
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
-    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty is on
-    standardised ones.
+    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty applies
+    to standardised inputs.
     """
-    # no error, or nothing right: the share, as if there had been half an example of either more
+    # a single class: the smoothed share, with half an example added to each class
     if y.all() or not y.any():
         share = (y.sum() + 0.5) / (len(y) + 1)
         return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))

@@ -18,7 +18,7 @@ from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import AnnotatedImage, annotated
 from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
 
-#: Photographs and their mirror images as they are.
+#: Photographs and their mirror images, unmodified.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
 
 
@@ -30,23 +30,23 @@ class RegressionSettings:
     ----------
     augmentation : AugmentationSettings
     starts : int
-        Starts of the refinement from each copy of a face.
+        Starts of the refinement for each copy of a face.
     mean_starts : int
-        How many of them are the mean shape in that place, from which a face is refined again.
+        Number of these starts that use the mean shape in place, as in the second refinement.
     ied : tuple of int
         Reference length in pixels of the frames of the stages.
     cell : tuple of int
-        Side in pixels of the histograms' cells, of each stage.
+        Side in pixels of the histogram cells of each stage.
     n_features : int
-        Histogram values that each stage selects among 128 for each point.
+        Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Displacements (principal components) that a stage combines.
+        Number of displacements (principal components) that a stage combines.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
         Steps of the annealing.
     mu : float
-        Speed of its schedule, eq. (3) of Barbu et al. (2017).
+        Speed of the annealing schedule, eq. (3) of Barbu et al. (2017).
     seed : int
         Seed of all random choices.
     """
@@ -64,14 +64,14 @@ class RegressionSettings:
     seed: int = 0
 
 
-# Of the histograms of all starts, in single precision: with more photographs, every so many-th
-# serves. A choice: 1 GiB
+# Maximum memory of the histograms of all starts, in single precision: with more photographs, every
+# n-th is used. A choice: 1 GiB
 MAX_VALUES = 2**28
 
 
 @dataclass
 class Runs:
-    """Refinements on the way: the copies, which one each belongs to, where it is now, the annotated
+    """Running refinements: the copies, the copy of each run, its current shape, the annotated
     points, and the reference length in pixels.
     """
 
@@ -82,13 +82,12 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Distances (n_runs, n_keypoints) from the annotated keypoints in units of the reference
-        length."""
+        """Distances (n_runs, n_keypoints) from the annotated keypoints, in reference lengths."""
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Displacements (n_runs, n_points, 2) still needed, in the frames of the shapes."""
+        """Remaining displacements (n_runs, n_points, 2), in the frames of the shapes."""
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
@@ -106,9 +105,8 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Copies of the faces, and where the refinements of each start; the last ``mean_starts`` from
-    the mean shape.
-    """
+    """Copies of the faces and their starting shapes; the last ``mean_starts`` use the mean
+    shape."""
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
     n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
@@ -165,7 +163,7 @@ def move_runs(
 
 
 def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
-    """Return a cascade without stages: the mean shape stays where it is."""
+    """Return a cascade without stages, which leaves the mean shape unchanged."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
     return ShapeRegressor(
@@ -180,11 +178,11 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; returns it and what its stages
-    reach on these.
+    """Train the cascade on photographs and their mirror images; returns it and its training errors
+    per stage.
 
-    Values are selected by annealing unless another ``selection`` is given, which chooses those of
-    the values (n_rows, p) that serve to predict targets (n_rows, q): positions (k,), ascending.
+    Values are selected by annealing unless another ``selection`` is given: a function of the values
+    (n_rows, p) and targets (n_rows, q) that returns ascending indices (k,).
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
@@ -209,11 +207,11 @@ def train_regressor(
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Displacement (n_points, 2), float32, that photographs still need after the last stage, in
-    units of the reference length.
+    """Systematic displacement (n_points, 2), float32, that remains after the last stage, in
+    reference lengths.
 
-    Half the difference of the medians in photographs and in their mirror images: what both need
-    alike is no matter of sides.
+    It is half the difference of the medians in photographs and in their mirror images; errors
+    common to both are symmetric and stay.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -225,11 +223,10 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Orthonormal displacements (n, n_points, 2), float32, that explain most of what the first
-    stage has to correct.
+    """Orthonormal displacements (n, n_points, 2), float32, that explain most of the first stage's
+    errors.
 
-    Displacements that the later stages need are among them: they span the deviations of shapes, of
-    which the start misses many.
+    They also serve the later stages, because they span the deviations of the shapes.
     """
     flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
@@ -257,7 +254,7 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """The values that annealing with a squared loss keeps; a value serves all outputs (Barbu et al.
+    """Select values by annealing with the squared loss; a value serves all outputs (Barbu et al.
     (2014), 7.2).
     """
     k = s.n_features

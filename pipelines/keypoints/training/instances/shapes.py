@@ -1,5 +1,5 @@
-"""Searches photographs with the detectors, at several sizes, and learns how anchors lie in faces
-and how much their scores say (a stage of ``annealed faces train``).
+"""Searches photographs with the detectors at several sizes, and fits the shape models and the
+calibration of the anchors (a stage of ``annealed faces train``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +20,12 @@ from ....common.file_map import Jobs
 from ...data import AnnotatedImage, annotated, in_boxes
 from ..windows.views import each
 
-_NEAR = 0.15  # reference lengths: candidates this near to an anchor are correct ones
+_NEAR = 0.15  # reference lengths: candidates this close to an anchor are correct
 
 
 @dataclass(frozen=True)
 class SearchedImage:
-    """A photograph, perhaps shrunk, and the local maxima of the anchors in it.
+    """A photograph, possibly shrunk, and the local maxima of its anchors.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class SearchedImage:
     maxima : dict of str to ndarray of shape (n, 4)
         x, y, score and scale of the local maxima of each anchor.
     instances : ndarray of shape (n_faces, n), complex
-        Annotated points of its faces.
+        Annotated points of the faces.
     reference_length : ndarray of shape (n_faces,)
-        Of these, in pixels.
+        Reference lengths of the faces in pixels.
     boxes : ndarray of shape (n_boxes, 4)
-        That may hold a face without annotation.
+        Boxes that may hold a face without annotation.
     """
 
     levels: Sequence[Level]
@@ -48,8 +48,8 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Keypoints (n_faces, n_keypoints), complex, by the matrix of means that gives them from
-        the points.
+        """Keypoints (n_faces, n_keypoints), complex, by the matrix that averages them from the
+        points.
         """
         return (
             self.instances @ matrix.T
@@ -58,9 +58,7 @@ class SearchedImage:
         )
 
     def is_ignored(self, points: np.ndarray) -> bool:
-        """Whether the middle of a shape (n,), complex, lies in a box that may hold a face without
-        annotation.
-        """
+        """Whether the centre of a shape (n,), complex, lies in an ignore box."""
         middle = points.mean()
         return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
@@ -72,8 +70,8 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at their size (None) and shrunk to other reference length of their first
-    face, where that is smaller.
+    """Search photographs at their size (None) and shrunk to smaller reference lengths of their
+    first face.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
@@ -107,7 +105,7 @@ def search_all(
         for image in images
         for target in (ied if len(image.reference_length) else (None,))
     ]
-    return (found for found in each(items, search, n_jobs) if found is not None)
+    return (view for view in each(items, search, n_jobs) if view is not None)
 
 
 @dataclass(frozen=True)
@@ -117,29 +115,28 @@ class AssemblySettings:
     Parameters
     ----------
     noise : float
-        Standard deviation of a found anchor that the shape model assumes, in reference lengths.
+        Standard deviation of a detected anchor in the shape model, in reference lengths.
     turned : tuple of float
-        Shares of the faces, most turned to either side, ascending: the means between them are
-        templates beside the mean shape.
-    least : float
-        Least log-odds of a candidate.
+        Quantiles of the faces by rotation to either side, ascending; the means between them are
+        templates besides the mean shape.
+    min_log_odds : float
+        Minimum log-odds of a candidate.
     ied : tuple of float
-        Reference length in pixels to which the photographs kept back are shrunk, beside their own
-        size.
+        Reference lengths in pixels to which held-out photographs are also shrunk.
     background : int
-        Every so-many-th photograph without faces is kept back as well.
+        Every n-th background photograph is held out as well.
     """
 
     noise: float = 0.02
     turned: tuple[float, ...] = (0.12, 0.25)
-    least: float = -6.0
+    min_log_odds: float = -6.0
     ied: tuple[float, ...] = (36.0, 26.0, 20.0)
     background: int = 5
 
 
 def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
     """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
-    known yet.
+    yet known.
 
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
@@ -172,7 +169,13 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     if not schema.landmarks:
         flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
         return Assembler(
-            shape, shape.mean_points[None, :n_anchors], flat, unknown, unknown, settings.least, turn
+            shape,
+            shape.mean_points[None, :n_anchors],
+            flat,
+            unknown,
+            unknown,
+            settings.min_log_odds,
+            turn,
         )
     rigid = learn_rigid(faces, schema)
     yaw = np.array([pose_of(rigid.fit(face)[0]).yaw for face in points])
@@ -186,12 +189,13 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
         *bands[: len(settings.turned)],
         *bands[len(settings.turned) + 1 :],
     ]
-    return Assembler(shape, np.stack(templates), rigid, unknown, unknown, settings.least, turn)
+    return Assembler(
+        shape, np.stack(templates), rigid, unknown, unknown, settings.min_log_odds, turn
+    )
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
-    """Rigid model of the anchors and of the points of faces (n_faces, n), complex, in this
-    order."""
+    """Rigid model of the anchors and the points of faces (n_faces, n), complex, in this order."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
     return factorise(
@@ -202,7 +206,7 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and offset (n_anchors,) of the log-odds of candidates by score, the same for left and
+    """Slope and offset (n_anchors,) of the log-odds of candidates by score, shared by left and
     right.
     """
     n_anchors = len(schema.anchors)

@@ -1,6 +1,5 @@
-"""The stages that make whole faces of the detections of single keypoints: assembly, refinement,
-probabilities.
-"""
+"""The stages that combine detected keypoints into whole faces: assembly, refinement,
+probabilities."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +11,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...data import AnnotatedImage, annotated
 from ...measures import HIT, judge
-from ..synthetic_views import unlike_views
+from ..synthetic_views import hard_augmentations
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
 from .probabilities import (
@@ -25,14 +24,14 @@ from .probabilities import (
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
-# whose hypotheses are held in memory: of more, every so many-th. A choice
+# whose hypotheses are held in memory; of more, every n-th. A choice
 _MAX_SEARCHED = 2000
 
 
 def train_assembly(
     job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Learn how anchors lie in faces, and what their scores say, on the photographs kept back."""
+    """Fit the shape models, and calibrate the scores of the anchors on held-out photographs."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
     searched = search_all(
@@ -53,7 +52,7 @@ def train_assembly(
 def train_refinement(
     job: TrainingJob, detector: KeypointDetector, settings: RegressionSettings
 ) -> tuple[KeypointDetector, dict]:
-    """Learn the cascade that moves all points of a face."""
+    """Train the cascade that refines all points of a face."""
     finder = detector.finder
     assert finder is not None  # of the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
@@ -63,7 +62,7 @@ def train_refinement(
 def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Learn which shapes are faces; calibrate the probabilities on the photographs kept back."""
+    """Train the classifier of shapes; calibrate the probabilities on held-out photographs."""
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
     assert finder is not None  # of the stages before
     learnt = [
@@ -78,16 +77,19 @@ def train_probabilities(
     )
     classifier, facts = train_classifier(finder, job.split.fitted, false, s)
     job.say(
-        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false shapes"
+        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false "
+        "shapes"
     )
     finder = replace(finder, classifier=classifier)
 
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
-    # of faces, whose photographs are mostly of upright heads in good light
-    unlike = (
-        [view for kind in unlike_views(views).values() for view in kind] if schema.landmarks else []
+    # photographs of faces are mostly of upright heads in good light
+    augmented = (
+        [view for kind in hard_augmentations(views).values() for view in kind]
+        if schema.landmarks
+        else []
     )
-    shown = ((views, (None, *s.ied)), (unlike, (None,)))
+    shown = ((views, (None, *s.ied)), (augmented, (None,)))
     searched = chain(
         *(
             search_all(detector, schema.anchors, pictures, ied, job.n_jobs)
@@ -99,17 +101,16 @@ def train_probabilities(
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(
-            "no face was found in the photographs kept back; expected some to calibrate probabilities with"
+            "no face was detected in the held-out photographs; expected some to calibrate "
+            "probabilities"
         )
-    # so few do not tell that quantile: then all are refined, which takes longer
+    # too few for that quantile: all are refined, which is slower
     support = (
-        float(np.quantile([shape.refined.support for shape in true], s.lost))
-        if len(true) * s.lost >= 1
+        float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
+        if len(true) * s.lost_fraction >= 1
         else 0.0
     )
-    job.say(
-        f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other shapes kept back"
-    )
+    job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other held-out shapes")
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
     probabilities = fit_probabilities(
@@ -137,31 +138,31 @@ def backgrounds(split: Split) -> list[AnnotatedImage]:
 
 
 def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
-    """Every so-many-th photograph without faces: no shape of these is fitted."""
+    """Every n-th background photograph, held out from the fit of shapes."""
     return backgrounds(split)[::every]
 
 
 def alone_log_odds(
     finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float
 ) -> float:
-    """Constant to add to the log-odds of candidates that no assembled face explains, so that they
-    sum to the correct ones.
+    """Constant to add to the log-odds of candidates outside assembled faces, so that their
+    probabilities sum to the number of correct ones.
     """
     log_odds: list[float] = []
     correct = 0
     for view in searched:
         instances = finder.find(view.maxima, view.levels, reference_length, 0.0).instances
         truth, ied = view.keypoints(finder.regressor.to_keypoints), view.reference_length
-        found = finder.assembler.candidates(view.maxima, reference_length)
+        candidates = finder.assembler.candidates(view.maxima, reference_length)
         for i, name in enumerate(finder.anchors):
-            mine = found.anchor == i
-            place = found.position[mine]
+            mine = candidates.anchor == i
+            place = candidates.position[mine]
             explained = np.zeros(len(place), bool)
             for instance in instances:
                 explained |= (
                     abs(place - instance.places([name])) <= 0.15 * instance.reference_length
                 )
-            place, score = place[~explained], found.log_odds[mine][~explained]
+            place, score = place[~explained], candidates.log_odds[mine][~explained]
             points = np.stack([truth[:, i].real, truth[:, i].imag], axis=1)
             one = judge(
                 np.stack([place.real, place.imag], axis=1),

@@ -1,6 +1,5 @@
-"""What is fitted on held-out photographs: how positions are averaged, their offset, the default
-threshold.
-"""
+"""Calibration on held-out photographs: averaging of positions, their offset, the default
+threshold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,18 +13,18 @@ from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view
 
-# of the default threshold, else it takes the balance of precision and recall. A choice
+# of the default threshold; otherwise it maximises F1. A choice
 _MIN_RECALL = 0.1
-_WIDE = 0.15  # reference lengths: errors of position are measured on detections this near. A choice
-# of the windows that the position is averaged over: the held-out views select one
+_WIDE = 0.15  # reference lengths: position errors are measured on detections this close. A choice
+# of the windows that the position is averaged over: chosen on the held-out views
 _RADII = (0.18, 0.25, 0.35, 0.5)
-_SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: the held-out views select one
+_SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: chosen on the held-out views
 
 
 @dataclass(frozen=True)
 class Calibration:
     """Held-out views, each with its windows (4, n), x, y, scale and score, and whether it is
-    mirrored; and what the detections in them are for each choice of the localisation."""
+    mirrored; and the outcomes of the detections for each choice of the localisation."""
 
     detector: KeypointDetector
     views: list[tuple[View, np.ndarray, bool]]
@@ -34,25 +33,25 @@ class Calibration:
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
         """The detections of every view, and the unit of their offset (n,) in image pixels."""
-        found = []
+        results = []
         for view, windows, _ in self.views:
             length, (x, y, scale, score) = self.detector.reference_length, windows
             x, y, score, scale = suppress_non_maxima(
                 x, y, scale, score, place, length, self.detector.suppression
             ).T
             points = view.points, view.visible, view.reference_length, view.ignore
-            found.append(
+            results.append(
                 (judge(np.column_stack([x, y]), score, *points, tolerance), length / scale)
             )
-        return found
+        return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
         """Precision and recall of all views together."""
         return pooled([one for one, _ in self.judged(place, tolerance)])
 
     def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
-        """Median vector from detections to the keypoints nearby, in reference lengths; those in
-        mirror images with the other sign where they are turned back."""
+        """Median vector from detections to nearby keypoints, in reference lengths, with the x of
+        mirror images reversed."""
         errors = [np.empty((0, 2))]
         for (view, _, mirrored), (one, unit) in zip(self.views, self.judged(place, _WIDE)):
             hits = one.face >= 0
@@ -71,12 +70,11 @@ def calibrate(
     n_jobs: Jobs = 1,
     mode: str = Mode.SCAN,
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Choose how positions are averaged, their offset and the default threshold on views that were
-    not fitted.
+    """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
-    The classifier of ``keypoint`` in that mode of the detector is calibrated for a precision at a
-    tolerance of 10 % of the reference length. Returns it, and its scores: AP at 5, 10 and 25 % on
-    the held-out views, the threshold and the recall there.
+    Calibrates the classifier of ``keypoint`` in that mode for a precision at a tolerance of 10 % of
+    the reference length. Returns the classifier and its scores: AP at 5, 10 and 25 % on the
+    held-out views, the threshold and its recall.
     """
 
     def score_view(item: NamedView) -> tuple[View, np.ndarray, bool]:
@@ -102,9 +100,9 @@ def calibrate(
     recall, threshold = coarse.at_precision(precision)
     if recall < _MIN_RECALL:  # that precision is out of reach
         recall, threshold = coarse.at_balance()
-        threshold = threshold if np.isfinite(threshold) else 0.0  # no detection at all
+        threshold = threshold if np.isfinite(threshold) else 0.0  # no detections
 
-    # at 0.25 near enough to assemble objects
+    # 0.25 is close enough to assemble objects
     curves = {
         "ap_5": calibration.curve(place, 0.05),
         "ap_10": coarse,
@@ -114,6 +112,6 @@ def calibrate(
         "recall": recall,
         "threshold": threshold,
     }
-    # annotations lie further right, in mirror images further left
+    # annotations lie further right, and further left in mirror images
     place = replace(place, annotation_x=calibration.median_error(place, turned_back=True)[0])
     return replace(detector.models[keypoint], localisation=place, threshold=threshold), scores

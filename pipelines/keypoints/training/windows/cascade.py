@@ -10,11 +10,11 @@ from .....vision.windows.feature_layout import Column
 from .....vision.windows.feature_pool import FeaturePool
 
 _ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
-# Haar features that take as long as the orientation histograms of one window (measured)
+# number of Haar features that take as long as the orientation histograms of one window (measured)
 _HISTOGRAMS = 150.0
-# Haar features in front of all others that are tried: ends of the scan's stages
+# numbers of leading Haar features that are tried: ends of the scan's stages
 _PLAIN = (8, 24, 56, 120, 248, 504)
-# of positive windows that a threshold loses: tried in turn
+# shares of positive windows that a threshold rejects: tried in turn
 _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
 
 
@@ -25,13 +25,13 @@ def with_order(
     negatives: np.ndarray,
     plain: int = 0,
 ) -> KeypointModel:
-    """Order the features for early rejection: greedily, what pushes negatives furthest below the
-    positives comes first.
+    """Order the features for early rejection, greedily by how well they separate negatives from
+    positives.
 
-    The separation after some features is the difference of the mean sums over the root of their
-    summed variances; each next feature is the one that makes it largest, in an evenly spaced part
-    of the windows (n, 26, 26, 3). The first ``plain`` are Haar features. The scores stay the same
-    up to rounding; the thresholds never reject.
+    The separation after some features is the difference of the mean sums divided by the root of
+    their summed variances; each next feature maximises it, on an evenly spaced part of the windows
+    (n, 26, 26, 3). The first ``plain`` are Haar features. The scores stay the same up to rounding;
+    the thresholds never reject.
     """
     responses = []
     for patches in (positives, negatives):
@@ -62,16 +62,18 @@ def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray
     )
     n = len(gain)
     left, order = np.ones(n, bool), np.empty(n, np.int64)
-    # Of the sum so far: its gain, its variance, and its covariance with every column.
+    # Of the current sum: its gain, its variance, and its covariance with every column.
     total, variance, cross = 0.0, 0.0, np.zeros(n)
-    own = np.diag(covariance)
-    least = 1e-12 + 1e-3 * own.max()
+    variances = np.diag(covariance)
+    least = 1e-12 + 1e-3 * variances.max()
     for t in range(n):
-        quality = (total + gain) / np.sqrt(np.maximum(variance + 2 * cross + own, 0.0) + least)
+        quality = (total + gain) / np.sqrt(
+            np.maximum(variance + 2 * cross + variances, 0.0) + least
+        )
         best = int(np.argmax(np.where(left, quality, -np.inf)))
         order[t], left[best] = best, False
         total += gain[best]
-        variance += 2 * cross[best] + own[best]
+        variance += 2 * cross[best] + variances[best]
         cross = cross + covariance[best]
     return order
 
@@ -84,12 +86,12 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features, and set thresholds (by the function given), so that an ordinary window
-    costs least.
+    """Order the features, and set thresholds (by the function given), to minimise the cost of an
+    ordinary window.
 
-    A feature costs 1, the first histogram feature that a window reaches ``_HISTOGRAMS`` more, and a
-    window that is not rejected ``after``: putting some Haar features in front of all others may
-    pay. Several numbers are tried; the negatives are ordinary windows.
+    A feature costs 1, the first histogram feature of a window ``_HISTOGRAMS`` more, and a window
+    that is not rejected ``after``, so leading Haar features may pay off. Several numbers of them
+    are tried; the negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -102,9 +104,7 @@ def cheapest_order(
 def expected_cost(
     model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
 ) -> float:
-    """Mean number of features evaluated in some windows, histograms and what comes after counted as
-    in :func:`cheapest_order`.
-    """
+    """Mean number of features evaluated per window, with the costs of :func:`cheapest_order`."""
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -134,13 +134,13 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a stated loss of keypoints allows; returns the model
+    """Set the rejection thresholds as high as a given loss of keypoints allows; returns the model
     and the quantile.
 
     A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all
     levels, are rejected. All thresholds are the same quantile of the held-out positives' running
-    sums; the largest of some shares is taken that loses at most
-    ``ceil(loss * number of keypoints)`` keypoints.
+    sums: the largest of some shares that loses at most ``ceil(loss * number of keypoints)``
+    keypoints.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)
@@ -148,8 +148,8 @@ def cascade_for_recall(
     limits, chosen = sums.min(axis=0), 0.0
     for share in _SHARES:
         trial = np.quantile(sums, share, axis=0, method="lower")
-        found = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
-        if len(names) - len(found) > allowed:
+        accepted = np.unique(keypoint_of[(sums >= trial).all(axis=1)])
+        if len(names) - len(accepted) > allowed:
             break
         limits, chosen = trial, share
     return replace(model, thresholds=limits.astype(np.float32)), chosen

@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..synthetic_views import turned_heads
+from ..synthetic_views import yaw_augmentations
 from .calibration import calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
@@ -45,13 +45,12 @@ from .views import (
 ROWS = "training rows"
 Model = TypeVar("Model")
 _COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
-# that windows are cut out of: of more, so many are drawn, since all windows are held in memory. A
-# choice
+# maximum number of views that windows are cut from, since all windows are held in memory. A choice
 _MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
-    """SHA-256 of all annotations and image files: what a training learns from."""
+    """SHA-256 of all annotations and image files of a training."""
     digest = hashlib.sha256()
     for image in images:
         for array in (image.instances, image.visible, image.ignore, image.reference_length):
@@ -64,15 +63,13 @@ def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> 
 
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
-    """SHA-256 of a file, computed once per process; size and time of change tell whether it is
-    still the same.
-    """
+    """SHA-256 of a file, cached in the process by its size and modification time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
 def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
-    """Numbers of views, and the views: all, or `_MAX_VIEWS` drawn ones in their order."""
+    """Indices of views, and the views: all, or a sample of `_MAX_VIEWS` in their order."""
     chosen = np.arange(len(views))
     if len(views) > _MAX_VIEWS:
         chosen = np.sort(np.random.default_rng([seed, 4]).permutation(len(views))[:_MAX_VIEWS])
@@ -81,7 +78,7 @@ def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
 
 @dataclass
 class TrainingJob:
-    """What the stages of one training share.
+    """The state that the stages of one training share.
 
     ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the
     photographs that calibrates; ``stages`` are the names of the stages in their order; ``folder``
@@ -101,31 +98,31 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         self.split = split_views(
-            self.images, self.background, self.settings.held_out, self._turned_heads
+            self.images, self.background, self.settings.held_out, self._yaw_augmentations
         )
         self.schema = self.images[0].schema
 
-    def _turned_heads(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
+    def _yaw_augmentations(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
         known = [image for image in self.images if not held_out(image, self.settings.held_out)]
-        return turned_heads(images, known, self.settings.turned_heads)
+        return yaw_augmentations(images, known, self.settings.turned_heads)
 
     @property
     def trained(self) -> list[str]:
-        """Keypoints whose training serves all."""
+        """Keypoints whose training serves all, including the mirrored ones."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """What was trained for some keypoints, and the mirror images that serve the others."""
+        """The parts trained for some keypoints, and their mirror images for the others."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
         }
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
-        """What a checkpoint of a stage and keypoint must agree on: its settings and those of the
-        stages before it, and the data.
+        """Settings and data that a checkpoint of a stage and keypoint must match, including the
+        settings of the stages before it.
         """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
@@ -141,11 +138,11 @@ class TrainingJob:
         }
 
     def checkpoint(self, stage: str, name: str) -> Path:
-        """File that keeps what a stage made for a keypoint."""
+        """Checkpoint file of a stage and keypoint."""
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """What :meth:`keep` kept, where there is something to resume from."""
+        """The stored result of :meth:`keep`, if there is one to resume from."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -154,7 +151,7 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Keep what a stage made for a keypoint: a detector that holds this alone, with facts in
+        """Store the result of a stage for a keypoint: a detector with this part alone, and facts in
         its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
@@ -172,8 +169,8 @@ class ClassifierTraining:
     settings: TrainingSettings
 
     stage: ClassVar[str] = "scan"
-    mode: ClassVar[Mode] = Mode.SCAN  # which windows the classifier will score
-    # Haar features that a window costs after the classifier, where its cost is minimised
+    mode: ClassVar[Mode] = Mode.SCAN  # the windows that the classifier will score
+    # cost of a window after the classifier, in Haar features, if the cost is minimised
     after: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
@@ -186,7 +183,7 @@ class ClassifierTraining:
         self.clock, self.n_fits = time.monotonic(), 0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """A detector in which the model decides about the windows of this training's mode."""
+        """A detector that scores the windows of this training's mode by the model."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -194,9 +191,8 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return what gives the windows of each level that the first negatives are drawn from, see
-        `sample_view`.
-        """
+        """Return the function that proposes the windows of the first negatives, see
+        `sample_view`."""
         return None
 
     def cascade(
@@ -205,8 +201,8 @@ class ClassifierTraining:
         """Order the features and set rejection thresholds, with held-out positives and ordinary
         windows (n, 26, 26, 3).
 
-        Where a window costs something ``after``, the order is that of the least expected cost, with
-        thresholds that lose a stated share of the held-out keypoints.
+        If a window has a cost ``after``, the order minimises the expected cost, with thresholds
+        that lose a given share of the held-out keypoints.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:
@@ -215,21 +211,21 @@ class ClassifierTraining:
 
         def thresholds(model: KeypointModel) -> KeypointModel:
             return cascade_for_recall(
-                model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost
+                model, self.pool, positives, unpack_keys(reference.keys)[0], s.lost_fraction
             )[0]
 
         some = ordinary[:: max(1, len(ordinary) // _COST_ROWS)]
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it where that is done.
+        """Train the classifier of one keypoint, or read the finished one.
 
-        The detector holds this keypoint alone; its ``info`` says how it was trained.
+        The detector holds this keypoint alone; its ``info`` describes the training.
         """
         s, say = self.settings, self.say
         done = self.job.finished(self.stage, keypoint)
         if done is not None:
-            say(f"{keypoint}: {self.stage}: done before")
+            say(f"{keypoint}: {self.stage}: already done")
             return done
         rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
         made_from = self.job.made_from(self.stage, keypoint)
@@ -242,7 +238,8 @@ class ClassifierTraining:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
         say(
-            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, {len(reference)} held out"
+            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, "
+            f"{len(reference)} held out"
         )
         model: KeypointModel | None = None
         for round_ in range(first, s.rounds + 1):
@@ -250,7 +247,8 @@ class ClassifierTraining:
             model = self._fit(positives, negatives, reference, n_random, round_)
             left = self._time_left(keypoint, s.rounds - round_)
             say(
-                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in {since(clock)}{left}"
+                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in "
+                f"{since(clock)}{left}"
             )
             if round_ == s.rounds:
                 break
@@ -259,7 +257,8 @@ class ClassifierTraining:
             negatives = join([negatives, new], self.pool.window)
             log.append({"alarms": n_alarms, "added": len(new), "views": n_views})
             say(
-                f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, {len(new)} added, {since(clock)}"
+                f"{keypoint}: round {round_}: {n_alarms} false alarms in {n_views} views, "
+                f"{len(new)} added, {since(clock)}"
             )
             arrays = {"patches": negatives.patches, "keys": negatives.keys}
             write_part(rows_file, ROWS, arrays, made_from, round=round_ + 1, log=log)
@@ -276,7 +275,8 @@ class ClassifierTraining:
         )
         reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
         say(
-            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in {since(clock)}: {reached}"
+            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in "
+            f"{since(clock)}: {reached}"
         )
         info = {
             "rows": {"positive": len(positives), "negative": len(negatives)},
@@ -289,18 +289,18 @@ class ClassifierTraining:
         return detector
 
     def _time_left(self, keypoint: str, rounds: int) -> str:
-        """What to say of the time that this stage still takes, with so many rounds of this keypoint
-        left: by the mean of the fits so far."""
+        """Estimate of the remaining time of the stage, with the given number of rounds left for
+        this keypoint, by the mean time of the fits."""
         self.n_fits += 1
         names = self.job.trained
         later = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
         n_left = rounds + later * (self.settings.rounds + 1)
         minutes = n_left * (time.monotonic() - self.clock) / self.n_fits / 60
-        return f"; {self.stage}: {n_left} fits, at most {minutes:.1f} min left" if n_left else ""
+        return f"; {self.stage}: {n_left} fits left, at most {minutes:.1f} min" if n_left else ""
 
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
-        """Windows of a training that :meth:`train` has finished: positives, held-out positives,
-        random and all negatives.
+        """Windows of a finished training (:meth:`train`): positives, held-out positives, random and
+        all negatives.
         """
         path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
         kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
@@ -330,7 +330,7 @@ class ClassifierTraining:
         )
         if not len(positives) or not len(reference):
             raise ValueError(
-                f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from"
+                f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px"
             )
         return positives, reference, join([n for _, n in parts], window)
 
@@ -341,7 +341,7 @@ class ClassifierTraining:
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
         model = fit_rows(patches, y, self.pool, s, seed=[s.seed, 2, round_])
-        # The order is for the windows that photographs are full of, not for the mined ones.
+        # The order is optimised for ordinary windows, not for the mined ones.
         return self.cascade(model, reference, negatives.patches[:n_random])
 
     def _mine(
@@ -366,36 +366,37 @@ class ClassifierTraining:
             n_alarms += n
             if done % 100 == 0:
                 self.say(
-                    f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, {n_alarms} false alarms"
+                    f"{keypoint}: round {round_}: {done} of {len(chosen)} views scanned, "
+                    f"{n_alarms} false alarms"
                 )
-        found = join(parts, self.pool.window)
-        worst = np.sort(np.lexsort((found.keys, -found.scores))[: s.per_round])
-        return found.take(worst), n_alarms, len(chosen)
+        windows = join(parts, self.pool.window)
+        worst = np.sort(np.lexsort((windows.keys, -windows.scores))[: s.per_round])
+        return windows.take(worst), n_alarms, len(chosen)
 
     def _mine_view(
         self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray
     ) -> tuple[Windows, int]:
-        """The highest-scoring false alarms of a view that are not ``known`` (keys), and how many
-        there are, new or not.
+        """The highest-scoring false alarms of a view that are not ``known`` (keys), and the number
+        of all.
 
-        They are found among all windows, or all that the mode scores.
+        All windows are searched, or all that the mode scores.
         """
         view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
         levels = detector.search.pyramid(view.pixels)
         keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
-        for k, (level, found) in enumerate(
+        for k, (level, alarms) in enumerate(
             zip(levels, detector.search.score_levels(levels, keypoint, self.mode))
         ):
             far = view.is_background(
-                found[:, :2],
+                alarms[:, :2],
                 self.settings.negative_distance,
                 self.settings.negative_pixels / level.scale,
             )
-            found = found[far]
-            n_alarms += len(found)
-            xy = np.rint(level.from_image(found[:, :2])).astype(np.int64)
+            alarms = alarms[far]
+            n_alarms += len(alarms)
+            xy = np.rint(level.from_image(alarms[:, :2])).astype(np.int64)
             keys.append(pack_keys(number, k, xy[:, 1], xy[:, 0]))
-            scores.append(found[:, 3].astype(np.float32))
+            scores.append(alarms[:, 3].astype(np.float32))
         key, score = np.concatenate(keys), np.concatenate(scores)
         new = ~np.isin(key, known)
         key, score = key[new], score[new]

@@ -29,7 +29,7 @@ class WindowFitSettings:
     Parameters
     ----------
     n_features : int
-        k, features of the model.
+        Number of features k of the model.
     n_bins : int
         Bins of each piecewise-linear response.
     loss : str
@@ -37,7 +37,7 @@ class WindowFitSettings:
     first_rows : int
         Sampled rows of the first stage, which starts with all features.
     late : float
-        The second stage, on all rows, starts when at most ``late`` times k features remain.
+        The second stage, on all rows, starts once at most ``late`` times k features remain.
     schedule : str
         Name of the annealing schedule, eq. (3) of Barbu et al. (2017) by default.
     mu : float
@@ -46,7 +46,7 @@ class WindowFitSettings:
         Steps of the schedule.
     learning_rate : float
         Step size of the margin losses, on standardised columns with mean gradients. The squared
-        loss of the offsets ignores it: its step size is one over a bound of its curvature.
+        loss of the offsets ignores it and uses one over a bound of its curvature.
     shrinkage : float
         Ridge penalty on standardised responses, while annealing and in the final fit.
     smoothness : float
@@ -71,17 +71,17 @@ class WindowFitSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings(WindowFitSettings):
-    """Settings of the training of one classifier. Distances are in reference lengths unless said
+    """Settings of the training of one classifier. Distances are in reference lengths unless stated
     otherwise.
 
     Parameters
     ----------
     rounds : int
-        Largest number of rounds of hard-negative mining; the fit after the last one is final.
+        Maximum number of rounds of hard-negative mining; the fit after the last one is final.
     n_random : int
         Random negatives of the first fit.
     per_round, per_view : int
-        Largest number of new false alarms of one round, and of one view.
+        Maximum number of new false alarms of one round, and of one view.
     views_per_round : int
         Views (photographs and mirror images) scanned in one round.
     lowered : float
@@ -90,27 +90,27 @@ class TrainingSettings(WindowFitSettings):
         Range of the reference length in pixels of a pyramid level on which windows are positives;
         it defines `reference_length`.
     enlarged : float
-        How much photographs are enlarged, from 1 to 4, where faces are smaller than that.
+        Enlargement of the photographs, from 1 to 4, if faces are smaller than that.
     positive_radius : float
-        Largest distance of a positive window's pixel from the keypoint, in pixels of the level.
+        Maximum distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
-        Least distance of a negative window from that keypoint of any face.
+        Minimum distance of a negative window from that keypoint of any face.
     negative_pixels : float
-        Least distance of a negative window from it in pixels of the window's level; both hold.
+        Minimum distance of a negative window from it in pixels of the window's level; both apply.
     reject : float
-        Share of the held-out positive windows that one rejection threshold may lose, before
+        Maximum share of the held-out positive windows below one rejection threshold, before
         ``reject_margin``.
     reject_margin : float
-        How far the rejection thresholds lie below that quantile, in units of the score.
-    lost : float
-        Share of the held-out keypoints that the rejection thresholds may lose; not for a scan, see
-        ``reject``.
+        Distance of the rejection thresholds below that quantile, in units of the score.
+    lost_fraction : float
+        Maximum share of the held-out keypoints that the rejection thresholds lose; a scan uses
+        ``reject`` instead.
     precision : float
         Precision of the default threshold on the held-out photographs.
     seed : int
         Seed of all random choices.
 
-    Other parameters are those of `WindowFitSettings`.
+    The other parameters are those of `WindowFitSettings`.
     """
 
     rounds: int = 7
@@ -127,14 +127,14 @@ class TrainingSettings(WindowFitSettings):
     negative_pixels: float = 0.0
     reject: float = 0.02
     reject_margin: float = 0.0
-    lost: float = 0.005
+    lost_fraction: float = 0.005
     precision: float = 0.9
     seed: int = 0
 
     @property
     def reference_length(self) -> float:
-        """Reference reference length of the detector in pixels of a level: the geometric mean of
-        the range, to a tenth of a pixel.
+        """Reference length of the detector in pixels of a level: the geometric mean of the range,
+        rounded to a tenth of a pixel.
         """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)
 
@@ -148,11 +148,11 @@ def fit_rows(
     features: np.ndarray | None = None,
 ) -> KeypointModel:
     """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without)
-    weigh the same.
+    have the same total weight.
 
-    Windows are patches (n, 26, 26, 3), uint8. Features (m, 8) may be selected, or the whole pool;
-    the model has them in the order of the pool, and no rejection. ``seed`` is that of the sampled
-    rows.
+    Windows are patches (n, 26, 26, 3), uint8. Features are selected among ``features`` (m, 8) or
+    the whole pool; the model has them in the order of the pool, and no rejection. ``seed`` is the
+    random seed of the sampled rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
@@ -176,9 +176,8 @@ def fit_offsets(
     settings: WindowFitSettings,
     seed: Sequence[int],
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to the offset (dx, dy) in pixels from
-    each window's pixel to the
-    keypoint.
+    """Select features and fit their two-dimensional responses to the offset (dx, dy), in pixels,
+    from each window's pixel to the keypoint.
 
     A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
     (2014)), kept or dropped together; the loss is the squared error, whose step size needs no
@@ -205,8 +204,8 @@ def _select(
     s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Anneal on the sampled rows, then on all, then fit: features with their bins, responses (k, B
-    + 1, q), intercept (q,).
+    """Anneal on the sampled rows, then on all rows, then fit: features with their bins, responses
+    (k, B + 1, q), intercept (q,).
     """
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
@@ -243,8 +242,8 @@ def _select(
     state = annealed(later, y, weight, counts[switch:], coef=coef, intercept=offset)
     kept = kept[state.kept]
     small = state.design
-    # From zero: the annealed coefficients overshoot in the directions that many correlated features
-    # share, and accelerated steps need longer to undo that than to learn the whole.
+    # Start from zero: the annealed coefficients overshoot in directions shared by many correlated
+    # features, and accelerated steps need longer to correct that than to fit from zero.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(
         small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps
@@ -254,7 +253,7 @@ def _select(
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    """Row weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
     y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 

@@ -1,5 +1,5 @@
-"""Trains what Algorithm 3 needs: a cascade c0 of whole faces, and regressor f and classifier c1 of
-each keypoint.
+"""Trains the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and classifier c1
+for each keypoint.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -21,14 +21,13 @@ from .classifier import ClassifierTraining
 from .fitting import TrainingSettings, WindowFitSettings, fit_offsets
 from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows, since
 
-#: Settings of c1. Negatives come nearer to the keypoint than those of a scan: the guide's windows
-#: lie around it, and the precision of the position depends on them (Barbu et al. (2014), section
-#: 7.2: at least 4 pixels).
+#: Settings of c1. Negatives lie closer to the keypoint than in a scan: the guide's windows lie
+#: around it, and the accuracy of the position depends on them (Barbu et al. (2014), section 7.2: 4
+#: pixels or more).
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
 
 
-#: Scale of the level on which a face is searched, relative to the level on which its keypoints
-#: are.
+#: Scale of the level for the search of a face, relative to the level of its keypoints.
 COARSER = 2.0**-1.5
 #: Settings of the face cascade: a window of 24 pixels shows a whole face.
 FACE_CASCADE = TrainingSettings(
@@ -38,7 +37,7 @@ FACE_CASCADE = TrainingSettings(
     views_per_round=300,
     ied_low=20.0 * COARSER,
     ied_high=40.0 * COARSER,
-    lost=0.01,
+    lost_fraction=0.01,
 )
 
 
@@ -49,18 +48,18 @@ class GuideSettings:
     Parameters
     ----------
     n_offsets : int
-        Features of the regressor, shared by dx and dy.
+        Number of features of the regressor, shared by dx and dy.
     near : float
         The regressor is trained on windows within this distance of the keypoint.
     ied_low, ied_high : float
         Range of the reference length in pixels of the levels from which windows near a keypoint are
         taken.
     per_level : int
-        Number of windows near a keypoint from each level of each view.
+        Number of windows near a keypoint, for each level of each view.
     first_rows : int
         Rows of the first stage of a fit.
     shrinkage : float
-        Ridge penalty of the regressor; windows of the same face are much alike.
+        Ridge penalty of the regressor, since windows of the same face are very similar.
     seed : int
         Seed of all random choices.
     """
@@ -85,8 +84,8 @@ class Near(NamedTuple):
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Some windows around the visible keypoints of a view, on levels where its faces have the right
-    size.
+    """Sample windows around the visible keypoints of a view, on the levels where its faces have the
+    right size.
     """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
@@ -136,24 +135,22 @@ def train_guide(
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
-        raise ValueError(
-            f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px to learn from"
-        )
+        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px")
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(
-        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error {np.median(error):.2f} px, {since(clock)}"
+        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error "
+        f"{np.median(error):.2f} px, {since(clock)}"
     )
     return Guide(offsets), {"offset_error": float(np.median(error))}
 
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Trains classifiers c1: their windows, random negatives and mined ones, are those that face
-    cascade and guide propose.
+    """Trains classifiers c1 on the windows that the face cascade and the guide propose.
 
-    The rejection thresholds may lose a stated share of the held-out keypoints.
+    The rejection thresholds lose at most a given share of the held-out keypoints.
     """
 
     face_cascade: FaceCascade | None = None
@@ -171,7 +168,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return what gives the windows of each level that the guide proposes."""
+        """Return the function that gives the windows that the guide proposes on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -186,8 +183,10 @@ class GuidedTraining(ClassifierTraining):
 class FaceCascadeTraining(ClassifierTraining):
     """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
 
-    The rejection thresholds may lose a stated share of the held-out faces.
+    The rejection thresholds lose at most a given share of the held-out faces.
     """
 
     stage: ClassVar[str] = "face_cascade"
-    after: ClassVar[float | None] = 20_000.0  # of the search around one kept window: a choice
+    after: ClassVar[float | None] = (
+        20_000.0  # cost of the search around one remaining window: a choice
+    )

@@ -1,8 +1,8 @@
-"""Views to learn from, photographs and their mirror images, and windows cut out of them.
+"""Training views, which are photographs and their mirror images, and windows cut from them.
 
 A *view* is a photograph or its mirror image: the model of the left eye also learns from right eyes
-in mirrored photographs. Windows of views are known by their *keys*: view, level of the pyramid, y
-and x in one integer. No window is taken twice.
+in mirrored photographs. Windows of views are identified by *keys*: view, level of the pyramid, y
+and x in one integer. No window is used twice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from ....common.file_map import Jobs, map_on
 from ...data import AnnotatedImage, in_boxes
 from .fitting import TrainingSettings
 
-#: Levels of the pyramid per halving of the size, in training and in the trained detectors. A
-#: choice.
+#: Pyramid levels per octave, in training and in the trained detectors. A choice.
 SCALES_PER_OCTAVE = 4
-#: Stands for the middle of a face where a keypoint is expected: the mean of its annotated anchors.
+#: In place of a keypoint, the centre of a face: the mean of its annotated anchors.
 FACE = "face"
-# reference lengths around the middle without negatives where a keypoint is not annotated. A choice
+# reference lengths around the centre without negatives if a keypoint is not annotated. A choice
 _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
@@ -40,12 +39,12 @@ NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether to mirror i
 
 @dataclass(frozen=True)
 class View:
-    """A photograph, perhaps mirrored, opened: RGB pixels (H, W, 3), and what is known in the view's
+    """An opened photograph, possibly mirrored: RGB pixels (H, W, 3), and annotations in the view's
     coordinates.
 
-    The keypoint of each face, ``points`` (n_faces, 2), NaN where not annotated, and whether it is
-    visible; reference lengths; ``middle`` (n_faces, 2), that of its anchors; ``ignore`` (n_boxes,
-    4), boxes that may hold a face without annotation.
+    ``points`` (n_faces, 2) is the keypoint of each face, NaN where not annotated, ``visible`` its
+    visibility; ``middle`` (n_faces, 2) is the mean of the anchors; ``ignore`` (n_boxes, 4) are
+    boxes that may hold a face without annotation.
     """
 
     pixels: np.ndarray
@@ -56,7 +55,7 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face:
+        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face,
         in reference lengths and in image pixels.
         """
         known = np.isfinite(self.points).all(axis=1)
@@ -74,7 +73,7 @@ class View:
 
 def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
     """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
-    middle of the face (``FACE``).
+    centre of the face (``FACE``).
     """
     pixels = image.pixels()
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
@@ -94,13 +93,13 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
 
 
 def inner(schema: Schema) -> slice:
-    """Positions of the anchors among the keypoints, of all where none are chosen."""
+    """Indices of the anchors among the keypoints; all if none are chosen."""
     return slice(len(schema.anchors) or None)
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Middle of each face (n_faces, 2): the mean of its annotated anchors, or of all points where
-    none is.
+    """Centre of each face (n_faces, 2): the mean of its annotated anchors, or of all points if
+    there are none.
     """
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
@@ -110,7 +109,7 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the middle of a face to each keypoint, in reference lengths, over faces and
+    """Mean vector from the centre of a face to each keypoint, in reference lengths, over faces and
     their mirror images.
     """
     schema = images[0].schema
@@ -142,14 +141,14 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Whether a photograph is kept for calibration: a fixed choice by the file's name."""
+    """Whether a photograph is held out for calibration, decided by a hash of its file name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items; threads, or the workers of a cluster, work
-    ahead, but never by more than a few items.
+    """Yield ``work(item)`` in the order of the items; threads, or the workers of a cluster, run at
+    most a few items ahead.
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
         yield from (
@@ -171,9 +170,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views to fit and to calibrate with; views of photographs without faces are
-    among the fitted ones.
-    """
+    """Photographs and views for fitting and for calibration; photographs without faces are
+    fitted."""
 
     fitted: list[AnnotatedImage]
     calibration: list[AnnotatedImage]
@@ -187,23 +185,23 @@ def split_views(
     share: float,
     further: Callable[[list[AnnotatedImage]], list[AnnotatedImage]] = lambda images: [],
 ) -> Split:
-    """Split photographs into those that are fitted and a share that is held out; those without
-    faces are fitted.
+    """Split photographs into fitted and held-out ones; those without faces are fitted.
 
-    ``further`` makes more pictures of the photographs of either part, which join it.
+    ``further`` makes additional images from the photographs of either part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
         raise ValueError(
-            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} held out"
+            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} "
+            "held out"
         )
     schema = images[0].schema
-    # thresholds are set on photographs: those that the hardest made pictures need would let through
-    # ten times as many windows
+    # thresholds are set on photographs: the hardest synthetic images would need thresholds that
+    # pass ten times as many windows
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
-    # Numbers of views are part of the keys of windows: their order is that of the names.
+    # The index of a view is part of the window keys, so views are sorted by name.
     views = [
         (image, flip)
         for image in [*fitted, *without_objects(background, schema)]
@@ -221,7 +219,7 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the 
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Keys of windows, int64: number of the view, level of the pyramid, pixel."""
+    """Keys of windows, int64: index of the view, level of the pyramid, pixel."""
     return (
         (np.int64(view) << _VIEW)
         | (np.int64(level) << _LEVEL)
@@ -231,12 +229,12 @@ def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """View, level, y and x of keys that `pack_keys` made."""
+    """View, level, y and x of keys from `pack_keys`."""
     return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
 
 
 def keys_of_view(view: int) -> tuple[int, int]:
-    """The least key of a view, and of the next one."""
+    """The smallest key of a view, and of the next one."""
     return view << _VIEW, (view + 1) << _VIEW
 
 
@@ -251,23 +249,23 @@ def positive_windows(
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
     reach = np.arange(-int(np.ceil(radius)) - 1, int(np.ceil(radius)) + 2)
     step = np.stack(np.meshgrid(reach, reach), axis=-1).reshape(-1, 2)
-    found = [np.empty((0, 2), np.int64)]
+    positives = [np.empty((0, 2), np.int64)]
     for point in level.from_image(view.points[chosen]):
         near = np.floor(point).astype(np.int64) + step
-        found.append(near[np.hypot(*(near - point).T) <= radius])
-    pixels = np.unique(np.concatenate(found), axis=0)
+        positives.append(near[np.hypot(*(near - point).T) <= radius])
+    pixels = np.unique(np.concatenate(positives), axis=0)
     height, width = level.image.shape[:2]
     return pixels[
         ((pixels >= 0) & (pixels < [width, height])).all(axis=1)
-    ]  # no key holds a negative number
+    ]  # keys cannot hold negative numbers
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cut out of views: patches (n, 26, 26, 3), pixels of each window and one around it;
-    keys (`pack_keys`); scores.
+    """Windows cut from views: patches (n, 26, 26, 3) with a border of one pixel, keys (`pack_keys`)
+    and scores.
 
-    Scores are those of a detector for mined windows, else 0.
+    Scores are those of a detector for mined windows, otherwise 0.
     """
 
     patches: np.ndarray
@@ -278,12 +276,12 @@ class Windows:
         return len(self.keys)
 
     def take(self, rows: np.ndarray) -> Windows:
-        """The windows of these rows."""
+        """The windows of the given rows."""
         return Windows(self.patches[rows], self.keys[rows], self.scores[rows])
 
 
 def join(parts: Sequence[Windows], window: int = 24) -> Windows:
-    """All windows of the parts, in their order."""
+    """All windows of the parts, in order."""
     side = window + 2
     return Windows(
         np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
@@ -315,8 +313,7 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Positives of one view, and negatives drawn evenly from all windows of its pyramid, or from
-    some.
+    """Positives of one view, and negatives drawn uniformly from all or some windows of its pyramid.
 
     Parameters
     ----------
@@ -325,14 +322,14 @@ def sample_view(
     keypoint : str
         The keypoint to train.
     settings : TrainingSettings
-        Where positives and negatives lie; the seed.
+        Positions of positives and negatives; the random seed.
     n_random : int
-        Negatives to draw; those too near a keypoint are dropped, not replaced.
+        Negatives to draw; those too close to a keypoint are dropped, not replaced.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Takes the levels and returns for each the pixels (n, 2) of the windows that negatives are
-        drawn from; all by default.
+        Takes the levels and returns for each the pixels (n, 2) of the candidate negatives; all by
+        default.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

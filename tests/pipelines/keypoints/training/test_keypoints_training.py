@@ -12,7 +12,7 @@ from annealed.models import load_model
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
 from annealed.pipelines.keypoints.measures import errors_of, score
-from annealed.pipelines.keypoints.objects import read_objects, turned_upright
+from annealed.pipelines.keypoints.objects import read_objects, rotate_upright
 from annealed.pipelines.keypoints.training.instances import refinement, train
 from annealed.pipelines.keypoints.training.train import SIDES, Decisions, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
@@ -188,7 +188,7 @@ def in_any_rotation(tmp_path_factory):
 
 
 def test_objects_are_turned_upright(in_any_rotation):
-    images, upright = in_any_rotation, turned_upright(in_any_rotation)
+    images, upright = in_any_rotation, rotate_upright(in_any_rotation)
     assert len(upright) == 2 * len(images)
     directions = np.array(
         [(image.instances[0, 1] - image.instances[0, 0]) @ [1, 1j] for image in upright]

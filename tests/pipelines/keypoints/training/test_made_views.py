@@ -8,10 +8,10 @@ from annealed.pipelines.keypoints.data import AnnotatedImage
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.pipelines.keypoints.faces import FACES
 from annealed.pipelines.keypoints.training.synthetic_views import (
+    hard_augmentations,
     rolled,
     turned_head,
-    turned_heads,
-    unlike_views,
+    yaw_augmentations,
 )
 from PIL import Image
 
@@ -78,14 +78,14 @@ def test_heads_without_landmarks_are_not_turned(photograph):
         photograph.path, photograph.instances, photograph.visible, photograph.ignore
     )
     assert (
-        turned_heads([without], [without], 45.0)
-        == turned_heads([photograph], [photograph], 0.0)
+        yaw_augmentations([without], [without], 45.0)
+        == yaw_augmentations([photograph], [photograph], 0.0)
         == []
     )
 
 
 def test_unlike_views_know_where_the_points_are(photograph, detector):
-    made = unlike_views([photograph])
+    made = hard_augmentations([photograph])
     assert {name: len(pictures) for name, pictures in made.items()} == dict.fromkeys(
         made, 1
     ) and len(made) == 6

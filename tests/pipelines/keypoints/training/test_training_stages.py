@@ -45,8 +45,15 @@ from helpers import face_images
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "centre")}, sides=(3, 6), hog=None)
 GUIDE = GuideSettings(n_offsets=40, first_rows=500, per_level=4)
 SMALL = TrainingSettings(
-    n_features=30, first_rows=500, n_steps=6, final_steps=12, rounds=1, n_random=400, per_round=200, views_per_round=12,
-)  # fmt: skip
+    n_features=30,
+    first_rows=500,
+    n_steps=6,
+    final_steps=12,
+    rounds=1,
+    n_random=400,
+    per_round=200,
+    views_per_round=12,
+)
 NEAR = replace(SMALL, negative_distance=0.15, negative_pixels=4.0)
 COPIES = AugmentationSettings(copies=1, incomplete=0.0)
 FACES = {
@@ -56,7 +63,12 @@ FACES = {
     "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
 }
 WHOLE = DetectorSettings(
-    0.25, SMALL, replace(SMALL, ied_low=7.07, ied_high=14.14, lost=0.05), GUIDE, NEAR, **FACES
+    0.25,
+    SMALL,
+    replace(SMALL, ied_low=7.07, ied_high=14.14, lost_fraction=0.05),
+    GUIDE,
+    NEAR,
+    **FACES,
 )
 LAYOUT = np.array(
     [

@@ -34,9 +34,16 @@ from helpers import face_images
 EYES = ("left_eye", "right_eye")
 POOL = FeaturePool(kinds={k: HAAR_KINDS[k] for k in ("2h", "2v", "4")}, sides=(3, 6), hog=None)
 SETTINGS = TrainingSettings(
-    n_features=30, first_rows=600, n_steps=6, final_steps=12, rounds=2, n_random=600, per_round=200, per_view=20,
+    n_features=30,
+    first_rows=600,
+    n_steps=6,
+    final_steps=12,
+    rounds=2,
+    n_random=600,
+    per_round=200,
+    per_view=20,
     views_per_round=16,
-)  # fmt: skip
+)
 WHOLE = DetectorSettings(held_out=0.25, scan=SETTINGS)
 
 
@@ -215,7 +222,7 @@ def test_resumed_training_gives_the_same_file(photographs, trained, tmp_path, st
     # Done before: the next call only puts the file together.
     lines.clear()
     train(photographs, out, ("left_eye",), lines.append, resume=True)
-    assert lines[0] == "left_eye: scan: done before" and load_model(out).keypoints == ["left_eye"]
+    assert lines[0] == "left_eye: scan: already done" and load_model(out).keypoints == ["left_eye"]
 
 
 def test_checkpoints_of_other_settings_are_refused(photographs, trained):

@@ -16,7 +16,7 @@ import typer
 
 from ..models.messages import short
 
-BAD_INPUT = 2  # exit code: wrong usage, or nothing answered
+USAGE_ERROR = 2  # exit code: wrong usage, or nothing answered
 SOME_FAILED = 1  # exit code of a command with several inputs
 
 # Options that several commands have.
@@ -71,7 +71,7 @@ def root_options(
     """What ``annealed`` takes before the name of a command."""
 
 
-def complain(message: object) -> None:
+def print_error(message: object) -> None:
     """Print one line on stderr; ends of lines become blanks, and the middle of a long one is left
     out."""
     typer.echo("annealed: " + short(message), err=True)
@@ -142,10 +142,10 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
             message = _with_extra(error)
-            complain(message)
+            print_error(message)
             if kwargs.get("as_json"):
                 print_json({"error": short(message)})
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(USAGE_ERROR) from None
 
     return wrapped
 
@@ -170,14 +170,14 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
-        complain(message)
+        print_error(message)
 
 
 def end(n_inputs: int, n_failed: int) -> None:
     """End a command with several inputs: exit code 0 if all were answered, 1 if some were, 2 if
     none was."""
     if n_failed:
-        raise typer.Exit(BAD_INPUT if n_failed >= n_inputs else SOME_FAILED)
+        raise typer.Exit(USAGE_ERROR if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:
@@ -261,7 +261,7 @@ def progress(
     )
 
 
-def say(message: str, quiet: bool) -> None:
+def log(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr."""
     if not quiet:
         typer.echo(message, err=True)

@@ -56,7 +56,7 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
     """
     from ...models.keypoints.windows.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
-    from ..common.file_map import jobs_or_map
+    from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.faces import ANCHORS, KEYPOINTS
@@ -70,10 +70,10 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
         : request.n_background
     ]
     images = read_annotations(request.data)
-    console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
+    console.log(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(request.keypoint)) or ANCHORS
-    n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
-    more = request.mode, request.resume, lambda line: console.say(line, quiet), n_jobs
+    n_jobs = resolve_jobs(request.jobs, request.dask, len(images) + len(empty), quiet)
+    more = request.mode, request.resume, lambda line: console.log(line, quiet), n_jobs
     train_detector(images, empty, request.out, settings, names, *more)
 
 

@@ -202,7 +202,7 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     from dataclasses import replace
 
     from ..common.config import check_names
-    from ..common.file_map import jobs_or_map
+    from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs, make_folder
     from ..keypoints.data import schema_of
     from ..keypoints.objects import check_number, read_objects
@@ -240,18 +240,18 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     images = read_objects(request.data, known)
     few = check_number(images)
     n = sum(len(image.instances) for image in images)
-    n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
-    console.say(
+    n_jobs = resolve_jobs(request.jobs, request.dask, len(images) + len(empty), quiet)
+    console.log(
         few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet
     )
-    say = lambda line: console.say(line, quiet)  # noqa: E731
+    log = lambda line: console.log(line, quiet)  # noqa: E731
     made, decisions = train_keypoints(
-        images, empty, request.out, request.resume, say, n_jobs, **given
+        images, empty, request.out, request.resume, log, n_jobs, **given
     )
     if request.report is not None:
         make_folder(request.report)
         test = held_out_images(made, images)
-        curve = learning_curve(images, test, empty, decisions, say, n_jobs=n_jobs)
+        curve = learning_curve(images, test, empty, decisions, log, n_jobs=n_jobs)
         write_report(request.report, made, decisions.lines(), test, len(images), curve)
 
 
@@ -369,9 +369,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         elif todo or not images:
             file_map = None
             if request.jobs != 1 or request.dask is not None:
-                from ..common.file_map import file_map_of
+                from ..common.file_map import make_file_map
 
-                file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
+                file_map = make_file_map(request.jobs, request.dask, max(1, len(todo)), quiet)
             # the rest of an earlier run is handled as all are: the same numbers
             results = detect_files(
                 detector, todo, options, file_map, are_few(images), bool(pictures or crops), known
@@ -433,9 +433,9 @@ class _Output:
 
         n_images, n_before = max(1, len(self.images)), 0 if finished is None else finished.n
         for record in finished or ():
-            self._say(record)
+            self._report(record)
         if n_before:
-            console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
+            console.log(f"{n_before} of {n_images} photographs were finished before", self.quiet)
         start, n, seconds = time.perf_counter(), 0, 0.0
         shown = (
             results
@@ -450,7 +450,7 @@ class _Output:
                     record["error"] = error
                 if finished is not None:
                     finished.add(record)
-                self._say(record)
+                self._report(record)
                 if not self.as_json and result.error is None:
                     _print_result(result, self.assembled, self.landmarks)
         except KeyboardInterrupt:
@@ -461,15 +461,15 @@ class _Output:
         except ValueError as error:
             if source is None:
                 raise
-            self._say({"image": " ".join(self.images), "error": str(error)})
-            raise typer.Exit(console.BAD_INPUT) from None
+            self._report({"image": " ".join(self.images), "error": str(error)})
+            raise typer.Exit(console.USAGE_ERROR) from None
         if self.forms is not None and finished is not None:
             self.forms.write(finished, detector)
             finished.remove()
         if source is not None:
             elapsed = max(time.perf_counter() - start, 1e-9)
             rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
-            console.say(f"{n} frames processed, {rates}", self.quiet)
+            console.log(f"{n} frames processed, {rates}", self.quiet)
         console.end(1 if source is not None else n_images, self.n_failed)
 
     @cached_property
@@ -480,9 +480,9 @@ class _Output:
 
         return distinct_stems(self.images or [SAMPLE])
 
-    def _say(self, record: dict) -> None:
+    def _report(self, record: dict) -> None:
         if "error" in record:
-            console.complain(record["error"])
+            console.print_error(record["error"])
             self.n_failed += 1
         if self.as_json:
             console.print_json(record)
@@ -589,7 +589,7 @@ def run_evaluation(
     bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
     evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
     for error in evaluation.errors:
-        console.complain(error)
+        console.print_error(error)
     by_length = request.measure == "ap"
     settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | (
         {"mode": options.mode} if by_length else {}

@@ -57,7 +57,7 @@ def segment(
     from functools import partial
 
     from ...vision.tracks.io import check_tracks_name
-    from ..common.file_map import file_map_of, or_reason
+    from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
@@ -81,7 +81,7 @@ def segment(
     make_folder(masks)
     number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
-    file_map = file_map_of(jobs, dask, len(files), quiet)
+    file_map = make_file_map(jobs, dask, len(files), quiet)
     segmented = partial(
         segment_file,
         n_motions=number,
@@ -90,13 +90,13 @@ def segment(
         tracks_out=tracks,
         masks=masks,
     )
-    work = partial(or_reason, segmented, plain=len(files) <= MAX_FEW)
+    work = partial(try_file, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(
         files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))
     ):
         if error is not None:
-            console.complain(error)
+            console.print_error(error)
             failed += 1
         if as_json:
             console.print_json(
@@ -153,7 +153,7 @@ def train(
         lambda it: console.progress(it, quiet, "sequences", n),
     )
     ranker.save(out)
-    console.say(
+    console.log(
         f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features",
         quiet,
     )
@@ -231,7 +231,7 @@ def evaluate(
         console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences))
     )
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
-    console.say(
+    console.log(
         f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences",
         quiet,
     )
@@ -242,7 +242,7 @@ def evaluate(
     results = protocol.evaluate(benchmark, methods, partitions, choose, bar, cells)
     record = record_of(data, benchmark, results, partitions)
     if auto:
-        console.say("number of motions: candidates for 2 to 5", quiet)
+        console.log("number of motions: candidates for 2 to 5", quiet)
         ranker = shipped_settings()
         record["settings"]["auto"] = protocol.evaluate_auto(
             sequences, ranker, partitions, shipped_columns(ranker.features)

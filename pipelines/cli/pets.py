@@ -50,7 +50,7 @@ def train(
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.estimators import PetFeatures
-    from ..common.file_map import file_map_of, map_on
+    from ..common.file_map import make_file_map, map_items
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
@@ -61,30 +61,30 @@ def train(
     check_outputs([data], model=out)
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
-    file_map = file_map_of(jobs, dask, len(files), quiet)
+    file_map = make_file_map(jobs, dask, len(files), quiet)
     files, errors = usable(
         list(console.progress(files, quiet, "reading", len(files))), features.side, file_map
     )
-    features.each = partial(map_on, file_map)
+    features.each = partial(map_items, file_map)
     for error in errors:
-        console.complain(error)
+        console.print_error(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         found = f"one class only ({classes[0]!r})" if classes else "no photograph"
         raise ValueError(f"{data}: {found} to learn from; expected two")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
-    console.say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
+    console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
-        console.say("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: the head's words are left out", quiet)
     photographs = Photographs(files, features.side)
     model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
-        console.say("too few head boxes of some class: the head's words are not used", quiet)
+        console.log("too few head boxes of some class: the head's words are not used", quiet)
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        console.say(
+        console.log(
             f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
@@ -114,7 +114,7 @@ def classify(
     """
     from functools import partial
 
-    from ..common.file_map import file_map_of, or_reason
+    from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -123,8 +123,8 @@ def classify(
     if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
-    work = partial(or_reason, partial(classify_file, keep_photograph=bool(pictures)))
-    results = file_map_of(jobs, dask, len(images), quiet)(work, classifier, images)
+    work = partial(try_file, partial(classify_file, keep_photograph=bool(pictures)))
+    results = make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
     for i, (found, error) in enumerate(console.progress(results, quiet, "images", len(images))):
@@ -132,11 +132,11 @@ def classify(
             from ..pets.report import draw_evidence
 
             evidence = [(images[i].name, classifier.explain(found.photograph))]
-            error = or_reason(
+            error = try_file(
                 lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i]
             )[1]
         if error is not None:
-            console.complain(error)
+            console.print_error(error)
             failed += 1
         if as_json:
             console.print_json(
@@ -180,9 +180,9 @@ def evaluate(
         list(console.progress(files, quiet, "reading", len(files))), classifier.features.side
     )
     for error in errors:
-        console.complain(error)
+        console.print_error(error)
     if not any(f.head is not None for f in files):
-        console.say("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: the head's words are left out", quiet)
     make_folder(report)
     found = evaluate_classifier(
         classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..common.config import read_tables
-from ..console import one_line_errors, print_json, print_table, progress, say, with_options
+from ..console import log, one_line_errors, print_json, print_table, progress, with_options
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def select(
         return progress(iterable, quiet, what, wait=10.0)
 
     with _on_disk(table) as path:
-        found = select_file(path, request, bar, lambda text: say(f"annealed: {text}", quiet))
+        found = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
         if save is not None:
             found.to_model(request.target).save(save)
         if out is not None:
@@ -181,7 +181,7 @@ def _print_selection(found: Selection, quiet: bool) -> None:
             if found.validation.nested
             else "once, on the rows that score them too"
         )
-        say(
+        log(
             f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}",
             quiet,
         )
@@ -236,7 +236,7 @@ def predict(
     with _on_disk(table) as path:
         found = predict_table(model, path, sep, encoding, notes.append, contributions, allow_empty)
     for line in notes:
-        say(f"annealed: {line}", quiet=False)
+        log(f"annealed: {line}", quiet=False)
     if out is not None:
         write_frame(found, out)
     if as_json:

@@ -8,12 +8,12 @@ import typer
 from ..console import (
     AsJson,
     command_of,
-    complain,
     load_model_of,
+    log,
     new_app,
+    print_error,
     print_json,
     print_table,
-    say,
 )
 
 app = new_app(help="Activities at home, minute by minute, from sensors.")
@@ -65,7 +65,7 @@ def train(
     _tell(found.notes, quiet)
     model = train_model(found, sensors, kinds, method)
     model.save(out)
-    say(
+    log(
         f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}",
         quiet,
     )
@@ -240,4 +240,4 @@ def _kinds(features: str | None) -> tuple[str, ...] | None:
 
 def _tell(notes: tuple[str, ...], quiet: bool) -> None:
     for note in notes if not quiet else ():
-        complain(note)
+        print_error(note)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import complain, print_answer, progress
+from ..console import print_answer, print_error, progress
 
 
 def serve(
@@ -51,7 +51,7 @@ def serve(
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (Ctrl-C ends it)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
-            complain(
+            print_error(
                 f"--host {host}: whoever can reach this computer may ask; there is no password"
             )
 

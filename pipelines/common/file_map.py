@@ -22,7 +22,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ...learners.compilation import all_threads, plain_forms
-from ..console import say
+from ..console import log
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -98,7 +98,7 @@ def by_dask(address: str) -> FileMap:
     return partial(_on_workers, address)
 
 
-def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
+def limit_jobs(asked: int, n_items: int, quiet: bool) -> int:
     """How many photographs are handled at a time: what was asked for (0: one per core), at most
     their number and that of cores."""
     if asked < 0:
@@ -107,15 +107,15 @@ def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
         )
     jobs = max(1, min(asked or n_items, n_items, all_threads()))
     if jobs < asked:
-        say(
+        log(
             f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})",
             quiet,
         )
     return jobs
 
 
-def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
-    """Where files are handled: in so many processes, see :func:`jobs_of`, or on the
+def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
+    """Where files are handled: in so many processes, see :func:`limit_jobs`, or on the
     cluster with that address.
 
     Raises
@@ -125,11 +125,11 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
 
     Examples
     --------
-    >>> list(file_map_of(1, None, 3, quiet=True)(pow, 2, [1, 5, 3]))
+    >>> list(make_file_map(1, None, 3, quiet=True)(pow, 2, [1, 5, 3]))
     [2, 32, 8]
     """
     if dask is None:
-        return by_processes(jobs_of(jobs, n_items, quiet))
+        return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
         raise ValueError(
             f"--jobs {jobs}: with --dask each worker is one; expected one of the two options"
@@ -137,8 +137,8 @@ def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileM
     return by_dask(dask)
 
 
-def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
-    """So many threads, see :func:`jobs_of`, or the cluster with that address.
+def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
+    """So many threads, see :func:`limit_jobs`, or the cluster with that address.
 
     Raises
     ------
@@ -147,23 +147,23 @@ def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
 
     Examples
     --------
-    >>> jobs_or_map(1, None, 3, quiet=True)
+    >>> resolve_jobs(1, None, 3, quiet=True)
     1
     """
     if dask is None:
-        return jobs_of(jobs, n_items, quiet)
-    found = file_map_of(jobs or 1, dask, n_items, quiet)
+        return limit_jobs(jobs, n_items, quiet)
+    found = make_file_map(jobs or 1, dask, n_items, quiet)
     check_scheduler(dask)
     return found
 
 
-def map_on(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def map_items(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """``map(work, items)`` elsewhere: function and items are sent once, and items are asked for
     there.
 
     Examples
     --------
-    >>> list(map_on(by_processes(), abs, [-2, 3]))
+    >>> list(map_items(by_processes(), abs, [-2, 3]))
     [2, 3]
     """
     return file_map(_of_number, (work, items), range(len(items)))
@@ -174,7 +174,7 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
     return work(items[number])
 
 
-def or_reason(
+def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
     """What a function finds in a file, and None; or None and the reason why it finds nothing, which
@@ -182,7 +182,7 @@ def or_reason(
 
     Examples
     --------
-    >>> or_reason(pow, 2, 3), or_reason(lambda model, path: range(2).index(model), 2, "a.npz")
+    >>> try_file(pow, 2, 3), try_file(lambda model, path: range(2).index(model), 2, "a.npz")
     ((8, None), (None, 'a.npz: 2 is not in range'))
     """
     try:
@@ -207,7 +207,7 @@ def _in_processes(n_jobs: int, work: Callable, model: Any, items: Iterable[Any])
         processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
         answers = processes(delayed(_of_file)(pickled, os.getcwd(), work, item) for item in items)
         try:
-            yield from map(_in_turn, answers)
+            yield from map(_unwrap, answers)
         finally:
             with warnings.catch_warnings():
                 # an early end gives up work on purpose
@@ -243,7 +243,7 @@ def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
     return result, failure, [str(note.message) for note in noted if note.category is UserWarning]
 
 
-def _in_turn(answer: _Answer) -> Any:
+def _unwrap(answer: _Answer) -> Any:
     """The result of the item whose turn it is."""
     result, error, notes = answer
     for note in notes:
@@ -256,15 +256,15 @@ def _in_turn(answer: _Answer) -> Any:
 # -- a cluster -------------------------------------------------------------------------------------
 
 
-class _Carried:
+class _PickledTask:
     """A function that stays the bytes it was pickled to. Arrays that a worker hands on as they are
     lie elsewhere in memory, and sums over them may end in other digits."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
 
-    def __reduce__(self) -> tuple[type[_Carried], tuple[bytes]]:
-        return _Carried, (self.pickled,)
+    def __reduce__(self) -> tuple[type[_PickledTask], tuple[bytes]]:
+        return _PickledTask, (self.pickled,)
 
     def __call__(self, item: Any) -> _Answer:
         return self._function(item)
@@ -279,21 +279,21 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
 
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address, set_as_default=False) as client:
-        with _one_line(address):
+        with _scheduler_errors(address):
             # A task and no scattered data: when the workers that hold the model die, others make it
             # again. Messages name functions of Python alone: a worker without the package can read
             # them, and answer with an error.
-            carried = _Carried(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
+            carried = _PickledTask(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
         while True:
-            with _one_line(address):
+            with _scheduler_errors(address):
                 ahead = 2 * max(1, len(client.nthreads()))  # workers come and go
                 for item in islice(todo, max(0, ahead - len(futures))):
                     futures.append(client.submit(operator.call, held, item, pure=False))
                 if not futures:
                     return
                 answer = futures.popleft().result()
-            yield _in_turn(answer)
+            yield _unwrap(answer)
 
 
 def check_scheduler(address: str) -> None:
@@ -342,7 +342,7 @@ def running_on(address: str) -> Iterator[None]:
     ValueError
         Where no scheduler answers or it goes away, and where workers lack the package.
     """
-    with _quiet_client(address, set_as_default=True), _one_line(address):
+    with _quiet_client(address, set_as_default=True), _scheduler_errors(address):
         yield
 
 
@@ -361,7 +361,7 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
             stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
         check_scheduler(address)
-        with _one_line(address):
+        with _scheduler_errors(address):
             client = Client(address, timeout=TIMEOUT, set_as_default=set_as_default)
         try:
             if not client.nthreads():
@@ -373,7 +373,7 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
 
 
 @contextmanager
-def _one_line(address: str) -> Iterator[None]:
+def _scheduler_errors(address: str) -> Iterator[None]:
     """What goes wrong in the cluster, and not in the work, as a ValueError."""
     try:
         yield

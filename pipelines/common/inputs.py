@@ -30,18 +30,18 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
         If a folder holds no image, a pattern fits no file, or stdin names nothing.
     """
     written = [path.resolve() for path in leave_out if path is not None]
-    given = (line for name in names for line in (_of_stdin() if name == "-" else [name]))
-    return [file for name in given for file in _of_name(name, written)]
+    given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))
+    return [file for name in given for file in _files_of(name, written)]
 
 
-def _of_stdin() -> list[str]:
+def _names_on_stdin() -> list[str]:
     lines = [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]
     if not lines:
         raise ValueError("-: expected a list of paths on stdin, one a line")
     return lines
 
 
-def _of_name(name: str, written: Sequence[Path]) -> list[str]:
+def _files_of(name: str, written: Sequence[Path]) -> list[str]:
     path = Path(name)
     if path.is_dir():
         found = [p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES]

@@ -116,7 +116,7 @@ class Table:
         How much each row counts.
     times : ndarray of shape (n_rows,) or None
         What orders the rows.
-    twins : ndarray of shape (n_rows,), int, or None
+    duplicate_of : ndarray of shape (n_rows,), int, or None
         The first row that is equal to each, where some are.
     skewed : tuple of str
         Columns whose logarithm may take their place.
@@ -133,7 +133,7 @@ class Table:
     row_groups: np.ndarray | None = None
     weight: np.ndarray | None = None
     times: np.ndarray | None = None
-    twins: np.ndarray | None = None
+    duplicate_of: np.ndarray | None = None
     skewed: tuple[str, ...] = ()
     max_rows: int = MAX_ROWS
 
@@ -151,7 +151,7 @@ class Table:
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
-        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
+        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "duplicate_of")
         parts = {
             name: value[rows]
             for name in per_row
@@ -238,16 +238,16 @@ class Table:
             )
         small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
-            small.twins = _first_equal(small.X, small.y)
-            if small.twins is not None:
-                n_twins = (small.twins != np.arange(len(small.y))).sum()
+            small.duplicate_of = _first_duplicate(small.X, small.y)
+            if small.duplicate_of is not None:
+                n_duplicates = (small.duplicate_of != np.arange(len(small.y))).sum()
                 small.notes.append(
-                    f"{n_twins} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
+                    f"{n_duplicates} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
                 )
         return small
 
 
-def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """The first row that equals each; None where all differ, or most do not: such a table counts
     kinds of rows."""
     codes = np.column_stack(

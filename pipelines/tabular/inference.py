@@ -14,7 +14,7 @@ _FEW_VALUES = 10  # of a column: a normal model of it is a rough one
 _SKEWED = 2.0  # absolute skewness above which a normal model is a rough one
 
 
-def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
+def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
     """The columns of which at most a share ``fdr`` is false in the mean, and what that rests on.
 
     Parameters

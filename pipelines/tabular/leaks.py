@@ -99,7 +99,7 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
     return found
 
 
-def doubtful_test(train: Table, test: Table, task: str) -> list[str]:
+def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
     """Return a line for test rows that equal training rows, where these mostly differ, and a line
     for test rows of classes that the model does not know."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))

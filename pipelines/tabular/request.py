@@ -21,7 +21,7 @@ Encoding = Annotated[
 _MAX_WEIGHT = 1e100  # sums of larger ones overflow
 
 
-def number_of(option: str, given: str, text: str | None = None) -> float:
+def parse_number(option: str, given: str, text: str | None = None) -> float:
     """Return the number in what is given for an option, by default that after the last "=".
 
     Raises
@@ -259,7 +259,7 @@ class Request:
                         f"{option} {text}: {name or text!r} is named twice; expected once"
                     )
         for text in self.class_weight:
-            if "=" in text and not 0 <= number_of("--class-weight", text) <= _MAX_WEIGHT:
+            if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:
                 raise ValueError(
                     f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
                 )
@@ -267,7 +267,7 @@ class Request:
             raise ValueError("--time orders the rows; expected no --row-groups")
 
     @property
-    def asks_for_certainty(self) -> bool:
+    def needs_inference(self) -> bool:
         """Whether the selected columns get p-values or intervals: not with weights, nor in a score
         card."""
         return (

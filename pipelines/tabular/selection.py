@@ -17,7 +17,7 @@ from ...models.tabular.model import TabularModel
 from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .encoding import Table
-from .leaks import doubtful_test, leaks
+from .leaks import leaks, test_rows_notes
 from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
@@ -210,7 +210,7 @@ def select_file(
     if request.test is not None:
         test = read_test(request.test, table, request)
         compared = sample if isinstance(table.X, Source) else table
-        table.notes += [*test.notes, *doubtful_test(compared, test, task)]
+        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)
@@ -220,15 +220,13 @@ def select_file(
         size = n_units
     trusted, certainty = None, dict[str, Any]()
     if request.fdr is not None:
-        from .inference import trusted_columns
+        from .inference import fdr_columns
 
-        trusted, certainty = trusted_columns(
-            table, make_model(request, table, task, 1), request.fdr
-        )
+        trusted, certainty = fdr_columns(table, make_model(request, table, task, 1), request.fdr)
         size = len(np.unique(units[table.columns_of(trusted)]))
     selection = select_columns(table, task, size, request, progress, trusted, sample)
     selection.settings = {"table": str(path), **request.record()}
-    if request.asks_for_certainty:
+    if request.needs_inference:
         from .inference import add_certainty
 
         rows = sample.with_logarithms(selection.logarithms)
@@ -261,7 +259,7 @@ def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
     task: str = request.task
     if task == "auto":
         task = guess_task(table.y)
-        table.notes += note_of_guess(table.y, task)
+        table.notes += task_note(table.y, task)
     check_target(table.y, task)
     if task == "classification":
         alone = classes_of_one_row(table.y)
@@ -289,7 +287,7 @@ def guess_task(y: np.ndarray) -> str:
     return "classification" if few and (values == np.round(values)).all() else "regression"
 
 
-def note_of_guess(y: np.ndarray, task: str) -> list[str]:
+def task_note(y: np.ndarray, task: str) -> list[str]:
     """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
     otherwise."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)

@@ -20,7 +20,7 @@ from ...learners import (
 from ...learners.objective.losses import get_loss
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table
-from .request import Request, number_of
+from .request import Request, parse_number
 
 # parameters that --param does not take, and why
 NOT_SET = {
@@ -163,7 +163,7 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
             raise ValueError(
                 f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}"
             )
-        weights[labels[name]] = number_of("--class-weight", text)
+        weights[labels[name]] = parse_number("--class-weight", text)
     return weights or None
 
 
@@ -211,7 +211,7 @@ def _bounds(
             raise ValueError(
                 f"--bounds {given}: expected COLUMN=LEAST:GREATEST, such as age=0: or age=-1:1"
             )
-        ends = tuple(number_of("--bounds", given, end) if end else None for end in (low, high))
+        ends = tuple(parse_number("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
             raise ValueError(f"--bounds {given}: expected bounds with 0 between them")
         found[

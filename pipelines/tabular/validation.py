@@ -310,11 +310,13 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
                 rows, y
             )
         )
-        if table.twins is not None:
+        if table.duplicate_of is not None:
             fold = np.zeros(len(y), int)
             for i, (_, test) in enumerate(parts):
                 fold[test] = i
-            parts = [(fold[table.twins] != i, fold[table.twins] == i) for i in range(n)]
+            parts = [
+                (fold[table.duplicate_of] != i, fold[table.duplicate_of] == i) for i in range(n)
+            ]
     found = [(rows[a], rows[b]) for a, b in parts]
     found = [
         (train, test)
@@ -573,7 +575,7 @@ def _rows_of_folds(
     """Losses of the rows that some of the folds hold out."""
     rows = np.concatenate([tests[fold] for fold in folds])
     losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
-    groups = table.twins if table.row_groups is None else table.row_groups
+    groups = table.duplicate_of if table.row_groups is None else table.row_groups
     return RowLosses(
         losses, *(None if values is None else values[rows] for values in (table.weight, groups))
     )

@@ -74,7 +74,9 @@ class PanelCommand(TyperCommand):
 def _plain_type(names: str) -> str:
     """The names of an option with its type as a metavar."""
     return re.sub(
-        r"<(?:list\[)?([^]>]+?)(?: range)?\]?>", lambda match: _METAVARS.get(match[1], match[1]), names
+        r"<(?:list\[)?([^]>]+?)(?: range)?\]?>",
+        lambda match: _METAVARS.get(match[1], match[1]),
+        names,
     )
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a report as SVG text: they lie inside the page, and need no library."""
+"""Charts of a report as SVG text, embedded in the page and drawn without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,21 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
-_OTHERS = (ORANGE, GREY)  # of other models
-# words on lines
+_OTHERS = (ORANGE, GREY)  # colours of other models
+# keeps labels readable on lines
 _HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 
 class Axes:
-    """A frame with ticks in which points of data have places.
+    """Axes with ticks that map data to pixels.
 
     Parameters
     ----------
     x, y : tuple of float
         Ranges of the data.
     width, height : int
-        Of the picture in pixels.
+        Size of the chart in pixels.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Axes:
         self.add = self.parts.append
 
     def at(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Places of points in the picture."""
+        """Pixel coordinates of points."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         across = self.left + (np.asarray(x, float) - x0) / (x1 - x0) * (self.right - self.left)
         down = self.bottom - (np.asarray(y, float) - y0) / (y1 - y0) * (self.bottom - self.top)
         return across, down
 
     def frame(self, x_label: str, y_label: str, x_ticks: Sequence[float] | None = None) -> None:
-        """Add ticks, lines and labels."""
+        """Add ticks, grid lines and labels."""
         for value in ticks(*self.y_range):
             down = float(self.at(0, value)[1])
             self.add(
@@ -79,7 +79,7 @@ class Axes:
         )
 
     def svg(self, title: str) -> str:
-        """Return the picture."""
+        """Return the chart as SVG."""
         label, size = (
             escape(title),
             f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
@@ -95,8 +95,7 @@ def score_chart(
     lines: dict[str, float],
     measure: str,
 ) -> str:
-    """Score against the number of columns: mean and standard error over folds, the chosen size,
-    other models as lines."""
+    """Return a chart of the score against the number of columns: mean and standard error over folds, the chosen size, other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -116,7 +115,7 @@ def score_chart(
     axes.add(f"<g {_HALO}>")
     for (name, value), colour in zip(lines.items(), _OTHERS):
         across, down = axes.at(axes.x_range[1], value)
-        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # above the line runs the curve
+        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # the curve runs above the line
         axes.add(
             _words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour)
         )
@@ -128,8 +127,7 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """One bar for the effect of each column, and the share of the halves that select it as a
-    dot."""
+    """Return a chart with a bar for the effect of each column, and a dot for the share of halves that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
@@ -163,8 +161,7 @@ def curve_chart(
     y_range: tuple[float, float],
     rows: Sequence[int] = (),
 ) -> str:
-    """What a column adds to the score against its value, one line per output, over bars of the
-    rows in equal parts of the range; small."""
+    """Return a small chart of the partial effect of a column: one line per output, above a histogram of its values."""
     axes = Axes((min(x), max(x)), y_range, width=300, height=190, left=52)
     edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
     for left, right, count in zip(edges, edges[1:], rows):
@@ -180,7 +177,7 @@ def curve_chart(
 def level_chart(
     levels: Sequence[str], steps: Sequence[float], name: str, y_range: tuple[float, float]
 ) -> str:
-    """What each level of a category adds to the score; small."""
+    """Return a small bar chart of what each level of a category adds to the score."""
     axes = Axes((-0.5, len(levels) - 0.5), y_range, width=300, height=190, left=52)
     axes.x_range = (-0.5, len(levels) - 0.5)
     axes.frame(short(name), "adds to the score", x_ticks=())
@@ -200,7 +197,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers in a range.
+    """Return round numbers in a range.
 
     Examples
     --------
@@ -212,18 +209,18 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     rough = (high - low) / about
     step = 10.0 ** np.floor(np.log10(rough))
     step *= next((m for m in (1, 2, 5) if m * step >= rough * 0.99), 10)
-    found = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
-    return [float(round(v, 12)) + 0.0 for v in found]  # no -0
+    values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
+    return [float(round(v, 12)) + 0.0 for v in values]  # no -0
 
 
 def number(value: float) -> str:
-    """A number as short text."""
+    """Format a number as short text."""
     return f"{value:.6g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
 
 
-def short(name: str, most: int = 30) -> str:
-    """A name cut to a length."""
-    return name if len(name) <= most else name[: max(1, most - 1)] + "…"
+def short(name: str, n_max: int = 30) -> str:
+    """Return a name cut to a maximum length."""
+    return name if len(name) <= n_max else name[: max(1, n_max - 1)] + "…"
 
 
 def _words(x: float, y: float, words: str, anchor: str, colour: str = "") -> str:

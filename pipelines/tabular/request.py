@@ -224,7 +224,7 @@ class Request:
         str | None,
         _Input(
             metavar="SIZE",
-            help="Memory for a .parquet table, such as 2GB (default: 2GiB for folders; no limit).",
+            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
         ),
     ] = None
     dask: Annotated[

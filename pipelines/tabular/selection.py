@@ -404,45 +404,43 @@ def select_columns(
             model = fitted(model, validation.size, replace(table, X=on_dask(table.X)))
     # out of core: effects and distributions are those of the sample rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
-    found = Selection(task, table, model, columns, validation, kappa, k is None)
+    selection = Selection(task, table, model, columns, validation, kappa, k is None)
     if request.pvalues and splits and columns and not request.card:
         names = [column["name"] for column in columns]
         cost = costs(sample, task, request, names, splits, progress)
-        found.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
-        found.interaction = interaction(sample, task, request, names, splits)
-    return found
+        selection.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
+        selection.interaction = interaction(sample, task, request, names, splits)
+    return selection
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
-    """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the
-    curve shows where it ends."""
-    most = min(n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k))
+    """Numbers of columns to try: each up to 8, then in geometric steps, to somewhat beyond k."""
+    n_max = min(n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k))
     sizes = [1]
-    while sizes[-1] < most:
-        sizes.append(min(most, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
+    while sizes[-1] < n_max:
+        sizes.append(min(n_max, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
     return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
 
 
 def _stability(
     model: Any, table: Table, task: str, seed: int, progress: Progress
 ) -> tuple[np.ndarray, float | None]:
-    """Share of random halves that select each column, and their agreement; NaN where the halves are
-    too small."""
+    """Fraction of random halves that select each column, and their agreement; NaN if the halves are too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
-    found = selection_stability(
+    stability = selection_stability(
         model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
     )
     first = np.unique(table.encoding.groups, return_index=True)[1]
-    return np.maximum.reduceat(found.frequency, first), float(found.kappa)
+    return np.maximum.reduceat(stability.frequency, first), float(stability.kappa)
 
 
 def _describe(
     table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The selected columns, that of the largest effect first."""
+    """The selected columns by falling effect."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
     columns = []
@@ -451,7 +449,7 @@ def _describe(
         encoding = table.encoding.columns[number]
         added = parts[:, members].sum(axis=1)
         effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
-        found = {
+        column = {
             "name": encoding.name,
             "coefficient": None,
             "effect": effect,
@@ -471,17 +469,17 @@ def _describe(
             ),
             "alternatives": _alternatives(table, int(number), units, model),
         }
-        columns.append(found)
+        columns.append(column)
     return sorted(columns, key=lambda column: -column["effect"])
 
 
 def shown(column: dict[str, Any]) -> str:
-    """The name of a selected column for people, with its form."""
+    """Return the name of a selected column, with its logarithm."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
 def _distribution(table: Table, number: int) -> dict[str, Any]:
-    """Rows in equal parts of the range of a column's values, and their mean."""
+    """Histogram and mean of the values of a column."""
     values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
     values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
     values = values[~np.isnan(values)]
@@ -496,7 +494,7 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
 
 
 def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
-    """A rule of a score card in words."""
+    """The text of a rule of a score card."""
     if np.isnan(threshold):
         return f"{label} is missing"
     if column.kind == CATEGORY:
@@ -511,8 +509,7 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
 def _shape(
     encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
 ) -> dict[str, Any]:
-    """The coefficient of a column, the steps of its levels, or its response curve; over several
-    classes the norm."""
+    """The coefficient of a column (for several classes the norm), those of its levels, or its response curve."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
@@ -542,12 +539,11 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could take the place of a selected one, and the share of the training loss that
-    it would cost."""
+    """Columns that could replace a selected one, and the relative increase of the training loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
-    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
+    alternatives = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
     names = table.encoding.groups
     return [
         {"name": table.names[names[j]], "cost": max(cost, 0.0)}
-        for j, cost in found[:_MAX_ALTERNATIVES]
+        for j, cost in alternatives[:_MAX_ALTERNATIVES]
     ]

@@ -1,4 +1,4 @@
-"""The frame and the tables of a report's page: one HTML file without outside assets."""
+"""Layout and tables of a report page: one self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -14,7 +14,7 @@ figure{margin:0}figcaption{color:#555;font-size:.9em}
 
 
 def html_page(title: str, heading: str, body: str) -> str:
-    """Return a page; the title and the heading are text, the body is HTML."""
+    """Return an HTML page; title and heading are plain text, the body is HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
@@ -23,7 +23,7 @@ def html_page(title: str, heading: str, body: str) -> str:
 
 
 def small(words: str) -> str:
-    """Return a paragraph of explanations, which are HTML."""
+    """Return a paragraph of small print, given as HTML."""
     return f'<p class="small">{words}</p>'
 
 
@@ -33,8 +33,7 @@ def table(
     bold: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> str:
-    """Return a table of texts; columns of ``numbers``, by default all but the first, stand to the
-    right, and one row may be bold."""
+    """Return a table of texts; the columns ``numbers``, by default all but the first, are right-aligned, and one row may be bold."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]

@@ -1,4 +1,4 @@
-"""``annealed models``: the models that ship with the package."""
+"""``annealed models``: shipped models and model files; ``annealed info``: the installation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,9 @@ import typer
 
 from ..console import command_of, new_app, print_answer, print_json
 
-app = new_app(help="The shipped models, and what is in a model file.")
+app = new_app(help="List shipped models and inspect model files.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @command_of(app, "list")
@@ -42,11 +42,14 @@ def convert(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Model file to write; by default the same.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Model file to write (default: in place)."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in the present format, with a checksum: the same arrays, the same answers.
+    """Convert a model to the current format, with a checksum; arrays and predictions stay equal.
 
     \b
     Examples:
@@ -63,8 +66,8 @@ def convert(
     new = out or path
     check_outputs([path] if out else [], model=new)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the missing checksum
-        load_model(path)  # checks every part
+        warnings.simplefilter("ignore")  # about the missing checksum
+        load_model(path)  # validates every part
         arrays, header = read_model(path, read_header(path)["kind"])
     kind = header.pop("kind")
     write_model(new, kind, arrays, header)
@@ -79,7 +82,7 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show the header of a model: settings, training, scores; and its card.
+    """Show the model card and the header of a model: settings, training and scores.
 
     \b
     Examples:

@@ -1,5 +1,4 @@
-"""``annealed pets``: tell classes of photographs apart by visual words, and show which words
-mattered."""
+"""``annealed pets``: classification of photographs by visual words, with the words as evidence."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +8,13 @@ import typer
 from .. import console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
-app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
+app = new_app(help="Classify photographs, such as cats and dogs, with visual evidence.")
 
 Data = Annotated[
     Path,
     typer.Option(
-        help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree."
+        metavar="FOLDER",
+        help="Folder with a subfolder per class, cat.0.jpg ..., labels.csv, or Oxford-IIIT Pets.",
     ),
 ]
 
@@ -22,23 +22,29 @@ Data = Annotated[
 @command_of(app)
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     words: Annotated[
-        int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")
+        int, typer.Option(metavar="N", help="Vocabulary size; reduce it for few photographs.")
     ] = 5000,
-    select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
+    select: Annotated[int, typer.Option(metavar="N", help="Number of features to select.")] = 500,
     method: Annotated[
         str,
-        typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd."),
+        typer.Option(
+            metavar="NAME",
+            help="Method: fsa, piecewise (responses), sdist (on FSA's features), both, sdist-sgd.",
+        ),
     ] = "fsa",
     max_order: Annotated[
-        int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")
+        int,
+        typer.Option(metavar="N", help="Maximum order of products, for sdist, both and sdist-sgd."),
     ] = 1,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
+    ] = 1,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn words and classes from photographs (of the training split, where the data name one).
+    """Train a classifier on photographs, of the training split if the data have one.
 
     \b
     Examples:
@@ -70,17 +76,17 @@ def train(
         console.print_error(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        found = f"one class only ({classes[0]!r})" if classes else "no photograph"
-        raise ValueError(f"{data}: {found} to learn from; expected two")
+        present = f"a single class ({classes[0]!r})" if classes else "no photograph"
+        raise ValueError(f"{data}: {present}; expected at least two classes")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
     console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
-        console.log("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: head words are not used", quiet)
     photographs = Photographs(files, features.side)
     model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
-        console.log("too few head boxes of some class: the head's words are not used", quiet)
+        console.log("too few head boxes of a class: head words are not used", quiet)
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
@@ -98,14 +104,18 @@ def classify(
     model: Model = "pets",
     overlay: Annotated[
         Path | None,
-        typer.Option(help="Picture of the evidence to write; a folder for several images."),
+        typer.Option(
+            metavar="PATH", help="Image of the evidence to write; a folder for several images."
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
+    ] = 1,
     dask: Dask = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what photographs show.
+    """Classify photographs.
 
     \b
     Examples:
@@ -127,11 +137,11 @@ def classify(
     results = make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
-    for i, (found, error) in enumerate(console.progress(results, quiet, "images", len(images))):
+    for i, (result, error) in enumerate(console.progress(results, quiet, "images", len(images))):
         if error is None and pictures:
             from ..pets.report import draw_evidence
 
-            evidence = [(images[i].name, classifier.explain(found.photograph))]
+            evidence = [(images[i].name, classifier.explain(result.photograph))]
             error = try_file(
                 lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i]
             )[1]
@@ -140,10 +150,10 @@ def classify(
             failed += 1
         if as_json:
             console.print_json(
-                found.record() if error is None else {"image": str(images[i]), "error": error}
+                result.record() if error is None else {"image": str(images[i]), "error": error}
             )
         if error is None:
-            rows.append((found.image, found.label, found.probability))
+            rows.append((result.image, result.label, result.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
     console.end(len(images), failed)
@@ -156,12 +166,13 @@ def evaluate(
     as_json: AsJson = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Folder for the table and pictures of words, pairs and evidence."),
+        typer.Option(
+            metavar="FOLDER", help="Folder for a report: table, images of words and evidence."
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on the test split (all photographs, where the data have no split), beside methods that
-    use all columns.
+    """Evaluate on the test split (without one, on all photographs), with baselines that use all features.
 
     \b
     Examples:
@@ -182,21 +193,21 @@ def evaluate(
     for error in errors:
         console.print_error(error)
     if not any(f.head is not None for f in files):
-        console.log("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: head words are not used", quiet)
     make_folder(report)
-    found = evaluate_classifier(
+    result = evaluate_classifier(
         classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)
     )
     settings = {
         "data": str(data),
         "model": model,
-        "train": len(found.train),
-        "test": len(found.test),
-        "seconds_per_photograph": found.seconds,
-        "breeds": found.breeds,
+        "train": len(result.train),
+        "test": len(result.test),
+        "seconds_per_photograph": result.seconds,
+        "breeds": result.breeds,
     }
-    record = {"name": "pets evaluate", "settings": settings, "rows": found.rows}
+    record = {"name": "pets evaluate", "settings": settings, "rows": result.rows}
     if report is not None:
-        write_report(report, record, classifier, found)
+        write_report(report, record, classifier, result)
     console.print_answer(record, as_json, "", COLUMNS)
     console.end(len(files) + len(errors), len(errors))

@@ -123,9 +123,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
     if dask is None:
         return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(
-            f"--jobs {jobs}: not available with --dask; expected one of the two"
-        )
+        raise ValueError(f"--jobs {jobs}: not available with --dask; expected one of the two")
     return by_dask(dask)
 
 
@@ -368,9 +366,7 @@ def _scheduler_errors(address: str) -> Iterator[None]:
         raise ValueError(
             f"--dask {address}: connection to the scheduler lost; unfinished work was not processed"
         ) from None
-    except (
-        Exception
-    ) as error:  # a worker lacks the package, or an item crashed several workers
+    except Exception as error:  # a worker lacks the package, or an item crashed several workers
         cause = error.__cause__ or error
         raise ValueError(
             f"--dask {address}: {type(cause).__name__}: {' '.join(str(cause).split())}"

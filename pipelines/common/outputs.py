@@ -75,9 +75,7 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
         except (OSError, ValueError):  # one of them does not exist: they differ
             continue
         if same:
-            raise ValueError(
-                f"{path}: is an input of this command; expected another name"
-            )
+            raise ValueError(f"{path}: is an input of this command; expected another name")
 
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:

@@ -293,7 +293,9 @@ class _Decisions:
         if share > MAX_MISSING:
             return self.leave_out(name, "more than half of the values missing")
         present = numbers[~missing]
-        if len(present) == 0 or ((present == present[0]).all() and not (self.keep_missing and share > 0)):
+        if len(present) == 0 or (
+            (present == present[0]).all() and not (self.keep_missing and share > 0)
+        ):
             return self.leave_out(name, "constant")
         fill = None if self.keep_missing else float(np.median(present))
         self.precise &= is_precise(present)
@@ -617,9 +619,7 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
         and max(abs(int(present.min())), abs(int(present.max()))) >= 2**53
     )
     return (
-        (named or counts or large)
-        and present.is_unique
-        and not (present != present.round()).any()
+        (named or counts or large) and present.is_unique and not (present != present.round()).any()
     )
 
 
@@ -650,7 +650,9 @@ def read_target(values: pd.Series) -> np.ndarray:
         numbers = to_numbers(values)
         if not np.isnan(numbers[present]).any():
             return numbers
-    bad = present & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    bad = (
+        present & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    )
     if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * present.sum():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(

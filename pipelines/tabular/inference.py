@@ -53,9 +53,7 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         *_assumptions(table),
     ]
     if not names:
-        notes.append(
-            f"no column is selected at a false discovery rate of {fdr:.0%}"
-        )
+        notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
     if selector.exchangeability_ < 0.05:
         notes.append(
             f"the knockoffs do not suit these columns (p = {selector.exchangeability_:.3f}): do not trust the rate"
@@ -115,5 +113,7 @@ def _assumptions(table: Table) -> list[str]:
     Z = table.X - table.X.mean(axis=0)
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
-    words = "columns are skewed or have few values: each is assumed to depend linearly on the others"
+    words = (
+        "columns are skewed or have few values: each is assumed to depend linearly on the others"
+    )
     return [f"{rough.sum()} of {len(rough)} {words}"] if rough.any() else []

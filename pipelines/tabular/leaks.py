@@ -8,9 +8,7 @@ import numpy as np
 from ...models.messages import first_of
 from .encoding import Table
 
-_ALMOST = (
-    0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
-)
+_ALMOST = 0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
 _MIN_ROWS = 30  # with fewer rows a column may predict perfectly by chance
 _MAX_ROWS = 2_000  # that are examined: a choice
 _COLUMNS = 1_000  # that are sorted together
@@ -101,7 +99,9 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
     ):
-        lines.append(f"{n_equal} of {n} test rows duplicate training rows: their score is optimistic")
+        lines.append(
+            f"{n_equal} of {n} test rows duplicate training rows: their score is optimistic"
+        )
     unknown = (
         Counter(test.y[~np.isin(test.y, train.y)].tolist())
         if task == "classification"

@@ -118,9 +118,7 @@ def _scores(selection: Selection) -> str:
     )
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
-    words = (
-        "Score against the number of columns, one path per fold; bars show one standard error."
-    )
+    words = "Score against the number of columns, one path per fold; bars show one standard error."
     if selection.size_chosen:
         score = selection.settings.get("score")
         loss = (
@@ -281,9 +279,7 @@ def _responses(selection: Selection) -> str:
         "Contribution to the score against the value of the column, from its 1st to its 99th percentile; 0 at its mean. "
         f"All charts share one scale. The bars show the distribution of the rows.{escape(legend)}"
     )
-    return (
-        f'<h2>Partial effects</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
-    )
+    return f'<h2>Partial effects</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
 def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
@@ -323,7 +319,9 @@ def _rows(selection: Selection) -> str:
             :MAX_PICTURES
         ]
         answer = (
-            predicted[i] if selection.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
+            predicted[i]
+            if selection.task == "classification"
+            else f"{np.ravel(predicted[i])[0]:.4g}"
         )
         head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {scores[i]:+.3g} from the mean score"
         adds = [(name, f"{value:+.3g}") for name, value in strongest]

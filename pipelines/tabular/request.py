@@ -184,17 +184,13 @@ class Request:
     ] = ()
     card: Annotated[
         bool,
-        _Columns(
-            "--card", help="Fit a score card: k rules with integer points (binary targets)."
-        ),
+        _Columns("--card", help="Fit a score card: k rules with integer points (binary targets)."),
     ] = False
     keep_rare: Annotated[
         bool,
         _Rows("--keep-rare", help="Keep classes with a single row; disables cross-validation."),
     ] = False
-    weight: Annotated[
-        str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")
-    ] = None
+    weight: Annotated[str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")] = None
     row_groups: Annotated[
         str | None,
         _Rows(metavar="COLUMN", help="Column of groups of rows that stay in the same fold."),
@@ -255,9 +251,7 @@ class Request:
                 f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
             )
         if self.card and self.k == "auto":
-            raise ValueError(
-                "-k auto: not available for a score card; expected a number of rules"
-            )
+            raise ValueError("-k auto: not available for a score card; expected a number of rules")
         tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
         not_for_cards = {
             "--response piecewise": self.response != "linear",
@@ -271,16 +265,18 @@ class Request:
         }
         for option, given in not_for_cards.items():
             if self.card and given:
-                raise ValueError(f"--card: {option} is not available for score cards; expected one of the two")
+                raise ValueError(
+                    f"--card: {option} is not available for score cards; expected one of the two"
+                )
         for option, given in tests.items():
             if given and self.weight is not None:
-                raise ValueError(
-                    f"{option}: not available with --weight; expected one of the two"
-                )
+                raise ValueError(f"{option}: not available with --weight; expected one of the two")
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
         if self.intervals and self.response != "linear":
-            raise ValueError("--intervals: not available with --response piecewise; expected one of the two")
+            raise ValueError(
+                "--intervals: not available with --response piecewise; expected one of the two"
+            )
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,

@@ -210,13 +210,17 @@ def select_file(
     units = units_of(table, request.group)
     n_units = int(units.max()) + 1
     if size is not None and size > n_units and not request.card:
-        warnings.warn(f"-k {request.k}: only {n_units} usable columns; all are selected", stacklevel=2)
+        warnings.warn(
+            f"-k {request.k}: only {n_units} usable columns; all are selected", stacklevel=2
+        )
         size = n_units
     discoveries, certainty = None, dict[str, Any]()
     if request.fdr is not None:
         from .inference import fdr_columns
 
-        discoveries, certainty = fdr_columns(table, make_model(request, table, task, 1), request.fdr)
+        discoveries, certainty = fdr_columns(
+            table, make_model(request, table, task, 1), request.fdr
+        )
         size = len(np.unique(units[table.columns_of(discoveries)]))
     selection = select_columns(table, task, size, request, progress, discoveries, sample)
     selection.settings = {"table": str(path), **request.record()}
@@ -363,9 +367,7 @@ def select_columns(
     units = units_of(table, request.group)
     n_required = len(np.unique(units[table.columns_of(request.include)]))
     if k is not None and n_required > k:
-        raise ValueError(
-            f"-k {k}: --include names {n_required} columns; expected at most {k}"
-        )
+        raise ValueError(f"-k {k}: --include names {n_required} columns; expected at most {k}")
     model = make_model(request, table, task, k or max(n_required, 1))
     if only is not None and not only:
         return Selection(task, table, fitted(model, 0, table), [], Validation(0), None, False)
@@ -415,7 +417,9 @@ def select_columns(
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
     """Numbers of columns to try: each up to 8, then in geometric steps, to somewhat beyond k."""
-    n_max = min(n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k))
+    n_max = min(
+        n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k)
+    )
     sizes = [1]
     while sizes[-1] < n_max:
         sizes.append(min(n_max, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
@@ -541,7 +545,9 @@ def _shape(
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
     """Columns that could replace a selected one, and the relative increase of the training loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
-    alternatives = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
+    alternatives = getattr(model, "alternatives_", {}).get(
+        int(np.flatnonzero(units == unit)[0]), []
+    )
     names = table.encoding.groups
     return [
         {"name": table.names[names[j]], "cost": max(cost, 0.0)}

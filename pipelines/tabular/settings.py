@@ -213,7 +213,7 @@ def _bounds(
         ends = tuple(parse_number("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
             raise ValueError(f"--bounds {given}: expected 0 within the bounds")
-        result[
-            int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LOW:HIGH"))[0])
-        ] = ends
+        result[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LOW:HIGH"))[0])] = (
+            ends
+        )
     return result or None  # type: ignore[return-value]

@@ -79,9 +79,7 @@ def read_table(path: str | Path, request: Request) -> Table:
     keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(
-                f"{path}: has its own target; expected no --target {request.target}"
-            )
+            raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
         for option, names in _special(request):
             if names:
                 raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
